@@ -61,7 +61,7 @@ async def resume(
     env_file: Path | None = None,
     **flags: object,
 ) -> Outcome:
-    """Go on with a run; ``flags`` may change how, never what.
+    """Continue with a run; ``flags`` may change how, never what.
 
     Raises:
         IdentityError: the experiment is not the one the run was started with.

@@ -12,7 +12,7 @@ What is signed, hashed or compared goes through here, so two readers can never s
 
 Both raise :class:`CanonicalError` with ``.code`` (stable) and ``.path`` (``scores.judged.n``, ``a[1].b``).
 
-What cannot be admitted, told by a stable code and the path to it.
+What cannot be admitted, reported by a stable code and the path to it.
 
 Example::
 
@@ -89,7 +89,7 @@ MESSAGES = {
 
 
 class Stand:
-    """Stands in the parsed tree where a value was refused, so that its path can be told."""
+    """Stands in the parsed tree where a value was refused, so that its path can be reported."""
 
     def __init__(self, code: str, key: str | None = None) -> None:
         self.code = code
@@ -97,7 +97,7 @@ class Stand:
 
 
 Place = tuple["Place", str | int] | None
-"""Where a value stands: the place of what holds it, and its key or index there; spelled out only for a refusal."""
+"""Where a value is: the place of what holds it, and its key or index there; spelled out only for a refusal."""
 
 
 def refuse_in(value: object, place: Place = None, depth: int = 1) -> None:
@@ -192,7 +192,7 @@ def _dumps_with_care(value: object) -> bytes:
 
 
 def _plain(value: object, depth: int) -> object:
-    """Copy ``value`` so that json writes it as JCS, or give up; ten times faster than the general road."""
+    """Copy ``value`` so that json writes it as JCS, or stop; ten times faster than the general road."""
     kind = type(value)
     if kind in _AS_IT_IS:
         return value

@@ -1,11 +1,11 @@
 """Every error this program raises on purpose, as one tree.
 
-A class says who must act; the text says what happened, where, and what to do::
+A class states who must act; the text says what happened, where, and what to do::
 
     BenchError
     ├── UsageError            the caller: flags, arguments, unknown names            exit 2
     ├── ConfigError           the author of a config, prompt or plug-in              exit 2
-    │   └── UnknownMetric     a metric name nobody registered
+    │   └── UnknownMetric     a metric name no one registered
     ├── DataError             the owner of a dataset file                            exit 2
     ├── IdentityError         the operator: this is not the run that was started     exit 2
     ├── JournalError          the owner of a run file: corrupt, foreign, newer       exit 2
@@ -135,7 +135,7 @@ class DiskFull(JournalError):
 
 
 def is_disk_full(error: BaseException) -> bool:
-    """Say whether room would mend it; SQLite and the system tell a full disk in several ways."""
+    """Say whether room would fix it; SQLite and the system tell a full disk in several ways."""
     import errno
     import sqlite3
 
@@ -192,7 +192,7 @@ class VerificationError(BenchError):
 
 
 class CallError(BenchError):
-    """One call failed for good; the engine records it as ``error(kind)`` and goes on."""
+    """One call failed for good; the engine records it as ``error(kind)`` and continues."""
 
     kind = "unavailable"
     exit_code = 3
@@ -287,7 +287,7 @@ class NoAnswer(CallError):
 
 
 class IngestFailed(CallError):
-    """The provider says that a memory or its indexing failed."""
+    """The provider states that a memory or its indexing failed."""
 
     kind = "ingest_failed"
 

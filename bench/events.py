@@ -222,7 +222,7 @@ def _shared() -> list[structlog.types.Processor]:
 
 
 def _briefly(renderer: structlog.types.Processor) -> structlog.types.Processor:
-    """Without tracebacks: those of an item stand in the log files."""
+    """Without tracebacks: those of an item are in the log files."""
 
     def render(logger: structlog.types.WrappedLogger, name: str, event: structlog.types.EventDict) -> Any:
         event.pop("exception", None)

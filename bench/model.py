@@ -1,13 +1,13 @@
 """The values that travel through the program: a table of frozen types, free of behaviour.
 
-What is here is known to more than one room; what one room alone knows stands in that room. It is long because it is
+What is here is known to more than one room; what one room alone knows is in that room. It is long because it is
 one vocabulary, read from top to bottom: a line a field. Three sides must never mix:
 
 * *dataset side* (``Corpus``, ``Item``, ``Evidence``) holds the gold and stays inside the engine;
 * *provider side* (``Memory``, ``Space``, ``Query``, ``Hit``) has no gold field at all;
 * *result side* (``ScoredItem``, ``Verdict``, ``Row``, ``Measurement``) is what evaluators and metrics speak.
 
-Between them ``Prompt`` and ``Completion`` are what a model is asked and says, and ``Call`` is what a call came to.
+Between them ``Prompt`` and ``Completion`` are what a model is asked and states, and ``Call`` is what a call came to.
 Durations are integer microseconds (``*_us``), instants are aware UTC datetimes.
 """
 
@@ -33,7 +33,7 @@ class Phase(StrEnum):
 
 
 class State(StrEnum):
-    """How an item ended; an item that has not ended is pending, which is no state."""
+    """How an item ended; an item that has not ended is pending, which is not a state."""
 
     CORRECT = "correct"
     INCORRECT = "incorrect"
@@ -69,7 +69,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """A dated conversation; ``date_text`` is the date as it stands in the file."""
+    """A dated conversation; ``date_text`` is the date as it is in the file."""
 
     id: str
     turns: tuple[Turn, ...] = ()
@@ -92,7 +92,7 @@ class Corpus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """Where the answer stands; turn evidence always implies its sessions."""
+    """Where the answer is; turn evidence always implies its sessions."""
 
     sessions: tuple[str, ...] = ()
     turns: tuple[str, ...] = ()
@@ -240,7 +240,7 @@ QUERY_CUT = "query_cut"
 DATES_RESTORED = "dates_restored"
 """hits without a date have that of the memory they map to"""
 DATES_MISSING = "dates_missing"
-"""hits of dated memories have no date, and nothing says which memory they are"""
+"""hits of dated memories have no date, and nothing states which memory they are"""
 DATES_DIFFER = "dates_differ"
 """a hit is dated on another day than the memory that it maps to"""
 REPEATED = "hits_repeated"
@@ -390,7 +390,7 @@ class ScoredItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """An evaluator's outcome. ``value`` None = not scored, and ``reason`` says why."""
+    """An evaluator's outcome. ``value`` None = not scored, and ``reason`` states why."""
 
     evaluator: str
     value: float | None
@@ -427,7 +427,7 @@ class Row:
     adversarial: bool = False
     abstained: bool = False
     retrieved: tuple[tuple[str, ...], ...] | None = None
-    """ids that each kept hit stands for, in the provider's order; None = no search result or no ids"""
+    """ids that each kept hit represents, in the provider's order; None = no search result or no ids"""
     returned_scores: tuple[float | None, ...] = ()
     relevant: tuple[str, ...] = ()
     """evidence ids at the job's evidence level; empty = excluded from retrieval metrics"""

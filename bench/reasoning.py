@@ -50,10 +50,10 @@ _TURN_ENDS = re.compile(
 def without_reasoning(text: str) -> str | None:
     """Return a text without its reasoning blocks; None when one of them is never closed.
 
-    What stands before a closing tag that was never opened is reasoning too: the opening tag was part of the prompt.
-    What stands after a mark that ends the turn was said by nobody, and characters that nobody sees are no text.
+    What is before a closing tag that was never opened is reasoning too: the opening tag was part of the prompt.
+    What is after a mark that ends the turn was reported by no one, and characters that no one sees are not text.
     """
-    # in nearly every text none of the marks can be; a long one is told at once too
+    # in nearly every text none of the marks can be; a long one is reported at once too
     if not ("<" in text or "[" in text or "&" in text or "◁" in text or "```" in text or text[:8] == _BARE_CHANNELS[0]):
         return text if _SEEN.search(text) or not text.strip() else ""
     rest = _outside_blocks(_final_channel(text))

@@ -51,7 +51,7 @@ _MODEL = re.compile(r"[a-z][a-z0-9_-]{1,30}/[A-Za-z0-9][A-Za-z0-9._:-]*")
 def is_setting(value: str) -> bool:
     """Say whether a value is a plain setting: short, a number, a word, a region, an address, VENDOR/MODEL.
 
-    Hiding such a value would blank ordinary text, so it is hidden only where the variable's name says secret.
+    Hiding such a value would blank ordinary text, so it is hidden only where the variable's name states secret.
     """
     kinds = (_NUMBER, _WORD, _REGION, _MODEL, _ADDRESS, _FOLDER)
     return len(value) < SHORTEST_VALUE or any(kind.fullmatch(value) for kind in kinds)
@@ -148,7 +148,7 @@ def _needles(secret: str) -> tuple[str, ...]:
 
 
 def _base64_forms(raw: bytes) -> tuple[str, ...]:
-    """The secret in base64, whole and as the part that is the same wherever it stands in a longer text."""
+    """The secret in base64, whole and as the part that is the same wherever it is in a longer text."""
     whole = [base64.b64encode(raw).decode(), base64.urlsafe_b64encode(raw).decode()]
     forms = {form.rstrip("=") for form in whole}
     for before in range(3):

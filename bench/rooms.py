@@ -4,9 +4,8 @@ Example, at the end of a package that imports its modules for type checkers only
 
     __getattr__ = front(__name__, reader="Reader", merging="MergeOutcome merge")
 
-A room whose name is also a function of the Python API, as ``bench.plan(...)`` beside the package ``bench.plan``, says
-so with ``sys.modules[__name__].__class__ = CallableRoom``.
-"""
+A room whose name is also a function of the Python API, as ``bench.plan(...)`` beside the package ``bench.plan``,
+states so with ``sys.modules[__name__].__class__ = CallableRoom``."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Here too:
 
-* What of a value from outside may stand in a plan, a journal or a list: never a password, never a key.
+* What of a value from outside may be in a plan, a journal or a list: never a password, never a key.
 
 Example::
 
@@ -14,7 +14,7 @@ Example::
 
 Precedence: process environment, then ``.env`` of the workspace (never overrides, only fills in).
 
-An address stays told apart from another one, and a new password of the same place changes nothing.
+An address stays distinguished from another one, and a new password of the same place changes nothing.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def shown(text: str) -> str:
 
 
 def is_secret(variable: str) -> bool:
-    """True for an environment variable whose name says that nobody may see its value."""
+    """True for an environment variable whose name states that no one may see its value."""
     return _SECRET_NAME.search(variable) is not None
 
 
@@ -140,7 +140,7 @@ class Environment:
         return SecretStr(self._unset(name, ConfigError(_lacks(user, name), hint=_ways_to_set(name))))
 
     def ensure(self, name: str, *, user: str) -> None:
-        """Refuse to go on without the variable ``name``, be it a secret or a plain setting, which stays visible.
+        """Refuse to continue without the variable ``name``, be it a secret or a plain setting, which stays visible.
 
         Raises:
             ConfigError: it is not set.
@@ -180,13 +180,13 @@ class Environment:
         return "${".join(VARIABLE.sub(value_of, part) for part in text.split("$${"))
 
     def _unset(self, name: str, problem: ConfigError) -> str:
-        """What stands for a variable that is needed and not set."""
+        """What represents a variable that is needed and not set."""
         raise problem
 
 
 @dataclass(frozen=True, slots=True)
 class Rehearsal(Environment):
-    """For looking ahead, where nothing is called: a variable that is not set is noted, and stands as ``${NAME}``."""
+    """For looking ahead, where nothing is called: a variable that is not set is noted, and is ``${NAME}``."""
 
     absent: list[str] = field(default_factory=list)
 
@@ -218,7 +218,7 @@ def read_dotenv(path: Path) -> dict[str, str]:
     """Parse ``NAME=value`` lines: comments, blank lines, ``export`` and one pair of quotes are understood.
 
     Raises:
-        ConfigError: the file cannot be read, or a line is no assignment (the value is not shown).
+        ConfigError: the file cannot be read, or a line is not an assignment (the value is not shown).
     """
     try:
         lines = path.read_text(encoding="utf-8-sig").split("\n")

@@ -42,7 +42,7 @@ class ReplySchema(dict[str, object]):
     """A JSON Schema as it goes into a request, with its check: the part that verdicts use, compiled once.
 
     That is type, enum, const, minimum, maximum, properties, required, additionalProperties and items. Types are
-    exact: what ``json`` reads has no other, and true is no number.
+    exact: what ``json`` reads has no other, and true is not a number.
     """
 
     fits: Check
@@ -53,7 +53,7 @@ class ReplySchema(dict[str, object]):
 
     @classmethod
     def of(cls, schema: Mapping[str, object]) -> ReplySchema:
-        """Return a schema that somebody else wrote."""
+        """Return a schema that someone else wrote."""
         return schema if isinstance(schema, ReplySchema) else cls(schema)
 
     def deciding(self, *required: str) -> ReplySchema:

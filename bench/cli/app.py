@@ -5,7 +5,7 @@ Here too:
 * The text of ``bench --help``, made from the table of commands.
 
 It is stored in ``help.txt`` so that asking for help imports nothing; a test keeps the two equal.
-``python -m bench.cli.app`` writes it anew.
+``python -m bench.cli.app`` writes it again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``bench clean``: what runs left at providers, and runs that nobody needs any more.
+"""``bench clean``: what runs left at providers, and runs that no one needs any more.
 
 It lists first and does nothing without ``--yes``. No run is deleted when one of them is refused beforehand; a provider
 that is away then keeps its own run alone. With ``--orphans`` no run goes, and each is cleared for itself.
@@ -54,7 +54,7 @@ def clean(
     moved
         Providers that are the same service at another address: clear what was left there at the new one.
     forget
-        Providers that are gone for good: give up what was left there; the journal, where it stays (``--orphans``), says
+        Providers that are gone for good: stop what was left there; the journal, where it stays (``--orphans``), states
         so, and that it was not cleared. Without ``--orphans`` it is deleted, and nothing keeps that.
     yes
         Really do it.
@@ -102,7 +102,7 @@ class Services:
     forgotten: frozenset[str]
 
     def refuse_unknown(self, found: Sequence[Cleanable]) -> None:
-        """Refuse a name at which none of the runs left anything, and one that is said to be both."""
+        """Refuse a name at which none of the runs left anything, and one that is reported to be both."""
         both = self.moved & self.forgotten
         if both:
             raise UsageError(f"--moved and --forget both name {min(both)}", hint="a service moved or is gone")

@@ -26,7 +26,7 @@ WORDS = 16
 
 
 def prepare_streams() -> None:
-    """Make stdout and stderr UTF-8 whatever the locale says."""
+    """Make stdout and stderr UTF-8 whatever the locale states."""
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
@@ -113,7 +113,7 @@ def table(
     """Print a table on stdout; ``right`` names the columns that hold numbers.
 
     No number, no word and no identifier is ever cut or folded. What does not fit loses its ``optional`` columns, in
-    their order, and then stands as one block of lines per row; a pipe has no width to fit, and its rows stay lines.
+    their order, and then is one block of lines per row; a pipe has no width to fit, and its rows stay lines.
     ``breaks`` are the rows above which a line is drawn.
     """
     lines = [tuple(map(visible, row)) for row in rows]

@@ -1,9 +1,10 @@
-"""How a run that goes on is told: plain lines, JSON events, or the table of :mod:`bench.cli.display`. All only poll.
+"""How a run that continues is reported: plain lines, JSON events, or the table of :mod:`bench.cli.display`. All only
+poll.
 
 Here too:
 
 * The table of jobs that moves in place on a terminal: phase bars, running score, rates, cost.
-* :func:`ticking`, which says something again and again while a block runs.
+* :func:`ticking`, which states something again and again while a block runs.
 
 Example::
 
@@ -13,7 +14,7 @@ Example::
 
 ``display_for(flags)`` chooses one; :func:`follow` drives it while the engine works.
 
-What is the same for every job stands in the launch lines and takes no column; bars shrink with the terminal.
+What is the same for every job is in the launch lines and takes no column; bars shrink with the terminal.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ PLAIN_EVERY_S = 10.0
 
 
 class Display(Protocol):
-    """An observer of the engine that is also ticked while the run goes on."""
+    """An observer of the engine that is also ticked while the run continues."""
 
     every_s: float
 

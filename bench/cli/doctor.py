@@ -1,7 +1,7 @@
 """``bench doctor PROVIDER``: the live contract test, as a table or JSON. It leaves nothing behind unless asked to.
 
-What is asked stands on stderr as it begins, and every ten seconds again what is waited for: a service that accepts
-and never answers is told from a doctor that hangs.
+What is asked is on stderr as it begins, and every ten seconds again what is waited for: a service that accepts
+and never answers is reported from a doctor that hangs.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _verdict(report: DoctorReport) -> str:
 
 @dataclass(slots=True)
 class DoctorSteps:
-    """What the doctor is at, told on stderr as it begins and again while it takes long."""
+    """What the doctor is at, reported on stderr as it begins and again while it takes long."""
 
     http: Http
     name: str = "loading"

@@ -121,7 +121,7 @@ def keys_revoke(
     from_index
         First log index at which the key is not believed.
     reason
-        Why; it stands in the log.
+        Why; it is in the log.
     key_dir
         Folder of the private keys.
     """

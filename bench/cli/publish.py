@@ -97,7 +97,7 @@ def log_abandon(run_id: str, *, reason: str | None = None) -> int:
 
 
 def show_place(done: Published) -> int:
-    """Where an entry stands in the log."""
+    """Where an entry is in the log."""
     if current.get().json:
         console.json_value({"logIndex": done.index, "fresh": done.fresh, "log": str(done.folder)})
     else:

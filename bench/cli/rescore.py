@@ -97,7 +97,7 @@ def rescore(
     evaluators: Many = None,
     metrics: Many = None,
 ) -> int:
-    """Judge or measure the stored answers anew, in the same run: no provider is called, old verdicts stay.
+    """Judge or measure the stored answers again, in the same run: no provider is called, old verdicts stay.
 
     Parameters
     ----------
@@ -192,7 +192,7 @@ def fork(
     Parameters
     ----------
     from_
-        The first phase that is done anew.
+        The first phase that is done again.
     """
     from bench.engine.resume import forked_plan, stored_items
 

@@ -380,7 +380,7 @@ def _gate(text: str) -> tuple[str, float]:
 async def _loaded(
     workspace: Path, pairs: tuple[str, ...], benchmark: str | None, providers: list[str]
 ) -> list[list[Side]]:
-    """Read the sides; say which run a provider's name stands for."""
+    """Read the sides; say which run a provider's name represents."""
     from bench.report.comparison_data import are_runs, chosen_targets, sides_of, sides_of_runs
 
     if are_runs(pairs, providers):

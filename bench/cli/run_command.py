@@ -102,7 +102,7 @@ def _spoken_by_others() -> int | None:
 
 
 def on_end(plan: Plan, outcome: Outcome, code: int) -> None:
-    """Start ``--on-end`` with the run's id and exit code in its environment; its failure is told, no more."""
+    """Start ``--on-end`` with the run's id and exit code in its environment; its failure is reported, no more."""
     import os
 
     if plan.request.on_end is None:
@@ -119,7 +119,7 @@ def on_end(plan: Plan, outcome: Outcome, code: int) -> None:
 
 
 def check_gates(plan: Plan) -> None:
-    """A gate on a metric that nobody computes, or without a number, is said before anything is called."""
+    """A gate on a metric that no one computes, or without a number, is reported before anything is called."""
     known = {_first_name(metric.name) for lane in plan.lanes for metric in lane.benchmark.scoring.metrics}
     for name, wanted in plan.request.min_score.items():
         if _first_name(name) not in known:
@@ -202,7 +202,7 @@ def eval_(*names: str, flags: RunFlags | None = None) -> int:
 
 
 def resume(run_id: str, /, *, flags: RunFlags | None = None) -> int:
-    """Go on with a run: its plan is in its journal, run-time flags may change."""
+    """Continue with a run: its plan is in its journal, run-time flags may change."""
     from bench.engine import resumed_plan
     from bench.journal import Reader
     from bench.journal.paths import find_run
@@ -292,7 +292,7 @@ def asked(catalog: Catalog, flags: RunFlags) -> dict[str, object]:
     """The flags that were given, laid over those of the run file.
 
     Raises:
-        UsageError, ConfigError: a list flag without a value; no such file, or what stands in it.
+        UsageError, ConfigError: a list flag without a value; no such file, or what is in it.
     """
     from bench.config.file import Source, load
     from bench.config.run import RunRequest

@@ -11,7 +11,7 @@ Kind = Literal["benchmark", "manifest", "provider", "run", "receipt", "event"]
 TIMES = ("maxTime", "timeout", "itemTimeout")
 PAIRS = ("set", "rate", "label", "minScore")
 SHORT: dict[str, dict[str, Any]] = {"WaitBlock": {"const": "sentinel"}, "MetricChoice": {"type": "string"}}
-"""what may stand for a whole block"""
+"""what may represent a whole block"""
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
@@ -44,7 +44,7 @@ def editors_schema(kind: Kind) -> dict[str, object]:
         _as_flags(schema["properties"])
     blocks: dict[str, dict[str, Any]] = schema.get("$defs", {})
     for block in blocks.values():
-        if kind == "benchmark":  # a file that extends another one says only what differs
+        if kind == "benchmark":  # a file that extends another one states only what differs
             block.pop("required", None)
         _write_freely(block)
     _write_freely(schema)
@@ -56,7 +56,7 @@ def editors_schema(kind: Kind) -> dict[str, object]:
 
 
 def _as_typed(keys: dict[str, dict[str, Any]]) -> None:
-    """Texts that stand for times and maps in a run file, as they do on the command line."""
+    """Texts that represent times and maps in a run file, as they do on the command line."""
     text: dict[str, Any] = {"type": "string"}
     for name in (*TIMES, *PAIRS):
         ways = [text] if name in TIMES else [text, {"type": "array", "items": text}]
@@ -92,7 +92,7 @@ def _spellings(key: str) -> dict[str, None]:
 
 
 def _one_or_list(schema: dict[str, Any]) -> dict[str, Any]:
-    """An entry may stand for a list of one, also for each list of a map."""
+    """An entry may represent a list of one, also for each list of a map."""
     if isinstance(schema.get("additionalProperties"), dict):
         return {**schema, "additionalProperties": _one_or_list(schema["additionalProperties"])}
     ways = schema.get("anyOf", [schema])
@@ -102,7 +102,7 @@ def _one_or_list(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _add_flags(schema: dict[str, Any]) -> None:
-    """A key of a run file says what the flag of the same name says."""
+    """A key of a run file states what the flag of the same name states."""
     from pydantic.alias_generators import to_camel
 
     from bench.cli.flags import RunFlags

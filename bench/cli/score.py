@@ -1,4 +1,4 @@
-"""``bench score``: somebody else's ranking or answers, scored as a run would score them. No provider is called."""
+"""``bench score``: someone else's ranking or answers, scored as a run would score them. No provider is called."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def score(
     metrics: Many = None,
     allow_code_execution: Annotated[bool | None, Parameter(negative=())] = None,
 ) -> int:
-    """Score somebody else's ranking or answers as a run would; no provider is called. Prints what results prints.
+    """Score someone else's ranking or answers as a run would; no provider is called. Prints what results prints.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""``bench validate``: every kind of config, told apart by its folder or its keys, each problem with its place.
+"""``bench validate``: every kind of config, distinguished by its folder or its keys, each problem with its place.
 
 A missing environment variable or extra is a note here and an error in ``run``::
 
@@ -83,7 +83,7 @@ def _given(workspace: Path, paths: Iterable[Path]) -> Iterator[tuple[Kind | None
             raise UsageError(f"{named}: no such file or folder", hint="name a config file, or a folder of them")
         files = [path] if path.is_file() else sorted(one for one in path.rglob("*") if one.suffix in SUFFIXES)
         for file in files:
-            if file.stem.endswith(".compose"):  # stands beside a provider and is Docker's
+            if file.stem.endswith(".compose"):  # is next to a provider and is Docker's
                 continue
             kind = _kind_by_folder(file)
             if path.is_file() or kind is not None:
@@ -126,7 +126,7 @@ def _benchmark(catalog: Catalog, path: Path, environment: Environment) -> Iterat
     yield from ((error, None) for error in found.errors)
     yield from ((None, _noted(path, note)) for note in found.notes)
     told = {error.where for error in found.errors}
-    if found.name is None:  # the file is no config as it stands
+    if found.name is None:  # the file is not a config as it is
         yield from ((error, None) for error in written_metric_problems(path) if error.where not in told)
         return
     config = catalog.read_benchmark(path)

@@ -46,7 +46,7 @@ def verify(
     Parameters
     ----------
     receipts
-        Receipt files; a folder stands for each *.json in it and, with a log in it, for that log.
+        Receipt files; a folder represents each *.json in it and, with a log in it, for that log.
     trusted
         Trusted keys. Default: keys/trusted.json of the workspace.
     pubkey
@@ -201,7 +201,7 @@ def _models(body: Body) -> str:
 
 
 def _scores(receipt: Receipt, *, recomputed: bool) -> Iterator[str]:
-    """Every score on a line, those that a model judged apart from those that anybody can recompute."""
+    """Every score on a line, those that a model judged apart from those that anyone can recompute."""
     word = "" if recomputed else ", NOT RECOMPUTED: the signer's own word"
     groups = (
         (f"judged by a model{word}", receipt.scores.judged),

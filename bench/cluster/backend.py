@@ -2,7 +2,7 @@
 
 Here too:
 
-* What is asked of a cluster: hand an order out, look how it stands, watch the workers, ask all to stop.
+* What is asked of a cluster: hand an order out, look how it is, watch the workers, ask all to stop.
 
 Example::
 
@@ -51,7 +51,7 @@ class ShardTask(Protocol):
 
     @property
     def state(self) -> ErrandState:
-        """How it stands now."""
+        """How it is now."""
         ...
 
     async def result(self) -> Returned | None:
@@ -123,7 +123,7 @@ class Task(Generic[T]):
 
     @property
     def state(self) -> ErrandState:
-        """How it stands; dask itself runs it again when its worker is lost, also one whose result was still there."""
+        """How it is; dask itself runs it again when its worker is lost, also one whose result was still there."""
         status = self._future.status
         return "pending" if status == "lost" or status is None else status
 
@@ -144,7 +144,7 @@ class Task(Generic[T]):
         return f"{type(raised).__name__}: {raised}"
 
     async def cancel(self) -> None:
-        """Let it go: it is not started, or its worker sees that nobody waits for it."""
+        """Let it go: it is not started, or its worker sees that no one waits for it."""
         await self._future.cancel()
 
 
@@ -163,7 +163,7 @@ class Cluster:
         """Connect to a scheduler, or start ``local:N`` workers on this machine for as long as the block runs.
 
         Raises:
-            UsageError: the extra is not installed, the address is none, or nobody answers there.
+            UsageError: the extra is not installed, the address is none, or no one answers there.
         """
         local = LOCAL.fullmatch(address)
         if local is None and not REMOTE.fullmatch(address):
@@ -175,7 +175,7 @@ class Cluster:
             raise UsageError(
                 "--cluster needs the extra [cluster]", hint="pip install 'memorybench[cluster]', also on the workers"
             ) from None
-        # whatever matters is told in our own words
+        # whatever matters is reported in our own words
         logging.getLogger("distributed").setLevel(logging.CRITICAL)
         with dask.config.set(SETTINGS):
             async with _scheduler(address, local) as place:
@@ -295,7 +295,7 @@ class Post:
         return Post(worker.address, worker, str(worker.get_current_task()), stop, _topic(token))
 
     def say(self, text: str) -> None:
-        """Send a text to whoever listens; never waits."""
+        """Send a text to anyone who listens; never waits."""
         self._worker.log_event(self._topic, text)
 
     def asked_to_stop(self, *, within_s: float) -> bool:

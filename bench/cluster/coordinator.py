@@ -56,7 +56,7 @@ def cut(plan: Plan, count: int) -> list[Shard]:
     """Cut the plan's own range into ``count`` shards.
 
     Raises:
-        UsageError: a selection that every shard would make anew, or fewer items than shards.
+        UsageError: a selection that every shard would make again, or fewer items than shards.
     """
     request = plan.request
     if request.limit is not None or request.sample is not None:
@@ -129,7 +129,7 @@ async def execute_on_cluster(
         return await execute(plan, environment=environment, observer=observer, resume=folder)
     if folder is None:
         require_prices(plan)
-    cut(plan, plan.request.shards or 1)  # what cannot be cut is said before anything is started
+    cut(plan, plan.request.shards or 1)  # what cannot be cut is reported before anything is started
     token = secrets.token_hex(8)
     try:
         async with Cluster.open(str(plan.request.cluster), token=token) as cluster:
@@ -239,7 +239,7 @@ class ClusterRun:
 
     @asynccontextmanager
     async def _held(self, *, resumed: bool) -> AsyncIterator[Journal]:
-        """The run's own journal, held until it is made anew from the shards."""
+        """The run's own journal, held until it is made again from the shards."""
         code = CodeState.read(self.environment)
         if resumed:
             async with Journal.resume(self.folder) as journal:
@@ -257,7 +257,7 @@ class ClusterRun:
                 yield journal
 
     async def _ended(self, meta: RunMeta) -> Outcome:
-        """Merge the shelf and say how the run stands, as the engine does."""
+        """Merge the shelf and say how the run is, as the engine does."""
         await self.shelf.merge_into(meta)
         stop, refused, problems = self.stopping.reason, self.round.refused, self.round.problems
         jobs = await job_outcomes(self.plan, self.folder, refused)

@@ -3,7 +3,7 @@
 Here too:
 
 * A shard's run folder on its way: the journal, and of a half-done one also what its built-in providers have stored.
-* What a running shard says of itself each second, and all of it together as the progress of one run.
+* What a running shard reports about itself each second, and all of it together as the progress of one run.
 
 Example::
 
@@ -59,7 +59,7 @@ class CompressedParts:
 
 
 def pack(folder: Path, *, whole: bool) -> CompressedParts:
-    """Pack a run folder that nobody writes to; of a ``whole`` shard only the journal is needed."""
+    """Pack a run folder that no one writes to; of a ``whole`` shard only the journal is needed."""
     path = folder / JOURNAL
     wal = path.with_name(f"{path.name}-wal")
     if wal.exists() and wal.stat().st_size:
@@ -84,7 +84,7 @@ class Word:
 
     shard: int
     attempt: str
-    """a shard that is run again begins anew, and what the lost attempt has spent stays spent"""
+    """a shard that is run again begins again, and what the lost attempt has spent stays spent"""
     worker: str
     phases: Mapping[str, Mapping[Phase, tuple[int, int, int]]] = field(default_factory=dict)
     """lane -> phase -> total, done, failed"""
@@ -104,7 +104,7 @@ class Word:
 
     @classmethod
     def of(cls, shard: int, attempt: str, worker: str, progress: Progress | None) -> Word:
-        """Copy the counters; without them the word only says that the attempt lives."""
+        """Copy the counters; without them the word only states that the attempt lives."""
         if progress is None:
             return cls(shard=shard, attempt=attempt, worker=worker)
         lanes, jobs = progress.lanes, progress.jobs
@@ -158,7 +158,7 @@ class Gathered(Progress):
                 self.jobs[job.key] = JobProgress.of(lane, job)
 
     def hear(self, word: Word) -> None:
-        """Take what a shard says now in place of what this attempt said before."""
+        """Take what a shard states now in place of what this attempt said before."""
         self._attempts[word.shard, word.attempt] = word
         self._latest[word.shard] = word
         self._heard[word.shard] = time.monotonic()
@@ -169,12 +169,12 @@ class Gathered(Progress):
         self._heard.pop(shard, None)
 
     def silent_s(self, shard: int) -> float:
-        """How long a shard that began to speak has said nothing; 0 for one that waits for its turn."""
+        """How long a shard that began to speak has reported nothing; 0 for one that waits for its turn."""
         heard = self._heard.get(shard)
         return 0.0 if heard is None else time.monotonic() - heard
 
     def worker_of(self, shard: int) -> str:
-        """Who had it last, as far as it said."""
+        """Who had it last, as far as it reported."""
         word = self._latest.get(shard)
         return "no worker yet" if word is None else word.worker
 
@@ -209,7 +209,7 @@ class Gathered(Progress):
         self.calls = sum(word.calls for word in every)
 
     def _cost_of(self, latest: Word) -> Decimal:
-        """Add up the attempts at a shard, each of which begins anew or continues the journal of an earlier one."""
+        """Add up the attempts at a shard, each of which begins again or continues the journal of an earlier one."""
         attempts = [word for word in self._attempts.values() if word.shard == latest.shard]
         return max(latest.cost_usd, sum((word.cost_usd - word.earlier_usd for word in attempts), Decimal(0)))
 

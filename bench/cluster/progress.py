@@ -85,7 +85,7 @@ class Shelf:
         _place(draft, path)
 
     async def take(self, shard: Shard) -> tuple[CompressedParts | None, int]:
-        """A half-done shard for a worker to go on with, and how many rows its journal has."""
+        """A half-done shard for a worker to continue with, and how many rows its journal has."""
         path, stores = self.path(shard), self._stores(shard)
         if not path.exists():
             return None, 0
@@ -104,7 +104,7 @@ class Shelf:
         return state in (RunState.COMPLETE, RunState.PARTIAL) and not any(FAILED_STATES & set(one) for one in failed)
 
     async def merge_into(self, meta: RunMeta) -> None:
-        """Make the run's journal anew from what is on the shelf; an empty shelf leaves it as it is."""
+        """Make the run's journal again from what is on the shelf; an empty shelf leaves it as it is."""
         sources = sorted(self.folder.glob("*.sqlite"))
         if not sources:
             return

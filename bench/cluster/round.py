@@ -41,7 +41,7 @@ HINT = "install the same bench with its extra [cluster] on every worker"
 async def workers(cluster: Fleet) -> Mapping[str, int]:
     """The workers of a cluster; those of a local one are there at once."""
     with anyio.move_on_after(CONNECT_S):
-        while not (found := await cluster.slots()):  # noqa: ASYNC110  a scheduler tells nobody of its workers
+        while not (found := await cluster.slots()):  # noqa: ASYNC110  a scheduler tells no one of its workers
             await anyio.sleep(LOOK_EVERY_S)
         return found
     raise UsageError(
@@ -190,7 +190,7 @@ class Round:
             self.stopping.ask(Stop.MAX_COST)
 
     async def _watch_workers(self, waiting: deque[Shard]) -> None:
-        """Drop a worker that says nothing; give up when no worker is left."""
+        """Drop a worker that says nothing; stop when no worker is left."""
         there = await self.fleet.slots()
         if there:
             self.alone_since = None
@@ -218,7 +218,7 @@ class Round:
 
     @property
     def _alone_s(self) -> float:
-        """How long no worker may be there before the run gives up."""
+        """How long no worker may be there before the run stops."""
         return min(NO_WORKER_S, self.silent_s)
 
     def _give_up(self, waiting: deque[Shard], text: str) -> None:

@@ -1,7 +1,8 @@
 """What happens on a worker: check that the order can be carried out here, run the shard's engine, send its journal.
 
 A shard works in ``checkpoints/.shards`` of the worker's workspace and stays there until the coordinator has it, so the
-next worker on the disk of a killed one goes on where that was; one without that disk begins anew, in new namespaces::
+next worker on the disk of a killed one continues where that was; one without that disk begins again, in new
+namespaces::
 
     returned = run_shard(order)             # a dask task; the coordinator stores returned.pack
 
@@ -105,7 +106,7 @@ def workspace_of(order: ShardOrder) -> Path:
 
 
 def scratch_of(order: ShardOrder) -> Path:
-    """Where shards work: a workspace in the workspace, whose runs nobody lists."""
+    """Where shards work: a workspace in the workspace, whose runs no one lists."""
     return workspace_of(order) / CHECKPOINTS / SCRATCH
 
 
@@ -136,7 +137,7 @@ def plan_of(order: ShardOrder) -> tuple[Plan, Environment]:
 
 
 def another_version(here: str, wanted: str) -> UsageError:
-    """What is said of a worker with another bench."""
+    """What is reported of a worker with another bench."""
     return UsageError(f"bench {here} is not the coordinator's {wanted}", hint="install the same bench on every worker")
 
 
@@ -193,7 +194,7 @@ async def _obey(post: Post, folder: Path) -> None:
 
 
 class Speaker(Silent):
-    """Watches the engine of one shard and says each second how it stands."""
+    """Watches the engine of one shard and states each second how it is."""
 
     def __init__(self, order: ShardOrder, post: Post) -> None:
         self._order = order
@@ -206,7 +207,7 @@ class Speaker(Silent):
 
     @property
     def word(self) -> Word:
-        """How the shard stands now."""
+        """How the shard is now."""
         return Word.of(self._order.shard.number, self._attempt, self._post.address, self._progress)
 
     async def keep_saying(self) -> None:
@@ -219,8 +220,8 @@ class Speaker(Silent):
 
 
 async def _begun(order: ShardOrder, base: Path) -> Path:
-    """The run folder in which the shard goes on: with the journal that got furthest, the one that survived here or the
-    one that came along; else a new one, whose namespaces nobody has used."""
+    """The run folder in which the shard continues: with the journal that got furthest, the one that survived here or
+    the one that came along; else a new one, whose namespaces no one has used."""
     kept = {folder: await _phases(folder) for folder in base.glob(f"{order.name}-*")}
     furthest = max(kept, key=lambda folder: kept[folder], default=None)
     if furthest is not None and kept[furthest] >= order.phases:

@@ -146,7 +146,7 @@ class ItemFlatten(ConfigModel):
     field: FieldPath
     """the list of which each child becomes an item"""
     max_items: Positive | None = None
-    """children kept of each row; how many are dropped is said"""
+    """children kept of each row; how many are dropped is reported"""
     promote_fields: tuple[str, ...] = ()
     """keys of the row that each child gets too"""
 
@@ -176,7 +176,7 @@ class DeletionSection(ConfigModel):
 
 
 class Rendering(ConfigModel):
-    """How a session becomes text where the file says more than a template."""
+    """How a session becomes text where the file states more than a template."""
 
     formatter: Literal["conversation", "json", "raw"] = "conversation"
     """how a session becomes text"""
@@ -230,7 +230,7 @@ class BenchmarkConfig(BenchmarkFile):
 
     @property
     def unit(self) -> Unit:
-        """What one memory is, unless the provider's config says otherwise."""
+        """What one memory is, unless the provider's config states otherwise."""
         return UNIT_OF_MODE[self.ingestion.mode]
 
     @property
@@ -245,14 +245,14 @@ class BenchmarkConfig(BenchmarkFile):
 
     @property
     def has_evidence(self) -> bool:
-        """True when the config says where the gold stands."""
+        """True when the config states where the gold is."""
         nested = self.fields.questions is not None and self.fields.questions.evidence_field is not None
         fields = (self.evidence.session_ids_field, self.evidence.turn_ids_field, self.evidence.turn_flag)
         return nested or any(fields)
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """Why a result of this config is not publishable; empty when nothing stands against it."""
+        """Why a result of this config is not publishable; empty when nothing is against it."""
         found = {
             "altered": self.ingestion.preprocessing.escape_html,
             "reduced_history": self.history.mode != "full",
@@ -316,7 +316,7 @@ _ADDED: Mapping[str, object] = {
 
 
 def identity_tree(config: BenchmarkConfig) -> dict[str, object]:
-    """The resolved config without what only describes it or says where a file lies."""
+    """The resolved config without what only describes it or states where a file lies."""
     tree = config.model_dump(mode="json", exclude=_APART)
     tree["data"].pop("local_path")
     _forget(tree, _ADDED)
@@ -324,7 +324,7 @@ def identity_tree(config: BenchmarkConfig) -> dict[str, object]:
 
 
 def _forget(tree: object, added: object) -> None:
-    """Take out the added keys about which a config says nothing."""
+    """Take out the added keys about which a config states nothing."""
     if isinstance(tree, list):
         for one in tree:
             _forget(one, added)

@@ -365,7 +365,7 @@ class _Merged(Source):
 
 
 def _from_yaml(origin: ConfigOrigin, workspace: Path | None) -> tuple[BenchmarkConfig, list[ConfigError]]:
-    """The config, and the prompt files that are not there; their ``@file`` stands as it is written."""
+    """The config, and the prompt files that are not there; their ``@file`` is it is written."""
     file = load(_merged(origin), BenchmarkFile)
     values = file.model_dump(by_alias=True)
     problems = _insert_prompts(values["evaluation"], origin, workspace)

@@ -47,7 +47,7 @@ class _Ingestion(ManifestPart):
     corpus_field: FieldPath | None = None
     """rows of one value share a memory"""
     date_header: bool = True
-    """the date stands as first line of a session's text"""
+    """the date is first line of a session's text"""
     answer_session_ids_field: FieldPath | None = None
     """path of the ids of the sessions that hold the answer"""
     evidence_field: FieldPath | None = None
@@ -86,16 +86,16 @@ class SessionBased(_Ingestion):
     sessions_format: Literal["array", "dynamic_keys"] = "array"
     """array: a list of sessions; dynamic_keys: an object with a numbered key a session"""
     session_key_prefix: str = "session_"
-    """dynamic_keys: what stands before the number of a session's key"""
+    """dynamic_keys: what is before the number of a session's key"""
     date_key_suffix: str = "_date_time"
-    """dynamic_keys: a session's date stands under its key with this added"""
+    """dynamic_keys: a session's date is under its key with this added"""
     mode: Literal["full", "lazy", "shared"] = "full"
     """full: all of a history; lazy: evidence sessions only; shared: those and the first others. Only full is
     publishable"""
     shared_sample_size: Positive = 10
     """sessions a history keeps in mode shared"""
     content_formatter: Literal["conversation", "json", "raw"] = "conversation"
-    """how a session becomes text: lines, the JSON of its turns, or as it stands"""
+    """how a session becomes text: lines, the JSON of its turns, or as it is"""
     dialogue_content_formatter: Literal["auto", "speaker_text", "role_content"] = "auto"
     """a turn's line begins with its speaker or its role; auto: with what it has"""
 
@@ -198,7 +198,7 @@ class Manifest(ManifestPart):
     sha256: Sha256 | None = None
     """of data_file; another file is refused"""
     ingestion: Annotated[Simple | SessionBased | AddDeleteVerify, Field(discriminator="strategy")]
-    """what is stored, and where the gold stands"""
+    """what is stored, and where the gold is"""
     query: ManifestQuery
     """what is asked"""
     evaluation: Annotated[ExactMatch | LlmAsJudge | DeletionCheck, Field(discriminator="protocol")]
@@ -345,4 +345,4 @@ PLACES: Mapping[TreePath, TreePath] = {
     ("evaluation", "method"): ("evaluation", "protocol"),
     ("type_instructions",): ("evaluation", "type_instructions_file"),
 }
-"""Where a key of the model stands in a manifest."""
+"""Where a key of the model is in a manifest."""

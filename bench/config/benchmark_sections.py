@@ -44,7 +44,7 @@ class Criterion(ConfigModel):
     differs: Scalar | None = Field(default=None, alias="not")
     """not this text"""
     like: str | None = None
-    """fits the pattern, in which * stands for anything"""
+    """fits the pattern, in which * represents anything"""
     above: float | None = None
     """a number above this one"""
     present: bool | None = None
@@ -71,7 +71,7 @@ class FieldStep(ConfigModel):
     file: str | None = None
     """another file whose rows are joined; a template: a file a row"""
     rows: FieldPath | None = None
-    """where its rows stand in it"""
+    """where its rows are in it"""
     columns: tuple[str, ...] = ()
     """names of its columns, where it has no header"""
     where: Where = Field(default_factory=dict)
@@ -157,7 +157,7 @@ class ItemSchema(ConfigModel):
 
 
 class SessionParts(ConfigModel):
-    """Where the parts of a session stand in the element that it is."""
+    """Where the parts of a session are in the element that it is."""
 
     id: FieldValue | None = None
     """its id"""
@@ -177,13 +177,13 @@ class ContextSection(ConfigModel):
     id: FieldValue | None = None
     """id of the one session of type session or string"""
     session: SessionParts | None = None
-    """where id, date and turns stand in each element of an array"""
+    """where id, date and turns are in each element of an array"""
     date_field: FieldPath | None = None
     """path of the list of session dates, as long as the sessions"""
     session_id_field: FieldPath | None = None
     """path of the list of session ids"""
     session_pattern: str = "session_*"
-    """``*`` stands for digits"""
+    """``*`` represents digits"""
     date_pattern: str = "session_*_date_time"
     """keys that hold dates, * for digits; type object"""
     item_schema: ItemSchema | None = None
@@ -270,7 +270,7 @@ class QuestionType(ConfigModel):
 
 
 class EvidenceFields(ConfigModel):
-    """Where the gold stands."""
+    """Where the gold is."""
 
     session_ids_field: FieldPaths | None = None
     """path of the ids of sessions that hold the answer, or a list of paths"""
@@ -280,7 +280,7 @@ class EvidenceFields(ConfigModel):
     """a key of a turn that is true for gold turns"""
     parser: Parser = "direct"
     """``exact_text``: a reference is a turn once more, found by its words and who said them; ``ranges``: numbers and
-    ranges at its end, ``1, 3-5``, stand for each number"""
+    ranges at its end, ``1, 3-5``, represent each number"""
     reference: FieldValue | None = None
     """a template that makes an id of each object that the evidence path finds"""
 

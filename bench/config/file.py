@@ -82,7 +82,7 @@ def keys_of(name: str, info: FieldInfo) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """The tree of one file and where each of its keys stands."""
+    """The tree of one file and where each of its keys is."""
 
     path: Path
     tree: Mapping[str, object]
@@ -90,7 +90,7 @@ class Source:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Read YAML or JSON (by suffix), UTF-8; ConfigError for anything that is no map of keys."""
+        """Read YAML or JSON (by suffix), UTF-8; ConfigError for anything that is not a map of keys."""
         return cls.parse(_read_text(path), path)
 
     @classmethod
@@ -203,7 +203,7 @@ def in_file_order(problems: Iterable[ConfigError]) -> list[ConfigError]:
 
 
 def _other_branch(source: Source, entry: ErrorDetails, every: list[ErrorDetails]) -> bool:
-    """True for "no text" said of a map that another branch of the union read farther."""
+    """True for "no text" reported of a map that another branch of the union read farther."""
     stem = entry["loc"][:-1]
     if not stem or source.locate(tuple(entry["loc"])) != source.locate(tuple(stem)):
         return False

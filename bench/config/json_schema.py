@@ -2,7 +2,7 @@
 
 Here too:
 
-* JSON Schemas whose fields carry the docstrings that stand below them in the source.
+* JSON Schemas whose fields carry the docstrings that are below them in the source.
 
 Example::
 
@@ -70,7 +70,7 @@ class Described(GenerateJsonSchema):
 
 
 def docstrings(kind: type) -> dict[str, str]:
-    """What stands below each field of a class and of those it extends, by field name; only classes of ours."""
+    """What is below each field of a class and of those it extends, by field name; only classes of ours."""
     texts: dict[str, str] = {}
     for cls in reversed(kind.__mro__):
         if cls.__module__ not in FOREIGN:

@@ -150,7 +150,7 @@ class ModelFile(ConfigModel):
     base_url: HttpUrl | None = None
     """up to and including the version segment, as the vendor's clients take it"""
     auth: Auth | None = None
-    """how a call says who asks; none where it is left out"""
+    """how a call states who asks; none where it is left out"""
     limits: ModelLimit = ModelLimit()
     """one limiter for each role"""
     timeout_s: Annotated[float, Field(gt=0, le=86_400)] | None = None

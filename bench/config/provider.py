@@ -105,7 +105,7 @@ class Docker(ConfigModel):
     service: str
     """name of the service in it"""
     healthcheck: str
-    """path or URL; a 2xx says it is up"""
+    """path or URL; a 2xx states it is up"""
     base_url: HttpUrl
     """where it answers; if it does already, nothing is started"""
     health_timeout_s: Annotated[int, Field(ge=1, le=3600)] = 120
@@ -157,7 +157,7 @@ class ProviderConfig(ConfigModel):
     connection: Connection = Connection()
     """address and time-outs"""
     auth: tuple[Auth, ...] = ()
-    """how a call says who asks"""
+    """how a call states who asks"""
     scoping: Scoping = Scoping()
     """how a namespace is written in calls"""
     vars: dict[str, str] = Field(default_factory=dict)
@@ -169,13 +169,13 @@ class ProviderConfig(ConfigModel):
     endpoints: Endpoints | None = None
     """add, search, clear and the others"""
     ingest: IngestSection = IngestSection()
-    """unit and batches of what is sent, and what to do when nobody knows whether it was stored"""
+    """unit and batches of what is sent, and what to do when no one knows whether it was stored"""
     wait: WaitBlock | None = None
     """how to learn that what was added can be found"""
     client_embeddings: ClientEmbeddings | None = None
     """vectors that we make, for services that store vectors"""
     embeds_with: str | None = None
-    """embedding model that the service itself uses, as results name it; builtin: it embeds, nobody says with what"""
+    """embedding model that the service itself uses, as results name it; builtin: it embeds, no one states with what"""
     errors: Errors = Errors()
     """statuses and body texts that mean something of their own"""
     limits: LimitsSection = LimitsSection()
@@ -237,7 +237,7 @@ class ProviderConfig(ConfigModel):
 
     @property
     def places(self) -> Places | None:
-        """Where each key of the file stands."""
+        """Where each key of the file is."""
         return self._source.places if self._source else None
 
     @property
@@ -255,7 +255,7 @@ class ProviderConfig(ConfigModel):
 
     @property
     def bills(self) -> bool:
-        """Somebody else runs the service and may take money for a call."""
+        """Someone else runs the service and may take money for a call."""
         return self.type == "hosted" or (self.mcp is not None and self.mcp.url is not None)
 
     @property

@@ -31,7 +31,7 @@ from bench.config.provider_sections import ELEMENT, MESSAGE, OPERATORS
 from bench.errors import ConfigError
 
 Place = tuple[str | int, ...]
-"""where in the file a node stands, relative to its call"""
+"""where in the file a node is, relative to its call"""
 
 
 class Missing(LookupError):
@@ -307,7 +307,7 @@ class Compiler:
         return self.text(text, place)
 
     def text(self, text: str, place: Place = ()) -> Node:
-        """Compile a string that is no path."""
+        """Compile a string that is not a path."""
         parts: list[str] = [""]
         end = 0
         for match in _VARIABLE.finditer(text):

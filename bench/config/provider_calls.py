@@ -1,10 +1,10 @@
-"""The calls of a provider file: what is sent; how an answer is read stands in :mod:`bench.config.provider_calls`.
+"""The calls of a provider file: what is sent; how an answer is read is in :mod:`bench.config.provider_calls`.
 
 Here too:
 
 * How answers are read: ids of what was stored, failures inside a good answer, and hits with their way back.
 
-Foreign content (``headers``, ``query``, ``body``, ``multipart``, ``capture`` names) is kept as it stands; the trees
+Foreign content (``headers``, ``query``, ``body``, ``multipart``, ``capture`` names) is kept as it is; the trees
 are compiled by :mod:`bench.config.provider_body` and checked by :mod:`bench.config.provider_checks`.
 
 Each class is one block; each path in it is compiled by :mod:`bench.config.provider_templates` when the file is read.
@@ -24,7 +24,7 @@ class IdMap(ConfigModel):
     """Ids that the service gave, mapped to memory ids and kept with the run."""
 
     name: str
-    """under which it is captured; id_from says captured: NAME"""
+    """under which it is captured; id_from states captured: NAME"""
     key: str
     """a path, or ``uuid``: the ids that we made of namespace and memory id"""
     value: str
@@ -32,7 +32,7 @@ class IdMap(ConfigModel):
 
 
 class AddResponse(ConfigModel):
-    """What an add says about what it stored."""
+    """What an add states about what it stored."""
 
     ids: str | None = None
     """path of the job ids that wait asks about, one or a list"""
@@ -50,7 +50,7 @@ class Partial(ConfigModel):
     id: str
     """path in an element: the memory's id"""
     failed_when: dict[str, list[object]]
-    """path in an element -> values, any of which says that it failed"""
+    """path in an element -> values, any of which states that it failed"""
     message: str | None = None
     """path in an element: why"""
 
@@ -68,17 +68,17 @@ class ScoreSection(ConfigModel):
     """What a score means."""
 
     field: str | None = None
-    """path in a hit; missing or null is no score"""
+    """path in a hit; missing or null is not a score"""
     kind: Literal["similarity", "distance", "rank"] = "similarity"
     """which end is better; rank: the number is a place, so hits have no scores"""
     transform: Literal["none", "1-x", "1/(1+x)", "-x"] = "none"
     """applied to the number x"""
     order: Literal["as_returned", "asc", "desc"] = "as_returned"
-    """as_returned: the service's order stands; else sorted by score, ties as returned"""
+    """as_returned: the service's order is; else sorted by score, ties as returned"""
 
 
 class IdForm(ConfigModel):
-    """One way from a hit back to the memory it stands for."""
+    """One way from a hit back to the memory it represents."""
 
     field: str | None = None
     """path in a hit: memory ids, or what tag_prefix, pattern or captured start from"""
@@ -213,7 +213,7 @@ class RequestSection(ConfigModel):
     capture: dict[str, str | list[str]] = Field(default_factory=dict)
     """name -> path in the answer, kept with the run for later calls; [path] appends to a list"""
     treat_as_ok: tuple[int, ...] = ()
-    """statuses that are no errors, such as 404 of a delete"""
+    """statuses that are not errors, such as 404 of a delete"""
     idempotency: Idempotency | None = None
     """lets the service tell a repeated add, so that it may be retried"""
     idempotent: bool | None = None
@@ -365,7 +365,7 @@ class VerifyCall(RequestSection):
     ok_status: tuple[int, ...] = ()
     """statuses that say it is gone, such as 404"""
     timeout_s: Annotated[float, Field(gt=0, le=86_400)] = 30
-    """seconds to ask; then not_cleared is noted and the run goes on"""
+    """seconds to ask; then not_cleared is noted and the run continues"""
 
     @model_validator(mode="after")
     def _one_test(self) -> Self:

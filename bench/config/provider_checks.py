@@ -3,7 +3,7 @@
 Here too:
 
 * The text that names a class: ``builtin:NAME``, ``package.module:Class`` or ``./file.py:Class``.
-* Blocks of a provider file that nobody reads beside the others: what is written and does nothing is an error.
+* Blocks of a provider file that no one reads beside the others: what is written and does nothing is an error.
 
 Example::
 
@@ -11,7 +11,7 @@ Example::
     # [ConfigError('acme.yaml:4:1: auth is not read: a command gets its keys from mcp.env')]
 
 Two kinds: blocks that contradict each other (:func:`problems_of` with the loaded config), and templates that name a
-variable nobody fills (read from the raw tree, so that they are found beside any other error of the file).
+variable no one fills (read from the raw tree, so that they are found beside any other error of the file).
 
 Checked without importing anything: a file must exist and define the class, a module is looked up when it is used.
 """

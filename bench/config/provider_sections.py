@@ -7,7 +7,7 @@ Here too:
 Each class is one block; each field is one row of the reference in docs/add-a-provider.md. What one block can say
 about itself is checked here, what needs a second block is checked in :mod:`bench.config.provider`.
 
-Every name a file may use stands here once; checks and interpreter read the same tables.
+Every name a file may use is here once; checks and interpreter read the same tables.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class Connection(ConfigModel):
     timeout: Milliseconds = 30_000
     """milliseconds an attempt may take"""
     connect_timeout: Milliseconds = 10_000
-    """milliseconds until the connection stands"""
+    """milliseconds until the connection is"""
     max_response_bytes: Annotated[int, Field(ge=1, le=2**30)] = 8 * 1024 * 1024
     """a larger answer is an error; 8 MiB"""
     headers: dict[str, HeaderValue] = Field(default_factory=dict)
@@ -152,7 +152,7 @@ class Sanitize(ConfigModel):
     allowed: str = "A-Za-z0-9._-"
     """characters that stay, as inside the brackets of a regular expression"""
     replace: str = "-"
-    """what stands in for any other"""
+    """what is in for any other"""
     max_length: int = Field(default=64, ge=24)
     """characters of the whole name; the readable part is cut"""
     lowercase: bool = False
@@ -231,7 +231,7 @@ class IngestSection(ConfigModel):
     """What one memory is and how it is sent."""
 
     unit: Literal["benchmark", "turn", "session", "corpus", "chunk"] = "benchmark"
-    """what one memory is; benchmark: as the benchmark says"""
+    """what one memory is; benchmark: as the benchmark states"""
     chunk: Chunk | None = None
     """size of a memory, for unit chunk"""
     text: str | None = None

@@ -7,7 +7,7 @@ Here too:
 Example::
 
     chroma.yaml:21:7: unknown variable "collectionId" in endpoints.add.path; nothing captures it
-    chroma.yaml:33:21: "$.documents[" is no path: expected an index
+    chroma.yaml:33:21: "$.documents[" is not a path: expected an index
 
 Works on the raw tree, so that a misspelt variable is reported beside a misspelt key.
 
@@ -67,7 +67,7 @@ PROSE = frozenset({"displayname", "description", "docs", "tags", "verified"})
 
 
 def _literal_problems(source: Source, compiled: Sequence[TreePath]) -> Iterator[ConfigError]:
-    """A variable in a text that nothing fills would be sent or compared as it stands."""
+    """A variable in a text that nothing fills would be sent or compared as it is."""
     for path, text in texts(source.tree):
         block = tuple(fold(str(part)) for part in path)
         is_template = any(path[: len(place)] == place for place in compiled)
@@ -260,7 +260,7 @@ def _answer_paths(tree: Mapping[str, object]) -> Iterator[tuple[TreePath, str]]:
 
 
 def _inside(path: TreePath, node: object) -> Iterator[tuple[TreePath, str]]:
-    """The paths below a block; what is sent is no path of an answer."""
+    """The paths below a block; what is sent is not a path of an answer."""
     if isinstance(node, Mapping):
         for key, value in node.items():
             name = str(key)

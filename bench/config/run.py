@@ -231,7 +231,7 @@ class Operation(ConfigModel):
     isolation: Literal["off", "probe", "full"] = "probe"
     cleanup: Literal["corpus", "run", "never"] = "corpus"
     circuit_breaker: bool = True
-    """false: a job goes on although its first 20 searches all came back empty; or ``no_circuit_breaker: true``"""
+    """false: a job continues although its first 20 searches all came back empty; or ``no_circuit_breaker: true``"""
     max_error_rate: Annotated[float, Field(ge=0, le=1)] = DEFAULT_MAX_ERROR_RATE
     max_cost: Annotated[float, Field(gt=0)] | None = None
     """USD"""

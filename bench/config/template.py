@@ -246,7 +246,7 @@ class Template:
 
     @property
     def needed(self) -> frozenset[str]:
-        """The names that must have a value: somewhere no default stands in."""
+        """The names that must have a value: somewhere no default is in."""
         return frozenset(part.name for part in self.parts if isinstance(part, _Slot) and part.fill(None) is None)
 
     def render(self, values: Mapping[str, object]) -> str:

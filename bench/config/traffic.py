@@ -60,7 +60,7 @@ class ErrorRule(ConfigModel):
 
 
 class Errors(ConfigModel):
-    """Where the service's errors differ from what HTTP says."""
+    """Where the service's errors differ from what HTTP states."""
 
     error_when: tuple[ErrorRule, ...] = ()
     """rules for 2xx bodies, in order; the first that holds counts"""
@@ -95,7 +95,7 @@ class Limit(ConfigModel):
 
 
 class FeedbackSection(ConfigModel):
-    """Names of the headers in which the service says how much is left."""
+    """Names of the headers in which the service states how much is left."""
 
     remaining: str
     """header that tells how many requests are left"""

@@ -35,7 +35,7 @@ class KeyMissing(LookupError):
 
 
 class Value(Protocol):
-    """A path, or what may stand in its place."""
+    """A path, or what may be in its place."""
 
     @property
     def text(self) -> str:
@@ -238,7 +238,7 @@ def alternatives(path: Value) -> tuple[str, ...]:
 
 
 def compile_value(given: ValueText, *, where: str | None = None) -> Value:
-    """Compile what a config says; ConfigError for what is neither path nor template."""
+    """Compile what a config states; ConfigError for what is neither path nor template."""
     if not isinstance(given, str):
         values = tuple(compile_value(one, where=where) for one in given)
         return values[0] if len(values) == 1 else _FirstOf(values[0].text, "first", values=values)
@@ -304,7 +304,7 @@ def roots_of(given: ValueText | None) -> set[str]:
 
 
 def is_general(given: ValueText | None) -> bool:
-    """True when it may take its value from what is no object."""
+    """True when it may take its value from what is not an object."""
     return given is not None and any(
         isinstance(leaf, Path | _Stars) and not (leaf.steps and isinstance(leaf.steps[0], str))
         for leaf in _leaves(compile_value(given))

@@ -1,4 +1,4 @@
-"""Read one YAML 1.2 document into plain values and remember where each key and element stands.
+"""Read one YAML 1.2 document into plain values and remember where each key and element is.
 
 Refused: repeated keys, tabs, tags, merge keys, aliases that recurse or expand above 10,000 nodes.
 Keys are always text (``1:`` and ``"1":`` are one key), dates stay text::

@@ -12,7 +12,7 @@
 
 Where things are: ``download`` and ``data_file`` get a file and check its digest, ``row_reader`` streams it,
 ``parser`` makes items (``questions``, ``evidence``) and corpora (``history``) of its rows, ``dates`` reads their
-dates; ``inspection`` and ``index`` remember where each stands, ``dataset`` reads it on demand, ``selection`` chooses,
+dates; ``inspection`` and ``index`` remember where each is, ``dataset`` reads it on demand, ``selection`` chooses,
 ``memories`` is what a provider may see. May not be added here: anything that knows a run, a provider or a model.
 """
 

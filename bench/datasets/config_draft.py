@@ -169,7 +169,7 @@ def _metadata(row: Mapping[str, object], kind: str | None) -> str:
 
 
 def guesses(row: Mapping[str, object]) -> tuple[str, ...]:
-    """Each key of the config for which no field of the row has a telling name, and what stands there instead."""
+    """Each key of the config for which no field of the row has a telling name, and what is there instead."""
     children = list(objects(row[nested])) if (nested := first(row, NESTED, (list, Mapping))) else []
     asked = union(children) if children else row
     start = next(iter(row))

@@ -57,7 +57,7 @@ GOLD = re.compile(
     r"|has_answer|is_|question|all_options|choice|option|candidate|distractor|key_?points).*|.*_(?:evidence|answers?|aliases|gold|labels?)",
     re.IGNORECASE,
 )
-"""names of fields that hold what a provider must not see, or what is no history"""
+"""names of fields that hold what a provider must not see, or what is not a history"""
 EVIDENCE = re.compile(r"(?:.*evidence|support|gold|answer_session|relevant|source_).*", re.IGNORECASE)
 FLAG = re.compile(r"has_answer|(?:is_)?(?:supporting|gold|evidence|relevant)(?:_fact)?|label", re.IGNORECASE)
 LITERAL = re.compile(r"\s*(?:\{\s*['\"]|\[\s*['\"{\[(])")

@@ -2,7 +2,7 @@
 
 Here too:
 
-* Names of a config that stand for something in the data: which of them nothing in the data has, and what it has.
+* Names of a config that represent something in the data: which of them nothing in the data has, and what it has.
 
 Example::
 
@@ -47,7 +47,7 @@ LISTED = 6
 """where nothing is near, so many names of the data are shown"""
 
 Wanted = tuple[TreePath, str]
-"""where the config says a name, and the name"""
+"""where the config states a name, and the name"""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -95,7 +95,7 @@ class Names:
     """what is wrong with one that stays open: no item has it"""
     open: list[Name]
     none: str
-    """what is said where the data has no name of this sort at all"""
+    """what is reported where the data has no name of this sort at all"""
     fits: Callable[[str, str], bool] = field(repr=False)
 
     def __init__(
@@ -159,7 +159,7 @@ WORDS = ("content", "text")
 META = "metadata."
 """how a session's template begins a name of schema.metadata"""
 SPECIAL = {"default", "abstention", "_default"}
-"""names of prompts and instructions that are no types"""
+"""names of prompts and instructions that are not types"""
 
 
 class ConfigNames:
@@ -228,7 +228,7 @@ def _parts(config: BenchmarkConfig) -> Iterator[Wanted]:
 
 
 def _parts_around(config: BenchmarkConfig) -> Iterator[Wanted]:
-    """The paths that may stand beside an item too."""
+    """The paths that may be next to an item too."""
     yield from _given(*((("schema", "metadata", name), path) for name, path in config.fields.metadata.items()))
     questions = config.fields.questions
     yield from _given(*((("abstention", "where", path), path) for path in config.abstention.where))
@@ -332,7 +332,7 @@ def _types(config: BenchmarkConfig) -> Iterator[Wanted]:
     ):
         named += [(path, name) for path, name in _keys(key, by_type) if name not in prompts | SPECIAL]
     first = {name: path for path, name in reversed(named)}
-    told = frozenset(config.categories.values())  # one whose category is missing is told there
+    told = frozenset(config.categories.values())  # one whose category is missing is reported there
     return ((path, name) for path, name in named if first[name] == path and name not in told)
 
 
@@ -371,7 +371,7 @@ def _keys(key: TreePath, names: Iterable[str]) -> Iterator[Wanted]:
 
 
 def key_pattern(pattern: str) -> re.Pattern[str]:
-    """A pattern of keys whose ``*`` stands for digits."""
+    """A pattern of keys whose ``*`` represents digits."""
     before, after = pattern.split("*")
     return re.compile(f"{re.escape(before)}([0-9]+){re.escape(after)}")
 

@@ -228,7 +228,7 @@ def _named(config: BenchmarkConfig, name: str, workspace: Path) -> list[Found]:
 
 
 def format_of(config: BenchmarkConfig, path: Path) -> Format:
-    """The format the config names, else what the suffix says."""
+    """The format the config names, else what the suffix states."""
     return config.data.format or cast("Format", SUFFIXES[suffix_of(path.name)])
 
 
@@ -271,7 +271,7 @@ def mismatch(where: str, *, expected: str, found: str) -> DataError:
 
 
 def ships(config: BenchmarkConfig) -> bool:
-    """The data comes with its config: it is local, and no localPath says that the user brings it."""
+    """The data comes with its config: it is local, and no localPath states that the user brings it."""
     data = config.origin.tree().get("data") if config.origin else None
     brought = isinstance(data, dict) and bool(data.keys() & {"localPath", "local_path"})
     return config.data.type == "local" and not brought

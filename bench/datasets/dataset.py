@@ -273,7 +273,7 @@ class Dataset:
         return self._found.types[1:]
 
     def indexes_of_corpus(self, corpus_id: str) -> Iterator[int] | None:
-        """Indexes of a corpus's items; None for a corpus nobody knows."""
+        """Indexes of a corpus's items; None for a corpus no one knows."""
         views = self._found.views
         table = views or self._found.corpora or self._found.ids
         known = table.find(corpus_id)

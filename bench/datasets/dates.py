@@ -43,7 +43,7 @@ class DateReader:
         self.formats = tuple(formats)
 
     def read(self, text: str) -> datetime | None:
-        """Give the instant in UTC; None for a text that is no date. Never the present time."""
+        """Give the instant in UTC; None for a text that is not a date. Never the present time."""
         local = _known_forms(text.strip(), self.formats)
         if local is None:
             return None
@@ -87,7 +87,7 @@ def _iso(text: str) -> datetime | None:
 
 
 def _epoch(text: str) -> datetime | None:
-    """Seconds, milliseconds, microseconds or nanoseconds since 1970, from 1973 on; the size says which.
+    """Seconds, milliseconds, microseconds or nanoseconds since 1970, from 1973 on; the size states which.
 
     Digits that may be a date without separators (202403020920) are one where no epoch is likely; ten of them
     (2024030209) may be either and are not guessed.
@@ -149,7 +149,7 @@ def _month(name: str) -> int:
 
 
 def _hour(hour: str | None, half: str | None) -> int:
-    """The hour of the day: 12 am is 0, 12 pm is 12; 13 pm is no hour."""
+    """The hour of the day: 12 am is 0, 12 pm is 12; 13 pm is not an hour."""
     if hour is None:
         return 0
     number = int(hour)

@@ -71,7 +71,7 @@ class DownloadInterrupted(FetchError):
 
 
 class RangeRefused(DownloadInterrupted):
-    """The part on disk is no part of the server's file; it must be fetched from zero."""
+    """The part on disk is not a part of the server's file; it must be fetched from zero."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,7 +203,7 @@ async def locked(path: Path) -> AsyncIterator[None]:
     """Hold the lock; the kernel frees it when the process ends, however it ends."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
-        while not _taken(descriptor):  # noqa: ASYNC110 - another process tells nobody when it is done
+        while not _taken(descriptor):  # noqa: ASYNC110 - another process tells no one when it is done
             await anyio.sleep(_LOOK_AGAIN_S)
         yield
     finally:
@@ -341,7 +341,7 @@ def _unfinished(target: Path) -> tuple[Path, Path]:
 async def _persistently(
     config: BenchmarkConfig, origin: DownloadOrigin, target: Path, fetch: Fetch, progress: Progress
 ) -> Downloaded:
-    """Fetch, and go on where a lost connection stopped."""
+    """Fetch, and continue where a lost connection stopped."""
     from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
     retrying = AsyncRetrying(

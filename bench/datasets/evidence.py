@@ -63,7 +63,7 @@ class Lookup:
     removed: set[str] = field(default_factory=set)
     """ids of turns whose role is not ingested"""
     blank: set[str] = field(default_factory=set)
-    """ids of turns that are blank: they are no memory"""
+    """ids of turns that are blank: they are not memory"""
     when: dict[str, datetime] = field(default_factory=dict)
     """session id or turn id -> its own date, where it has one"""
     empty: set[str] = field(default_factory=set)
@@ -83,7 +83,7 @@ class Lookup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceRule:
-    """What a config says about evidence."""
+    """What a config states about evidence."""
 
     parser: Parser
     configured: bool

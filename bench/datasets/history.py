@@ -38,10 +38,10 @@ USUAL_NAMES: dict[str, tuple[str, ...]] = {
     "dialog_id": ("dia_id",),
     "caption": ("blip_caption", "caption"),
 }
-"""the names that are read where no itemSchema says others"""
+"""the names that are read where no itemSchema states others"""
 
 UNMAPPED = "say in schema.context.itemSchema which field of a turn holds its content, and which its role or speaker"
-"""where a YAML config says nothing about turns, and they have no usual names"""
+"""where a YAML config states nothing about turns, and they have no usual names"""
 Take = Callable[[object], object]
 
 
@@ -307,7 +307,7 @@ class ContextReader:
         return RawSession(id=f"session_{before + 1}", turns=turns, place=place, where=name_of(self.field))
 
     def nothing(self, row: Mapping[str, object], place: RowPlace, sessions: Sequence[RawSession]) -> DataError:
-        """The error for a row that gives nothing to remember, with what stands where its history should."""
+        """The error for a row that gives nothing to remember, with what is where its history should."""
         name, value = name_of(self.field), self.field.get(row)
         if sessions:
             turns = sum(len(session.turns) for session in sessions)

@@ -90,7 +90,7 @@ class IdTable:
 
 
 class RowIndex:
-    """Where each row stands, which items it holds and which rows share a corpus."""
+    """Where each row is, which items it holds and which rows share a corpus."""
 
     def __init__(self) -> None:
         self.offsets = array("Q")

@@ -1,6 +1,6 @@
 """Pass 1: read every row once, check everything, keep a compact index and the counts.
 
-Nothing of a row survives but its place, the ids of its items, their types and their corpus. All findings are told
+Nothing of a row survives but its place, the ids of its items, their types and their corpus. All findings are reported
 together, the first twenty of them::
 
     scanned = scan(config, RowSource(config, files))

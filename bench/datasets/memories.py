@@ -2,7 +2,7 @@
 
 Here too:
 
-* The evidence level: whether ranks are turns or sessions, and what a hit stands for at it.
+* The evidence level: whether ranks are turns or sessions, and what a hit represents at it.
 
 Example::
 
@@ -40,7 +40,7 @@ TurnText = Callable[[Session, Turn], str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenderedMemory:
-    """A memory and what it stands for, in the dataset's ids."""
+    """A memory and what it represents, in the dataset's ids."""
 
     memory: Memory
     sessions: tuple[str, ...]
@@ -172,7 +172,7 @@ class _Writer:
         return tuple(self.message(session, turn) for turn in session.turns)
 
     def message(self, session: Session, turn: Turn) -> Message:
-        """A turn for chat APIs: a role stands beside the text, a speaker's name inside it."""
+        """A turn for chat APIs: a role is next to the text, a speaker's name inside it."""
         plain = not self.by_provider and not turn.speaker
         content = said(turn) if plain else self.line(session, turn)
         return Message(
@@ -276,7 +276,7 @@ def gold_ids(item: Item, level: Level, *, score_retrieval: bool = False) -> tupl
 
 
 def stands_for(memories: Iterable[RenderedMemory], level: Level) -> tuple[str, ...]:
-    """The ids of the level that the source memories of one hit stand for, each once."""
+    """The ids of the level that the source memories of one hit represent, each once."""
     ids = (name for memory in memories for name in (memory.turns if level == "turn" else memory.sessions))
     return tuple(dict.fromkeys(ids))
 

@@ -141,7 +141,7 @@ class _Joined:
         self.ids_of_row.add(session.id)
 
     def _check(self, session: RawSession) -> None:
-        """Two rows may not mean different sessions by one id; inside a row a repeated id is told apart."""
+        """Two rows may not mean different sessions by one id; inside a row a repeated id is distinguished."""
         if not session.named or session.id not in self.first:
             return
         first = self.kept[self.first[session.id]][1]
@@ -275,7 +275,7 @@ class ParsedRow:
 
 
 class RowParser:
-    """Everything that one config says about rows, compiled once."""
+    """Everything that one config states about rows, compiled once."""
 
     def __init__(self, config: BenchmarkConfig) -> None:
         self.config = config
@@ -304,7 +304,7 @@ class RowParser:
         self.lost_whole = 0
         """items of which all evidence is so"""
         self.early: dict[str, str] = {}
-        """item -> what says so, of the first items that ask before their evidence"""
+        """item -> what reports it, of the first items that ask before their evidence"""
         self.early_items = 0
         self._deletion_field = config.deletion.target if config.deletion else ""
 

@@ -115,7 +115,7 @@ class QuestionReader:
         return self.config.corpus is None or question is None or question.get(row) != ""
 
     def _meet(self, row: Mapping[str, object], items: Sequence[object]) -> None:
-        """Show the names that are still open the items of a row, and what stands around them."""
+        """Show the names that are still open the items of a row, and what is around them."""
         if not items:
             return
         if self.names.items.open:
@@ -262,7 +262,7 @@ class QuestionReader:
             raise item.place.error(f"{prefix}{name_of(path)}", f"is missing in {item.id}", hint="name the right choice")
 
     def _flagged(self, scopes: list[object], place: RowPlace) -> bool:
-        """The flag of the item, of its row or of its history says that there is no answer."""
+        """The flag of the item, of its row or of its history states that there is no answer."""
         path, wanted = self.paths.abstention, self.config.abstention.equals
         if path is None:
             return False
@@ -343,7 +343,7 @@ class QuestionReader:
         return text
 
     def _turn_refs(self, path: Several | None, row: object, prefix: str, place: RowPlace) -> tuple[str, ...]:
-        """References to turns; where they are whole turns, what each says."""
+        """References to turns; where they are whole turns, what each states."""
         if self.turns is None or path is None:
             return self._refs(path, row, prefix, place)
         where = f"{prefix}{name_of(path)}"
@@ -443,7 +443,7 @@ def _asked(row: object, path: Value, place: RowPlace, *, prefix: str = "") -> st
 
 
 def _label(value: object, path: Value, place: RowPlace) -> str | None:
-    """A name by which items are grouped: a text or number; of several names nobody can say which one counts."""
+    """A name by which items are grouped: a text or number; of several names no one can say which one counts."""
     if isinstance(value, list | Mapping):
         first = f"{path.text if path.text.startswith('$') else '$.' + path.text}[0]"
         hint = f'name one of them: "{first}"' if isinstance(value, list) and value else None

@@ -2,9 +2,9 @@
 
 Here too:
 
-* Where in a dataset file something stands, as errors say it.
+* Where in a dataset file something is, as errors say it.
 * Take typed values out of a row; every wrong one is a DataError with the row, the field and the value.
-* Where the parts of an item stand in a row: every path of a config, compiled once.
+* Where the parts of an item are in a row: every path of a config, compiled once.
 
 Example::
 
@@ -442,5 +442,5 @@ def _several(paths: str | Sequence[ValueText] | None) -> Several | None:
 
 
 def value_of(given: ValueText | None) -> Value | None:
-    """Compile what a config says, if it says anything."""
+    """Compile what a config states, if it says anything."""
     return None if given is None else compile_value(given)

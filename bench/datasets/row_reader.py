@@ -22,7 +22,7 @@ Only one row is held at a time, of a document with ``rows`` the document. A ``.g
 ijson is fed up to each ``}`` and tells when a row has just ended; the row's bytes are then parsed alone, strictly, so
 that a row reads the same now and when it is read again by its place.
 
-A text cell may be empty; where a value may be absent, an empty cell is how csv says so.
+A text cell may be empty; where a value may be absent, an empty cell is how csv reports it.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ class Selectable(Protocol):
 
 
 def select(dataset: Selectable, selection: Selection) -> array[int]:
-    """Give the indexes (from 0) of the selected items in file order; UsageError for names nobody has."""
+    """Give the indexes (from 0) of the selected items in file order; UsageError for names no one has."""
     if selection.parts:
         apart = (replace(selection, parts=(), start=start, end=end) for start, end in selection.parts)
         return array("I", sorted({index for one in apart for index in select(dataset, one)}))

@@ -22,7 +22,7 @@ from bench.datasets.evidence import Gap, require_coverage
 from bench.errors import BenchError, ConfigError, DataError, UnknownMetric
 
 CheckMetric = Callable[[str], object]
-"""Raises UnknownMetric for a name that nobody registered."""
+"""Raises UnknownMetric for a name that no one registered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,7 +47,7 @@ class Veil:
     memories: tuple[Memory, ...]
     _rendered: dict[str, RenderedMemory] = field(repr=False)
     _standing: dict[Level, frozenset[str]] = field(default_factory=dict, repr=False)
-    """everything that some memory stands for, made when it is first asked for"""
+    """everything that some memory represents, made when it is first asked for"""
 
     @classmethod
     def over(cls, benchmark: str, corpus: str, rendered: Iterable[RenderedMemory]) -> Veil:
@@ -57,7 +57,7 @@ class Veil:
         return cls(memories=memories, _rendered=hidden)
 
     def sources(self, memory_ids: Collection[str]) -> list[RenderedMemory]:
-        """What a hit stands for, in order and without repeats; unknown ids stand for nothing."""
+        """What a hit represents, in order and without repeats; unknown ids represent nothing."""
         if not memory_ids:
             return []
         wholes = dict.fromkeys(map(whole_id, memory_ids))
@@ -87,7 +87,7 @@ class Veil:
         return any(memory.when is not None for memory in self.memories)
 
     def missing(self, wanted: Iterable[str], level: Level) -> tuple[str, ...]:
-        """Which of these sessions or turns no memory of the corpus stands for."""
+        """Which of these sessions or turns no memory of the corpus represents."""
         known = self._standing.get(level)
         if known is None:
             known = self._standing[level] = frozenset(stands_for(self._rendered.values(), level))

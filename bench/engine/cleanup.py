@@ -1,14 +1,13 @@
-"""Clear what a run that will not go on has left at providers; the behind of ``bench clean``.
+"""Clear what a run that will not continue has left at providers; the behind of ``bench clean``.
 
 Example::
 
     cleared = await sweep(Path("."), Path("checkpoints/r1"))                  # how many namespaces were cleared
-    given_up = await forget(Path("checkpoints/r1"), ["gone"])                 # how many nobody will look for again
+    given_up = await forget(Path("checkpoints/r1"), ["gone"])                 # how many no one will look for again
 
 Nothing is sent to a provider whose config or address is not what it was when the run was started: another service
-would be asked to delete, and say that it did. Who knows that it is the same service at another address says so by its
-name (``moved``): then the address may differ, and nothing else.
-"""
+would be asked to delete, and say that it did. Who knows that it is the same service at another address reports it by
+its name (``moved``): then the address may differ, and nothing else."""
 
 from __future__ import annotations
 
@@ -40,7 +39,7 @@ from bench.settings import Environment
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Left:
-    """One namespace that nobody cleared."""
+    """One namespace that no one cleared."""
 
     corpus: str
     space: Space
@@ -88,7 +87,8 @@ async def sweep(
 
 
 async def forget(folder: Path, names: Collection[str]) -> int:
-    """Give up what a run has left at these providers: an event says so, nothing is sent and nothing counts as cleared.
+    """Give up what a run has left at these providers: an event reports it, nothing is sent and nothing counts as
+    cleared.
 
     Raises:
         Locked, JournalError: the run is held by another process, or is none.
@@ -190,7 +190,7 @@ def _unmoved(meta: RunMeta, plan: Plan, lanes: Sequence[Lane], moved: Collection
 
 
 def _places(identity: Mapping[str, object], lanes: Sequence[Lane]) -> dict[str, object]:
-    """What of an identity says where a namespace lies and which there are; prompts and models do not."""
+    """What of an identity states where a namespace lies and which there are; prompts and models do not."""
     providers = cast("Mapping[str, object]", identity["providers"])
     benchmarks = cast("Mapping[str, Mapping[str, object]]", identity["benchmarks"])
     return {
@@ -223,7 +223,7 @@ def _gone(again: str, labels: Collection[str]) -> str:
 
 @contextmanager
 def _told_for_clean(again: str, lane: Lane, refused: list[CallError]) -> Iterator[None]:
-    """Keep a refusal for the end. What helps a run that stopped, to resume it, is no advice to one that is to go."""
+    """Keep a refusal for the end. The advice to resume helps a run that stopped, not one that is to be deleted."""
     try:
         yield
     except CallError as problem:

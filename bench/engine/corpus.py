@@ -7,10 +7,10 @@ Here too:
 Example::
 
     outcome = await prepare(lane, "conv-26")      # a Ready, a Failure, or None when the run was asked to stop
-    settled = await settle(ingest, doubts=[7])      # True: sent again or accepted; False: nobody can tell; a Failure
+    settled = await settle(ingest, doubts=[7])      # True: sent again or accepted; False: no one can tell; a Failure
 
-Only ingest holds one of the lane's ingest slots. A batch of which nobody knows whether it was stored is resolved as
-the provider's ``on_unknown`` says: it is sent again (repeat), or the provider is asked (probe, reset). Only where it
+Only ingest holds one of the lane's ingest slots. A batch of which no one knows whether it was stored is resolved as
+the provider's ``on_unknown`` states: it is sent again (repeat), or the provider is asked (probe, reset). Only where it
 cannot tell is the namespace cleared and the corpus ingested again under the next attempt.
 
 What the provider answers decides, in this order: how much the namespace holds, then whether a search finds the
@@ -45,7 +45,7 @@ LEAST_PAUSE_S = 0.3
 
 
 async def settle(ingest: IngestPass, doubts: Collection[int]) -> bool | Failure:
-    """Accept the batches that are stored, leave the others to be sent; False when that cannot be told.
+    """Accept the batches that are stored, leave the others to be sent; False when that cannot be reported.
 
     A failure when the provider is not there at all: it cannot be cleared either, so the doubt stays.
     """
@@ -64,7 +64,7 @@ async def settle(ingest: IngestPass, doubts: Collection[int]) -> bool | Failure:
 
 
 async def _by_count(ingest: IngestPass, doubts: Collection[int]) -> set[int] | Failure | None:
-    """All of them or none, where the number of memories says so; None where it says neither."""
+    """All of them or none, where the number of memories reports it; None where it says neither."""
     provider, live = ingest.lane.provider, ingest.lane.live
     if not isinstance(provider, Counts):
         return None
@@ -268,7 +268,7 @@ class Preparation:
         return CorpusState.of(await self.lane.live.journal.corpus(self.lane.key, self.corpus.id))
 
     async def _settled(self, ingest: IngestPass, history: CorpusState) -> bool | Failure:
-        """Settle what is in doubt without a reset, where that can be told."""
+        """Settle what is in doubt without a reset, where that can be reported."""
         if not history.is_marked:  # an older version did not say which batch it was about to send
             return self.lane.provider.on_unknown == "repeat"
         return await settle(ingest, history.doubts)

@@ -21,7 +21,7 @@ from bench.providers import Durability, merge_captures
 
 
 class Step(StrEnum):
-    """Where work on a corpus goes on."""
+    """Where work on a corpus continues."""
 
     BEGIN = "begin"
     """nothing was sent under this attempt"""
@@ -77,7 +77,7 @@ class CorpusState:
     collected: Collected = field(default_factory=Collected)
     prepared: Mapping[str, object] = field(default_factory=dict)
     known_cut: bool = False
-    """the failure that ended the ingest stored nothing: it can go on at the cursor"""
+    """the failure that ended the ingest stored nothing: it can continue at the cursor"""
     spoiled: bool = False
     """the failure that ended the ingest leaves nothing that could be used"""
     in_doubt: bool = False
@@ -135,7 +135,7 @@ class CorpusState:
         return self.began and CorpusKind.CLEARED not in self.kinds
 
     def next_step(self, *, durability: Durability, resumed: bool) -> Step:
-        """Say where to go on. A store in the memory of a process that has ended holds nothing any more."""
+        """Say where to continue. A store in the memory of a process that has ended holds nothing any more."""
         if not self.began:
             return Step.BEGIN
         if CorpusKind.CLEARED in self.kinds or (durability == "process" and resumed):

@@ -55,7 +55,7 @@ class Evaluated:
     row: Row
     values: dict[str, float | None]
     not_sent: tuple[str, ...] = ()
-    """evidence that no memory of the corpus stands for"""
+    """evidence that no memory of the corpus represents"""
     corrected: dict[str, float | None] | None = None
     """the values against the answer that an overlay gives instead"""
     flags: tuple[str, ...] = ()
@@ -81,11 +81,11 @@ class Evaluated:
 
 
 Memo = list[tuple[str, Prompt, Completion]]
-"""what judges said of one item in one epoch: the same question to the same judge is not paid twice"""
+"""what judges reported of one item in one epoch: the same question to the same judge is not paid twice"""
 
 
 Stored = Mapping[tuple[str, str], Completion]
-"""(evaluator, digest of its prompt) -> what the judge said of the same answer before"""
+"""(evaluator, digest of its prompt) -> what the judge reported of the same answer before"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,7 +176,7 @@ async def evaluate(
 async def _verdict(
     evaluator: Evaluator, item: ScoredItem, answer: str, hits: Sequence[Hit], judge: OnceJudge | None
 ) -> Verdict:
-    """One evaluator's word; what is no Verdict, or raises anything of its own, is an error of the evaluator."""
+    """One evaluator's word; what is not a Verdict, or raises anything of its own, is an error of the evaluator."""
     asked = None if judge is None else judge.asked_by(evaluator)
     verdict: object = await evaluator.evaluate(item, answer, hits, asked)
     if not isinstance(verdict, Verdict):
@@ -192,9 +192,9 @@ def _without_text(verdict: Verdict) -> Verdict:
 
 
 async def _stored(lane: OpenLane, job: Job, item: Item, epoch: int, evaluators: Sequence[Evaluator]) -> Stored:
-    """What this judge said of this answer in earlier scorings, where it came to a verdict; the newest counts.
+    """What this judge reported of this answer in earlier scorings, where it came to a verdict; the newest counts.
 
-    Of evaluators of one name nobody knows which was asked, so they ask again.
+    Of evaluators of one name no one knows which was asked, so they ask again.
     """
     if not lane.live.errand.rescores:
         return {}

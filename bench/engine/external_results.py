@@ -1,15 +1,15 @@
-"""Score somebody else's ranking or answers: their rows stand where a run's own search and answer rows would stand.
+"""Score someone else's ranking or answers: their rows stand where a run's own search and answer rows would stand.
 
 Here too:
 
-* What the ids of somebody else's ranking stand for in one corpus, and the ranking as a search result.
+* What the ids of someone else's ranking represent in one corpus, and the ranking as a search result.
 
 Example::
 
     plan, rows = foreign_plan(catalog, request, rows, label="their-system", environment=environment)
     await score_foreign(plan, rows, folder, environment=environment)     # a journal like that of any run
     known = Known.of(dataset, "conv-26")
-    found_of(row, known, lane)          # a SearchResult: unknown ids keep their rank and stand for nothing
+    found_of(row, known, lane)          # a SearchResult: unknown ids keep their rank and represent nothing
 
 No provider is opened. From the evaluate phase on, everything is the engine's own: evaluators, states, metric values.
 Items that the file does not name stay pending.
@@ -55,7 +55,7 @@ NO_RANKING = "no_ranking"
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What ids of one corpus stand for."""
+    """What ids of one corpus represent."""
 
     by_id: dict[str, RenderedMemory]
     sessions: frozenset[str]
@@ -74,11 +74,11 @@ class Known:
         return cls(found, frozenset(session.id for session in corpus.sessions))
 
     def slots(self, hits: Hits) -> list[list[RenderedMemory]]:
-        """What each hit stands for; an id that nobody knows stands for nothing and keeps its rank."""
+        """What each hit represents; an id that no one knows represents nothing and keeps its rank."""
         return [[self.by_id[name] for name in map(self._named, hit) if name in self.by_id] for hit in hits]
 
     def strangers(self, row: ForeignRow) -> Iterator[tuple[str, str]]:
-        """The ids that stand for nothing here, each with its place."""
+        """The ids that represent nothing here, each with its place."""
         return ((name, where) for name, where in _ids(row) if self._named(name) not in self.by_id)
 
     def kinds(self, row: ForeignRow) -> Iterator[tuple[str, bool, str]]:
@@ -98,7 +98,7 @@ def _ids(row: ForeignRow) -> Iterator[tuple[str, str]]:
 
 
 def known_name(name: str, known: Container[str]) -> str:
-    """The id as it stands, else without a mark of repetition, else percent-decoded: the ways it may be written."""
+    """The id as it is, else without a mark of repetition, else percent-decoded: the ways it may be written."""
     bare = name.partition("#dup")[0]
     return next((one for one in (name, bare, unquote(name), unquote(bare)) if one in known), name)
 
@@ -132,7 +132,7 @@ def _memory(corpus: str, text: str, session: str, turns: tuple[str, ...]) -> Ren
 
 
 GIVEN = "(given)"
-"""stands where the name of an answering model would stand"""
+"""is where the name of an answering model would stand"""
 STAND_IN = "bm25"
 """a provider that every benchmark accepts; it is planned and never opened"""
 SILENT = "oracle"
@@ -169,7 +169,7 @@ def foreign_plan(
 
 
 async def score_foreign(plan: Plan, rows: Sequence[ForeignRow], folder: Path, *, environment: Environment) -> None:
-    """Write the journal of a run that was somebody else's.
+    """Write the journal of a run that was someone else's.
 
     Raises:
         ConfigError: a judge that cannot be opened.
@@ -217,11 +217,11 @@ class Foreign:
     lane: OpenLane
     rows: Sequence[ForeignRow]
     strange: dict[str, str] = field(default_factory=dict)
-    """hit -> the first place of one that stands for nothing in its item's corpus"""
+    """hit -> the first place of one that represents nothing in its item's corpus"""
 
     @property
     def told_of_strange(self) -> str:
-        """How many of their ids nobody knows; a slip in writing them looks like a system that finds nothing."""
+        """How many of their ids no one knows; a slip in writing them looks like a system that finds nothing."""
         (name, where), count = next(iter(self.strange.items())), len(self.strange)
         ids = "1 hit id is" if count == 1 else f"{count} different hit ids are"
         return (
@@ -296,7 +296,7 @@ class Foreign:
 
 
 def given_answer(text: str) -> AnswerResult:
-    """Their answer, without its reasoning; nobody knows from what prompt and model it came, nor why one is empty."""
+    """Their answer, without its reasoning; no one knows from what prompt and model it came, nor why one is empty."""
     said = cleaned(Completion(text=text, model=GIVEN))
     error = no_answer(said) or (None if said.text.strip() else NoAnswer("the answer in the file is empty"))
     return AnswerResult(

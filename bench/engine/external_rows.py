@@ -1,12 +1,12 @@
-"""Somebody else's ranking or answers as rows: a TREC run file, or JSON lines. Each finding names its file and line.
+"""Someone else's ranking or answers as rows: a TREC run file, or JSON lines. Each finding names its file and line.
 
 Example::
 
     {"item": "q1", "hits": ["s3", ["s1", "s2"]], "answer": "Rayleigh scattering"}
     q1 Q0 s3 1 12.7 my-system
 
-A hit is the id of a session or turn, or a list of the ids that it stands for. A row may lack hits or answer, not both.
-TREC hits are taken by score, then by rank; an id is read as it stands, and as its percent-decoded form where only that
+A hit is the id of a session or turn, or a list of the ids that it represents. A row may lack hits or answer, not both.
+TREC hits are taken by score, then by rank; an id is read as it is, and as its percent-decoded form where only that
 is known.
 """
 
@@ -27,12 +27,12 @@ JSONL_HINT = 'a row is {"item": ID, "hits": [ids in order], "answer": TEXT}; hit
 TREC_HINT = "a line is ITEM Q0 HIT RANK SCORE TAG"
 
 Hits = tuple[tuple[str, ...], ...]
-"""the ids that each hit stands for, best first"""
+"""the ids that each hit represents, best first"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignRow:
-    """What a file says of one item."""
+    """What a file states of one item."""
 
     item: str
     where: str

@@ -43,9 +43,9 @@ if TYPE_CHECKING:
 
 PARALLEL_BATCHES = 8
 DOUBTFUL = frozenset({"unavailable", "timeout"})
-"""nobody knows whether the batch was stored"""
+"""no one knows whether the batch was stored"""
 NOT_STORED = frozenset({"auth", "quota", "rate_limited", "rejected"})
-"""the provider refused it: the ingest can go on at this very batch"""
+"""the provider refused it: the ingest can continue at this very batch"""
 
 Batch = tuple[int, tuple[Memory, ...]]
 
@@ -80,7 +80,7 @@ class IngestPass:
 
     @classmethod
     def after(cls, history: CorpusState, lane: OpenLane, corpus: str, veil: Veil) -> IngestPass:
-        """Go on where the journal says that the corpus stands."""
+        """Continue where the journal states that the corpus is."""
         return cls(
             lane=lane,
             corpus=corpus,
@@ -97,7 +97,7 @@ class IngestPass:
     async def occupied(self) -> Failure | None:
         """Refuse to begin in a service with one namespace while that holds anything.
 
-        No row says that the attempt began, so nothing will ever clear what was found.
+        No row states that the attempt began, so nothing will ever clear what was found.
         """
         chosen = samples(self.veil.memories)
         if not self.lane.single or not chosen:
@@ -317,7 +317,7 @@ class IngestPass:
 
 GROWTH = 1.5
 PATIENCE_S = 30
-"""so long a service that says that it is ready, or never says it, may need for one memory beside others"""
+"""so long a service that says that it is ready, or never states it, may need for one memory beside others"""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -19,7 +19,7 @@ Example::
 Each outcome is journaled and goes into the receipt.
 
 Proof is an id or a namespace that only another corpus was sent, or a text that this corpus does not hold and another
-one does. A text that several corpora share proves nothing, and neither do ids that the service itself numbers anew in
+one does. A text that several corpora share proves nothing, and neither do ids that the service itself numbers again in
 each namespace. Lookups take constant time, and the oldest keys leave when there are too many.
 """
 
@@ -105,7 +105,7 @@ class FirstWrite:
 
 @dataclass(slots=True)
 class Sentinel:
-    """Looks for a corpus in its own namespace until it is there, and stands still where nothing else can tell."""
+    """Looks for a corpus in its own namespace until it is there, and waits where nothing else can tell."""
 
     provider: Provider
     space: Space
@@ -194,7 +194,7 @@ def foreign_sample(veil: Veil, others: Sequence[Memory]) -> Memory | None:
 MOST_KEYS = 500_000
 """about 60 MB"""
 TELLING_CHARS = 32
-"""a shorter text may be said in two conversations"""
+"""a shorter text may be reported in two conversations"""
 TELLING_ID_CHARS = 16
 """a shorter id of the service may be a number that it gives out in each namespace"""
 SEVERAL = -1

@@ -62,7 +62,7 @@ class OpenLane:
     last: Phase
     """the phase that the run stops after"""
     search_price: str | None = None
-    """USD of one search, None = nobody named a price"""
+    """USD of one search, None = no one named a price"""
     deletions_begun: Set[tuple[str, int]] = frozenset()
     """deletions that an earlier process began: (item, corpus attempt)"""
     halts: Halts
@@ -75,7 +75,7 @@ class OpenLane:
     vacant: anyio.Event = field(default_factory=anyio.Event)
     """set once the corpus that is asked has left a service with one namespace"""
     told: set[str] = field(default_factory=set)
-    """kinds of events that were told once"""
+    """kinds of events that were reported once"""
     followers: list[OpenLane] = field(default_factory=list)
     """the lanes that search what this one ingests"""
     loses: bool = False
@@ -203,7 +203,7 @@ class OpenLane:
                     done.send_nowait(ready.closed())
             if self.build_halted:
                 self.vacant.set()
-                # nobody will take what waits, so nobody may wait for it to be taken
+                # no one will take what waits, so no one may wait for it to be taken
                 handover.drop()
 
     async def _leave_all(self, leaving: MemoryObjectReceiveStream[Ready]) -> None:
@@ -212,7 +212,7 @@ class OpenLane:
         async with leaving:
             async for ready in leaving:
                 if wanted and ready.held and not self.build_halted:
-                    # a crash after the clear must find every result: nobody may ask an empty namespace again
+                    # a crash after the clear must find every result: no one may ask an empty namespace again
                     await self.live.journal.flush()
                     await self.clear(ready.corpus_id, ready.space)
                 self.vacant.set()
@@ -326,7 +326,7 @@ class OpenLane:
 
     @property
     def batching(self) -> Batching:
-        """How memories are cut: the provider's way, and into pieces or chunks where its config says so."""
+        """How memories are cut: the provider's way, and into pieces or chunks where its config reports it."""
         return cut_as(self.plan.provider.config.ingest, self.provider.batching)
 
     def corpus(self, corpus_id: str) -> Corpus:

@@ -156,7 +156,7 @@ def _in_this_run(live: Live, lane: Lane) -> ProviderConfig:
 
 
 def _search_price(live: Live, lane: Lane) -> str | None:
-    """USD of one search call, None = nobody named a price."""
+    """USD of one search call, None = no one named a price."""
     price = _in_this_run(live, lane).prices.search
     return None if price is None else str(price)
 

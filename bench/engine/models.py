@@ -68,7 +68,7 @@ def open_readers(live: Live) -> Readers:
     """Open every model that a running lane names.
 
     Raises:
-        ConfigError: a name nobody knows, or a variable that is not set.
+        ConfigError: a name no one knows, or a variable that is not set.
     """
     from bench.models.chat import SchemaJudge
 
@@ -123,7 +123,7 @@ class ModelOpening:
 
 
 def embedding_options(rule: ClientEmbeddings) -> EmbeddingOptions:
-    """What a provider's config says of its vectors, as its embedder takes it."""
+    """What a provider's config states of its vectors, as its embedder takes it."""
     from bench.models.embedding import EmbeddingOptions
 
     return EmbeddingOptions(

@@ -57,7 +57,7 @@ class JobOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """How a run stands when its process ends."""
+    """How a run is when its process ends."""
 
     run_id: str
     folder: Path
@@ -75,7 +75,7 @@ class Outcome:
 
     @property
     def resume(self) -> str | None:
-        """The command that goes on, None when nothing is left to do."""
+        """The command that continues, None when nothing is left to do."""
         failed = any(job.failed for job in self.jobs)
         unfinished = any(job.pending for job in self.jobs)
         return f"bench run --resume {self.run_id}" if failed or unfinished else None
@@ -124,7 +124,7 @@ async def job_outcomes(plan: Plan, folder: Path, stopped: Mapping[str, Failure])
 
 
 def status_of(plan: Plan, jobs: Sequence[JobOutcome], stop: Stop | None, stopped: Mapping[str, Failure]) -> RunState:
-    """Say how the run stands; a stop that came when nothing was left to do stopped nothing."""
+    """Say how the run is; a stop that came when nothing was left to do stopped nothing."""
     if stop is not None and any(job.pending for job in jobs):
         return RunState.STOPPED if stop in (Stop.MAX_COST, Stop.MAX_TIME) else RunState.PAUSED
     if stopped:

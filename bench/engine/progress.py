@@ -229,7 +229,7 @@ class Observer(Protocol):
 
 
 class Silent:
-    """The observer of a run that nobody watches."""
+    """The observer of a run that no one watches."""
 
     def launched(self, progress: Progress) -> None: ...
 

@@ -56,7 +56,7 @@ class SearchResult:
     hits: tuple[Hit, ...]
     """all that may go into an answer, in the provider's order"""
     retrieved: tuple[tuple[str, ...], ...] | None
-    """per hit, at most k, the ids it stands for at the evidence level; None = no way back to ids"""
+    """per hit, at most k, the ids it represents at the evidence level; None = no way back to ids"""
     requested: int
     returned: int
     unmapped: int = 0
@@ -68,11 +68,11 @@ class SearchResult:
     cost_usd: str | None = None
     """decimal text; None = unknown"""
     priced: bool = False
-    """somebody bills for this search"""
+    """someone bills for this search"""
     times_us: Mapping[str, int] = field(default_factory=dict)
 
     def timed(self, times_us: Mapping[str, int]) -> SearchResult:
-        """The same with what it took."""
+        """Return a copy with timings."""
         return replace(self, times_us=times_us)
 
     def billed(self, calls: Sequence[Call]) -> SearchResult:
@@ -134,7 +134,7 @@ TOOL_CALL, PAGE = "tool_call", "page"
 
 
 def flags_of(text: str, finish: str, flags: Sequence[str] = ()) -> tuple[str, ...]:
-    """Return what a report counts of an answer: how it ended, and what its endpoint said of it."""
+    """Return what a report counts of an answer: how it ended, and what its endpoint reported of it."""
     ended = {"length": CUT, "refusal": REFUSED}.get(finish)
     own = ended or (EMPTY if not text.strip() and finish == "stop" else None)
     seems = TOOL_CALL if is_tool_call(text) else PAGE if is_page(text) else None
@@ -163,7 +163,7 @@ class AnswerResult:
     flags: tuple[str, ...] = ()
     """see `flags_of`"""
     failure: Failure | None = None
-    """why the reply is no answer"""
+    """why the reply is not an answer"""
     native_finish: str = ""
     raw: str | None = None
     """the text as it was sent, where it held reasoning; not read back"""
@@ -177,7 +177,7 @@ class AnswerResult:
     times_us: Mapping[str, int] = field(default_factory=dict)
 
     def timed(self, times_us: Mapping[str, int]) -> AnswerResult:
-        """The same with what it took."""
+        """Return a copy with timings."""
         return replace(self, times_us=times_us)
 
     @property
@@ -451,7 +451,7 @@ def hits_without_secrets(hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
 
 
 def completion_without_secrets(said: Completion) -> Completion:
-    """Redact every known secret in a model's texts and in what its endpoint says of itself."""
+    """Redact every known secret in a model's texts and in what its endpoint reports about itself."""
     if not redactor.knows_any:
         return said
     if not redactor.holds_secret("\n".join(map(str, _texts_of(said)))):

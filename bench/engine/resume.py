@@ -1,8 +1,8 @@
-"""Work on stored results: retry failures, score anew, or fork a new run from stored searches or answers.
+"""Work on stored results: retry failures, score again, or fork a new run from stored searches or answers.
 
 Here too:
 
-* Go on with a run: its request is in the journal, so no flag is needed; flags may change how, never what.
+* Continue with a run: its request is in the journal, so no flag is needed; flags may change how, never what.
 
 Example::
 
@@ -13,8 +13,8 @@ Example::
     folder, plan = await resumed_plan("r1", catalog=catalog, flags={"concurrency": 4}, environment=environment)
     outcome = await execute(plan, environment=environment, resume=folder)
 
-What was paid for is not paid again: a rescore and a fork call no provider, a fork from ``evaluate`` no answering model.
-"""
+What was paid for is not paid again: a rescore and a fork call no provider, a fork from ``evaluate`` no answering
+model."""
 
 from __future__ import annotations
 

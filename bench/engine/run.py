@@ -58,7 +58,7 @@ class Startup:
     """The folders of a run until its first call."""
 
     made: bool = False
-    """the journal is this process's own: what stands in the folders is, too"""
+    """the journal is this process's own: what is in the folders is, too"""
     begun: bool = False
     """the run exists: nothing is removed any more"""
 
@@ -100,7 +100,7 @@ async def execute(
     errand: Errand | None = None,
     announce: Announce | None = None,
 ) -> Outcome:
-    """Run a plan to its end, or as far as it comes; ``resume`` = the run folder or journal to go on with.
+    """Run a plan to its end, or as far as it comes; ``resume`` = the run folder or journal to continue with.
 
     ``share`` is this machine's part of every rate limit; ``errand`` the part of the plan to do (default: all).
     ``announce`` publishes a new run once everything it needs is there, before the first call.
@@ -247,7 +247,7 @@ class Execution:
         return await self._ended(live, lanes)
 
     async def _opened(self, live: Live, stack: AsyncExitStack) -> list[OpenLane]:
-        """Open models and providers, so that whatever is missing is said before the first call."""
+        """Open models and providers, so that whatever is missing is reported before the first call."""
         if self.errand.first is not None:
             await self.errand.first(live.journal)
         anew = self.errand.rescores
@@ -280,7 +280,7 @@ class Execution:
                         workers.start_soon(open_one.run)
 
     async def _ended(self, live: Live, lanes: list[OpenLane]) -> Outcome:
-        """Make everything durable, then read from the journal how the run stands."""
+        """Make everything durable, then read from the journal how the run is."""
         await live.journal.flush()
         stop = live.stopping.reason
         stopped = {key: failure for lane in lanes for key, failure in lane.halts.jobs.items()}

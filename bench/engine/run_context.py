@@ -3,7 +3,7 @@
 Here too:
 
 * Money as it is spent: adds up the ledger, and stops the run at ``--max-cost``.
-* What of a plan one process does: everything that is missing, or less, or the scoring anew.
+* What of a plan one process does: everything that is missing, or less, or the scoring again.
 * Which jobs of a lane take no more work, and why.
 
 Example::
@@ -107,7 +107,7 @@ class Errand:
 T = TypeVar("T")
 
 OCCUPIED = "occupied"
-"""kind of the refusal to write into the one namespace of a service that holds somebody else's memories"""
+"""kind of the refusal to write into the one namespace of a service that holds someone else's memories"""
 UNANSWERED = frozenset({Unavailable.kind, "timeout"})
 PLUGIN = "plugin"
 """kind of an error that code which is not ours raised"""
@@ -120,7 +120,7 @@ REREAD_PAUSES_S = (0.2, 1.0)
 async def reread(look: Callable[[], Awaitable[T]]) -> T:
     """Make a look that changes nothing, and make it again where the answer cannot be read.
 
-    An error page with status 200 says nothing about a whole corpus.
+    An error page with status 200 states nothing about a whole corpus.
     """
     for pause_s in REREAD_PAUSES_S:
         try:
@@ -158,7 +158,7 @@ class Attempt(Generic[T]):
     value: T | None
     failure: Failure | None
     times_us: Mapping[str, int]
-    """the whole and its four parts; a phase that called nobody spent its time in the provider"""
+    """the whole and its four parts; a phase that called no one spent its time in the provider"""
     calls: tuple[Call, ...]
 
     @property

@@ -1,4 +1,5 @@
-"""What a run says of itself in its journal: once at the start, and once more for each process that goes on with it.
+"""What a run reports about itself in its journal: once at the start, and once more for each process that continues
+with it.
 
 Here too:
 
@@ -13,7 +14,7 @@ Example::
     describe("20261127-4f9c0a1b")["cpuCount"]          # 16
 
 ``dirty`` ignores what runs themselves write (results/, checkpoints/, datasets/) and is None without a checkout;
-an image then says its commit by ``MEMORYBENCH_GIT_COMMIT``.
+an image then states its commit by ``MEMORYBENCH_GIT_COMMIT``.
 
 Nothing here names the machine: the host name goes in only as a hash salted with the run id.
 """
@@ -49,7 +50,7 @@ PATIENCE_S = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeState:
-    """Which code ran; everything None where nobody knows."""
+    """Which code ran; everything None where no one knows."""
 
     commit: str | None = None
     tag: str | None = None
@@ -205,7 +206,7 @@ def check_identity(meta: RunMeta, plan: Plan) -> None:
 
 
 def _put_back(found: Sequence[tuple[str, str, str]]) -> str | None:
-    """A service that moved is seldom meant to be another one: its old address lets the run go on."""
+    """A service that moved is seldom meant to be another one: its old address lets the run continue."""
     moved = [f"{path} ({old} -> {new})" for path, old, new in found if path.endswith(".base_url")]
     if not moved:
         return None

@@ -2,7 +2,7 @@
 
 Here too:
 
-* Between an item and a provider: the question as it may be seen, and what the hits stand for.
+* Between an item and a provider: the question as it may be seen, and what the hits represent.
 * Add-delete-verify: is what was deleted really gone? Three steps inside the search phase, the delete with an intent.
 * The oracle: returns exactly the memories that hold the evidence. The upper bound of every retrieval number.
 
@@ -19,7 +19,7 @@ Each hit's memory ids become the dataset's session or turn ids at the evidence l
 2. the memories of the target are deleted; an intent is durable before;
 3. the verification search, whose hits the deletion check looks through.
 
-A run that was killed between 2 and the end of 3 deletes again on resume and does not ask step 1 anew, because what it
+A run that was killed between 2 and the end of 3 deletes again on resume and does not ask step 1 again, because what it
 would look for may be gone for the right reason.
 
 It belongs to the engine because the engine alone holds gold; plug-ins have no such door. It keeps no store, so
@@ -76,7 +76,7 @@ K_CAPPED = "k_capped"
 DAY_S = 86_400
 
 Sources = Sequence[Sequence[RenderedMemory]]
-"""for each hit the memories that it stands for"""
+"""for each hit the memories that it represents"""
 
 
 def query_of(lane: OpenLane, item: Item, text: str) -> Query:
@@ -145,7 +145,7 @@ def dated(veil: Veil, hits: Sequence[Hit], sources: Sources) -> tuple[tuple[Hit,
 
 
 def _is_of_another_day(when: datetime, own: Sequence[datetime]) -> bool:
-    """More than a time zone apart from each memory that a hit stands for."""
+    """More than a time zone apart from each memory that a hit represents."""
     return all(abs((when - date).total_seconds()) > DAY_S for date in own)
 
 
@@ -311,7 +311,7 @@ async def still_there(lane: OpenLane, ready: Ready) -> None:
     """Look for something that was written: an empty answer is none where the service lost everything.
 
     Raises:
-        NotReady: nothing of the corpus is found; the next resume ingests it anew.
+        NotReady: nothing of the corpus is found; the next resume ingests it again.
     """
     sentinel = Sentinel(lane.provider, ready.space, ready.content.veil, must_settle=False)
     if await reread(sentinel.found):
@@ -332,7 +332,7 @@ async def still_there(lane: OpenLane, ready: Ready) -> None:
 
 
 def provider_for(lane: OpenLane, ready: Ready, item: Item) -> Provider:
-    """The lane's provider; the oracle is told what holds the evidence of this item."""
+    """The lane's provider; the oracle is reported what holds the evidence of this item."""
     provider = lane.provider
     if not isinstance(provider, Oracle):
         return provider

@@ -111,7 +111,7 @@ async def obey_deadline(stopping: Stopping, max_time_s: float) -> None:
 class PauseFile:
     """The file that asks the process which holds a run to pause; made before the run is taken, watched after.
 
-    What lies there already was meant for an earlier process, or is another's that holds the run now.
+    What is there already was meant for an earlier process, or is another's that holds the run now.
     """
 
     def __init__(self, path: Path) -> None:

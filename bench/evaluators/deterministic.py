@@ -124,7 +124,7 @@ class DeletionEvaluator:
 
 
 def verdict(name: str, value: float | None, threshold: float, *, refused: bool, reason: str = "") -> Verdict:
-    """A rule's verdict; ``reason`` says why there is none."""
+    """A rule's verdict; ``reason`` states why there is none."""
     correct = None if value is None else value >= threshold
     return Verdict(
         evaluator=name,

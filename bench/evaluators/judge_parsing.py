@@ -222,7 +222,7 @@ def object_of(
 ) -> tuple[Mapping[str, object] | None, str]:
     """Return the one object of a schema that a text is, or why it is none; the schema requires ``deciding`` alone.
 
-    The key that decides must have its type and range, and no key that the schema does not know may stand beside it.
+    The key that decides must have its type and range, and no key that the schema does not know may be next to it.
     """
     rest, reason = spoken(text, finish_reason)
     if reason:
@@ -244,7 +244,7 @@ def _misfit(value: object, schema: ReplySchema, deciding: str) -> str:
 
 
 def spoken(text: str | None, finish_reason: str | None) -> tuple[str, str]:
-    """Return what a judge says without its reasoning, and why there is nothing to read ("" = there is)."""
+    """Return what a judge states without its reasoning, and why there is nothing to read ("" = there is)."""
     nothing = "truncated" if finish_reason == "length" else "empty"
     if text is None or not text.strip():
         return "", nothing

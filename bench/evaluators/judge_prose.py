@@ -1,7 +1,7 @@
 """The verdict in the prose of a judge that was asked for a word: only its own statement counts, or nothing.
 
 The steps are tried in order: a text that is only a verdict, a label with its verdict, a first or last line that is
-only a verdict, a leading verdict word, a plain statement. What goes on to say the contrary is a conflict.
+only a verdict, a leading verdict word, a plain statement. What continues to say the contrary is a conflict.
 
 Example::
 
@@ -59,7 +59,7 @@ def value_of_word(word: str) -> float | None:
 
 
 def value_of_number(text: str) -> float | None:
-    """Return the share that a number is, which may lie outside 0..1; None for a text that is no number."""
+    """Return the share that a number is, which may lie outside 0..1; None for a text that is not a number."""
     found = _NUMBER.fullmatch(text.strip())
     if found is None:
         return None
@@ -76,9 +76,9 @@ def bare_word(line: str) -> str:
 
 
 GAP = "\ufffc"
-"""stands where something was quoted"""
+"""is where something was quoted"""
 QUOTED = "\ufff9"
-"""stands on both sides of one verdict word in quotation marks"""
+"""is on both sides of one verdict word in quotation marks"""
 LONGEST = 256 * 1024
 """characters of a text, reasoning left out and ligatures written out, that may be a verdict"""
 SHORTEST_QUOTE = 8
@@ -133,7 +133,7 @@ def _telling(answer: str) -> Iterator[str]:
 
 
 def _outside_blocks(lines: Iterable[str]) -> Iterator[str]:
-    """The lines that stand in no code fence and no block quote."""
+    """The lines that are in no code fence and no block quote."""
     fence = ""
     for line in lines:
         mark = line.lstrip()[:3]
@@ -144,7 +144,7 @@ def _outside_blocks(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _outside_elements(text: str) -> str:
-    """The text without what stands in elements of markup, but for those that are called like a verdict."""
+    """The text without what is in elements of markup, but for those that are called like a verdict."""
     if "</" not in text:
         return text
     tags = list(_ELEMENT.finditer(text))
@@ -181,7 +181,7 @@ def _outside_braces(text: str) -> str:
 
 
 def _outside_marks(text: str) -> str:
-    """The text without what stands in straight quotation marks; an odd mark may open or close, so nothing after it."""
+    """The text without what is in straight quotation marks; an odd mark may open or close, so nothing after it."""
     pieces = text.split('"')
     if len(pieces) % 2 == 0:
         return pieces[0]
@@ -390,7 +390,7 @@ def _edges(lines: Sequence[str]) -> _Found | None:
 
 
 def _leading(sentences: Sequence[str]) -> _Found | None:
-    """The text begins with a verdict word and goes on after a mark."""
+    """The text begins with a verdict word and continues after a mark."""
     first = sentences[0]
     match = _LEADING.match(first)
     word = value_of_word(match["word"]) if match else None

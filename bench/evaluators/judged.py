@@ -60,7 +60,7 @@ _SCORES = ReplySchema(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeEvaluator:
-    """``llm-judge``: the judge says whether an answer is right; empty retrieval does not skip it."""
+    """``llm-judge``: the judge states whether an answer is right; empty retrieval does not skip it."""
 
     prompts: JudgePrompts
     name: str = "llm-judge"
@@ -199,7 +199,7 @@ def judged(name: str, prompt: JudgePrompt, said: Completion, parsed: ParsedVerdi
 
 
 def unasked(name: str, prompt: JudgePrompt, reason: str = NO_JUDGE) -> Verdict:
-    """No verdict, because nobody could be asked."""
+    """No verdict, because no one could be asked."""
     return Verdict(
         evaluator=name,
         value=None,

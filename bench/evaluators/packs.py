@@ -1,7 +1,7 @@
 """Protocol packs: prompts and rules by ``name@version``, ours in the package, official texts in a workspace.
 
 A prompt that ships is in our own words (``fidelity: adapted``). A workspace may hold the original text at
-``packs/NAME@VERSION/FILE``; its digest must be the published one, and the run then says ``official``.
+``packs/NAME@VERSION/FILE``; its digest must be the published one, and the run then states ``official``.
 
 Example::
 
@@ -49,7 +49,7 @@ class PromptPack:
     reported: tuple[str, ...] = ()
     fidelity: Literal["adapted", "official"] = "adapted"
     sha256: Mapping[str, str] = field(default_factory=dict)
-    """role.name -> digest of the text as it stands in its file"""
+    """role.name -> digest of the text as it is in its file"""
 
     @property
     def id(self) -> str:

@@ -13,7 +13,7 @@ Example::
             return Verdict(evaluator=self.name, value=value, correct=value == 1)
     state_of(verdict, answerable=True)          # State.PARTIAL for a value of 0.5
 
-Plug-ins implement ``Evaluator``, register in the entry point group ``bench.evaluators`` or stand beside
+Plug-ins implement ``Evaluator``, register in the entry point group ``bench.evaluators`` or are next to
 a config as ``./file.py:Class``.
 """
 

@@ -3,7 +3,7 @@
 Here too:
 
 * The built-in evaluators: how each is opened from its config, its keys, and one sentence for the list.
-* Somebody else's evaluator behind our face: opened with its config, and held to what a Verdict may be.
+* Someone else's evaluator behind our face: opened with its config, and held to what a Verdict may be.
 
 Example::
 
@@ -12,7 +12,7 @@ Example::
     BUILT_IN["exact-match"].open(EvaluatorOpening(config={"case_sensitive": True}))
     plugged(Mine, "custom:./mine.py:Mine", {"threshold": 0.5}, "./mine.py:Mine", where=None)
 
-A new one is a function here and a line in ``BUILT_IN``; how an answer is evaluated stands in a module of its own.
+A new one is a function here and a line in ``BUILT_IN``; how an answer is evaluated is in a module of its own.
 """
 
 from __future__ import annotations
@@ -230,7 +230,7 @@ def plugged(loaded: object, name: str, config: dict[str, object], label: str, wh
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plugged:
-    """Somebody else's evaluator: its verdicts carry the name it was asked for, wrong types are its own error."""
+    """Someone else's evaluator: its verdicts carry the name it was asked for, wrong types are its own error."""
 
     inner: Evaluator
     name: str
@@ -318,7 +318,7 @@ def open_evaluator(
 def catalog() -> dict[str, str]:
     """Every evaluator with one sentence; an installed plug-in is named, not imported.
 
-    A name of ours that a plug-in claims too is said to be refused, as every plan that uses it refuses it.
+    A name of ours that a plug-in claims too is reported to be refused, as every plan that uses it refuses it.
     """
     others = {name: f"plug-in of {plugin.distribution}" for name, plugin in plugins.installed(GROUP, canonical).items()}
     built_in = {name: one.says for name, one in BUILT_IN.items()} | NOT_BUILT_IN

@@ -18,7 +18,7 @@ SLOW_STEP = 1 / 32
 
 
 class Slots:
-    """Slots handed out first come, first served; ``holder`` is whoever will give it back."""
+    """Slots handed out first come, first served; ``holder`` is anyone who will give it back."""
 
     def __init__(self, size: int) -> None:
         self._limiter = CapacityLimiter(size)
@@ -34,7 +34,7 @@ class Slots:
         return self._limiter.borrowed_tokens
 
     def take_now(self, holder: object) -> bool:
-        """Take a slot if one is free and nobody waits for it."""
+        """Take a slot if one is free and no one waits for it."""
         try:
             self._limiter.acquire_on_behalf_of_nowait(holder)
         except WouldBlock:
@@ -72,7 +72,7 @@ class AdaptiveWindow(Slots):
         self._resize(self._window + self._step())
 
     def refused(self, *, sent_at: float, now: float, told_to_wait: bool) -> None:
-        """A 429 for a request sent at ``sent_at``; one that the last cut could not yet have spared says nothing new."""
+        """A 429 for a request sent at ``sent_at``; one that the last cut could not yet have spared is not news."""
         if sent_at < self._settled_at:
             return
         # what is sent within a round trip of the cut still meets the crowd of before

@@ -50,7 +50,7 @@ class Trip:
     lost: int = 0
     refused: int = 0
     deadline: float | None = None
-    """set at the first dispatch: waiting for our own limiter is no fault of the call"""
+    """set at the first dispatch: waiting for our own limiter is not a fault of the call"""
     sent_at: float = 0.0
     started_at: datetime | None = None
     """when the current attempt went out; None: it has not"""
@@ -131,7 +131,7 @@ class Trip:
         )
 
     def rest(self) -> None:
-        """Count time anew, for the next attempt."""
+        """Count time again, for the next attempt."""
         self.since = time.perf_counter()
         self.limiter_s = 0.0
         self.started_at = None
@@ -143,7 +143,7 @@ def body_of(endpoint: Endpoint, request: Request) -> bytes | None:
     """The bytes that are sent.
 
     Raises:
-        MappingError: the tree is no JSON.
+        MappingError: the tree is not JSON.
     """
     if request.json is None:
         return request.body
@@ -192,5 +192,5 @@ def record(call: Call) -> None:
 
 
 def wanted() -> bool:
-    """Say whether anybody keeps a ledger, so that a row need not be built for nobody."""
+    """Say whether anyone keeps a ledger, so that a row need not be built for no one."""
     return _calls.get() is not None

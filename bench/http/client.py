@@ -6,7 +6,7 @@ Example::
         response = await http.call(endpoint, request)
         http.in_flight, http.oldest_s(), http.refusals
 
-A first attempt that succeeds never touches the retry machinery; what may be repeated goes on under tenacity.
+A first attempt that succeeds never touches the retry machinery; what may be repeated continues under tenacity.
 A cancelled call leaves no error and no row.
 """
 
@@ -63,7 +63,7 @@ class Http:
         self._rates = dict(rates or {})
         self._share = share
         self.attempt_s = attempt_s
-        """what an attempt may take whatever its endpoint says; None: as that says"""
+        """what an attempt may take whatever its endpoint states; None: as that says"""
         self._repeats_timeouts = repeats_timeouts
         self._random = random or _unseeded()
         self._gates: dict[str, Gate] = {}
@@ -112,7 +112,7 @@ class Http:
 
         Raises:
             AuthError, QuotaError, RateLimited, Unavailable, Rejected, MappingError: as the table in
-                :mod:`bench.http.errors` says; whatever ``request.read`` raises about a body.
+                :mod:`bench.http.errors` states; whatever ``request.read`` raises about a body.
         """
         trip = Trip(
             endpoint=endpoint,

@@ -1,7 +1,7 @@
 """What is true of every call to one endpoint: its name, limits, retry rules and deadlines.
 
 An endpoint is a *kind of traffic*, not a URL: ``chroma.add``, ``chroma.search``, ``openai/gpt-4o.judge``.
-Two endpoints of one name share one limiter, whoever made them::
+Two endpoints of one name share one limiter, anyone who made them::
 
     Endpoint(name="mem0.add", role="provider", limits=Limits(rpm=600, concurrency=4), key_variable="MEM0_API_KEY")
 """
@@ -53,7 +53,7 @@ class Limits:
         return self.rpm / 60 if self.rpm is not None else self.rps
 
     def under(self, run: Limits | None) -> Limits:
-        """These limits with what the run says instead: its rate takes the place of rate, burst and interval."""
+        """These limits with what the run states instead: its rate takes the place of rate, burst and interval."""
         if run is None:
             return self
         paced = (
@@ -106,7 +106,7 @@ class Endpoint:
     statuses: Mapping[int, Action] = field(default_factory=dict)
     """overrides of the status classes"""
     price_usd: str | None = None
-    """of an answered call that carries no price of its own; None = nobody named one"""
+    """of an answered call that carries no price of its own; None = no one named one"""
     max_response_bytes: int = 8 * 2**20
 
     @cached_property

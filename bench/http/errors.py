@@ -16,7 +16,7 @@ Example::
 
 The one table; a config may override it status by status.
 
-A signal says what happened on the wire; :mod:`bench.http.errors` says what it means.
+A signal states what happened on the wire; :mod:`bench.http.errors` states what it means.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ TRANSIENT = frozenset({408, 425})
 
 
 def of_status(endpoint: Endpoint, response: Response, *, repeatable: bool, wait_s: float | None) -> AttemptFailed:
-    """Classify an answer whose status is no success; the error keeps the start of its body."""
+    """Classify an answer whose status is not a success; the error keeps the start of its body."""
     failed = _of_status(endpoint, response, repeatable=repeatable, wait_s=wait_s)
     failed.error.body = response.body[:READ_FOR_TEXT].decode("utf-8", "replace")
     return failed

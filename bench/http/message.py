@@ -1,4 +1,4 @@
-"""What goes out and what comes back: `Request`, `Response`, and what a 2xx body says of its own cost.
+"""What goes out and what comes back: `Request`, `Response`, and what a 2xx body states of its own cost.
 
 Example::
 
@@ -67,7 +67,7 @@ class Request:
 
     @property
     def repeatable(self) -> bool:
-        """May the call be sent again when nobody knows whether the first one took effect?"""
+        """May the call be sent again when no one knows whether the first one took effect?"""
         return self.method in SAFE_TO_REPEAT if self.idempotent is None else self.idempotent
 
 
@@ -118,7 +118,7 @@ class Response:
 
     @property
     def text(self) -> str:
-        """The body as text; bytes that are no UTF-8 become U+FFFD."""
+        """The body as text; bytes that are not UTF-8 become U+FFFD."""
         return self.body.decode("utf-8", "replace")
 
     def json(self) -> object:

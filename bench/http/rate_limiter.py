@@ -13,7 +13,7 @@ Example::
 A call passes in this order, and each step exists for one reason:
 
 1. a *place* at the endpoint (its own concurrency cap, or the window of ``--concurrency auto``);
-2. the *turn*: one call at a time stands at the front, so nobody overtakes and no token ages;
+2. the *turn*: one call at a time is at the front, so no one overtakes and no token ages;
 3. the front waits until the endpoint is *open* (pause, interval, rate), holding no global slot;
 4. it takes a global slot, looks again, and buys its token in the same instant in which it is sent.
 
@@ -48,7 +48,7 @@ NUMBER = re.compile(r"\d+(?:\.\d+)?")
 def wait_of(text: str, *, now: float) -> float | None:
     """Read a span or an instant as seconds from ``now`` (unix time), never negative; None when it is neither.
 
-    None also for more than `LONGEST_WAIT_S`: a year 9999 is a fault of the server, and nobody can obey it.
+    None also for more than `LONGEST_WAIT_S`: a year 9999 is a fault of the server, and no one can obey it.
     """
     wait_s = _wait_s(text.strip(), now)
     return wait_s if wait_s is not None and wait_s <= LONGEST_WAIT_S else None
@@ -80,7 +80,7 @@ TOKEN_BURST_S = 6.0
 
 
 class Passenger(Protocol):
-    """Whoever passes the gate; it keeps count of what it waited for."""
+    """Anyone who passes the gate; it keeps count of what it waited for."""
 
     @property
     def tokens(self) -> int: ...
@@ -138,7 +138,7 @@ class Gate:
         return max(0.0, self._closed_until - time.perf_counter())
 
     def learn(self, headers: Mapping[str, str]) -> None:
-        """Spread what the server says is left over the time until it resets."""
+        """Spread what the server states is left over the time until it resets."""
         if self._feedback is None:
             return
         left = whole(headers.get(self._feedback.remaining, "").strip())

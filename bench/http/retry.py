@@ -38,7 +38,7 @@ def retrying(trip: Trip, random: random.Random) -> AsyncRetrying:
 
 
 def wait_s(trip: Trip, failed: AttemptFailed, random: random.Random) -> float:
-    """Full jitter over a doubling span; after a Retry-After only a little, since the wait itself is no secret."""
+    """Full jitter over a doubling span; after a Retry-After only a little, since the wait itself is not a secret."""
     retry = trip.endpoint.retry
     span = min(retry.max_delay_s, retry.delay_s * 2.0 ** (_count(trip, failed) - 1))
     if failed.wait_s is not None:

@@ -290,7 +290,7 @@ def _headers(request: Request) -> Mapping[str, str]:
 
 
 def _redirect(request: Request, url: URL, answer: HttpResponse) -> URL | None:
-    """The place to go on to; None when there is no redirect, or none that may be followed."""
+    """The place to continue to; None when there is no redirect, or none that may be followed."""
     location = answer.headers.get("Location")
     if answer.status not in REDIRECTS or not location:
         return None

@@ -1,6 +1,6 @@
 """The run's SQLite file: the only state a run has.
 
-``Journal`` writes (one process, one writer), ``Reader`` reads (anybody, at any time), ``merge``
+``Journal`` writes (one process, one writer), ``Reader`` reads (anyone, at any time), ``merge``
 unions the journals of one plan. The rows are frozen values::
 
     async with Journal.create(folder, meta) as journal:

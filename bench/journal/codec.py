@@ -83,7 +83,7 @@ def decode(column: str | bytes | None) -> dict[str, object]:
 
 
 def decompress(body: bytes) -> bytes:
-    """Undo zstd; a frame says its own length."""
+    """Undo zstd; a frame states its own length."""
     return zstandard.ZstdDecompressor().decompress(body)
 
 
@@ -144,7 +144,7 @@ def usage_of(column: str | None) -> Usage | None:
 
 @contextmanager
 def storable(path: Path) -> Iterator[None]:
-    """Name a value that is no JSON: the row's author must mend it, the file is fine."""
+    """Name a value that is not JSON: the row's author must fix it, the file is fine."""
     try:
         yield
     except (TypeError, ValueError) as error:

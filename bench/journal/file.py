@@ -2,7 +2,7 @@
 
 Here too:
 
-* The journal's schema by numbers: ``PRAGMA user_version`` says which one a file has.
+* The journal's schema by numbers: ``PRAGMA user_version`` states which one a file has.
 
 Nothing here writes to a file before it has been examined read-only: what is corrupt, cut, foreign or
 of a newer version is refused and stays byte-identical. A new file is built under another name and
@@ -81,7 +81,7 @@ def locate(path: Path) -> Path:
 
 @contextmanager
 def reported(path: Path) -> Iterator[None]:
-    """Turn what SQLite says into the error of who must act."""
+    """Turn what SQLite states into the error of who must act."""
     try:
         yield
     except sqlite3.Error as error:
@@ -131,7 +131,7 @@ def connected(path: Path) -> Iterator[None]:
 
 
 def examine_header(path: Path) -> None:
-    """Refuse what is no journal of a version we know, by its first 100 bytes and its length.
+    """Refuse what is not a journal of a version we know, by its first 100 bytes and its length.
 
     A file to which this process has a connection was examined when that was opened, and is not opened beside it.
     """
@@ -213,7 +213,7 @@ async def drafted(path: Path, run_id: str) -> AsyncIterator[Path]:
 
 
 def _place(draft: Path, path: Path) -> bool:
-    """Give the finished file its name, unless somebody has it; a link cannot replace what is there."""
+    """Give the finished file its name, unless someone has it; a link cannot replace what is there."""
     try:
         os.link(draft, path)
     except FileExistsError:

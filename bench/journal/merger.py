@@ -62,7 +62,8 @@ async def merge(
 ) -> MergeOutcome:
     """Union ``sources`` (run folders or journal files) into the new run folder ``into``.
 
-    ``request`` is what a resume of the merged run goes on with; by default it goes on with what the sources covered.
+    ``request`` is what a resume of the merged run continues with; by default it continues with what the sources
+    covered.
 
     Raises IdentityError (another plan digest), MergeConflict (one item with two outcomes; names every such
     item), JournalError or UsageError; nothing is left behind then.

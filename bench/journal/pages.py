@@ -2,7 +2,7 @@
 
 Here too:
 
-* The ended items of a job, with only what a receipt says of them: half the work of whole records.
+* The ended items of a job, with only what a receipt states of them: half the work of whole records.
 
 Example::
 
@@ -14,7 +14,7 @@ Example::
             item.state, item.phases[Phase.SEARCH].data["retrieved"]
 
 Pages are found by key, never by counting, so the hundred-thousandth item is as near as the first. A search for text
-reads questions one after the other and stops when its time is up; the cursor then says where to go on.
+reads questions one after the other and stops when its time is up; the cursor then states where to continue.
 
 Read by key, a page at a time, so a hundred thousand items take no more memory than a page.
 """
@@ -400,7 +400,7 @@ def _item(
 
 
 def _shown(phase: Phase, attempts: list[PhaseAttempt], generation: int) -> list[PhaseAttempt]:
-    """Scorings of older generations are no attempts of the one that is shown."""
+    """Scorings of older generations are not attempts of the one that is shown."""
     if phase is not Phase.EVALUATE:
         return attempts
     return [one for one in attempts if one.generation == generation]

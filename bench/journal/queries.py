@@ -201,7 +201,7 @@ def record_of(rows: Sequence[PhaseRow], parts: Parts) -> ItemRecord:
 
 
 def _belongs(row: PhaseRow, parts: Parts, score: ScoreRow | None) -> bool:
-    """Leave out scorings of older generations: they are no attempts of the one that is shown."""
+    """Leave out scorings of older generations: they are not attempts of the one that is shown."""
     return row.phase is not Phase.EVALUATE or score is None or parts.entries[row.entry].generation == score.generation
 
 

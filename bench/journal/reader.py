@@ -112,7 +112,7 @@ class Reader:
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[None]:
-        """Read everything inside as of one moment, while the writer goes on."""
+        """Read everything inside as of one moment, while the writer continues."""
         with reported(self.path):
             await self._connection.execute("BEGIN")
         try:
@@ -123,7 +123,7 @@ class Reader:
     # ------------------------------------------------------------------ the run
 
     async def status(self) -> Status:
-        """Say how the run stands now."""
+        """Say how the run is now."""
         values = await read_meta(self._connection)
         held = await read_holder(self._connection)
         state, reason = cast("list[str]", values["state"])

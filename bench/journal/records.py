@@ -137,7 +137,7 @@ class JudgedItem(NamedTuple):
     labels: Mapping[str, str]
     value: float | None
     correct: bool | None
-    """None = no verdict, and ``reason`` says why"""
+    """None = no verdict, and ``reason`` states why"""
     reason: str
     model: str | None
     prompt_name: str | None
@@ -269,4 +269,4 @@ class Status:
     """``pid P on HOST`` while a live process holds the run"""
     heartbeat_at: datetime | None
     oldest_request_s: float | None = None
-    """age of the oldest request that was in flight at the last heartbeat; None also where nobody holds the run"""
+    """age of the oldest request that was in flight at the last heartbeat; None also where no one holds the run"""

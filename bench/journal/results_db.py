@@ -274,7 +274,7 @@ async def _parts(items: AsyncIterable[ItemResult] | Sequence[ItemResult]) -> Asy
 
 @contextmanager
 def _rebuildable(path: Path) -> Iterator[None]:
-    """Say that a damaged file is no loss."""
+    """Say that a damaged file is not a loss."""
     try:
         with reported(path):
             yield

@@ -1,4 +1,4 @@
-"""The rows of a journal as frozen values; what a field means stands under it.
+"""The rows of a journal as frozen values; what a field means is under it.
 
 Here too:
 
@@ -45,7 +45,7 @@ def now() -> datetime:
 
 
 class RunState(StrEnum):
-    """What the last process said of its run; ``interrupted`` is only ever derived by a reader."""
+    """What the last process reported of its run; ``interrupted`` is only ever derived by a reader."""
 
     RUNNING = "running"
     COMPLETE = "complete"
@@ -86,7 +86,7 @@ class Key:
 
 @value_dataclass(frozen=True, slots=True, kw_only=True)
 class JournaledPhase:
-    """One ended phase of one unit (one attempt). ``evaluate`` also says how the item ended.
+    """One ended phase of one unit (one attempt). ``evaluate`` also states how the item ended.
 
     Write an ``evaluate`` entry for every item that ended, also for one that failed earlier: then
     ``outcome`` is the error kind and ``state`` is error, not_ready or unsupported.
@@ -165,7 +165,7 @@ class ProbeRow:
 
 @value_dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Something worth telling that is no phase: ``scope`` is a lane, a job or empty (the run)."""
+    """Something worth telling that is not a phase: ``scope`` is a lane, a job or empty (the run)."""
 
     kind: str
     scope: str = ""
@@ -202,7 +202,7 @@ class RunMeta:
 
 @value_dataclass(frozen=True, slots=True, kw_only=True)
 class ResumeRow:
-    """A later process that went on with the run: its versions, code state and run-time settings."""
+    """A later process that continued with the run: its versions, code state and run-time settings."""
 
     at: datetime
     data: Mapping[str, object]

@@ -10,7 +10,7 @@ Example::
         await journal.room()
         journal.append(entry)
     done = waiting.add(acknowledged + pending)      # then: await done.wait()
-    waiting.release(acknowledged)                   # after a commit; True while somebody still waits
+    waiting.release(acknowledged)                   # after a commit; True while someone still waits
 
 ``append`` never waits: one task commits whatever has gathered, at most ``linger_s`` after the first row.
 Rows become durable in the order in which they were appended. The task owns the file from opening to
@@ -80,7 +80,7 @@ class RowWaiting:
         return done
 
     def release(self, acknowledged: int) -> bool:
-        """Let go who has what was waited for; True when somebody is left."""
+        """Let go who has what was waited for; True when someone is left."""
         for count, done in self._waiters:
             if count <= acknowledged:
                 done.set()
@@ -199,7 +199,7 @@ class Journal:
         self._check()
 
     async def set_state(self, state: RunState, reason: str = "") -> None:
-        """Record how the run stands; durable when this returns."""
+        """Record how the run is; durable when this returns."""
         self._enqueue(Statement("set_meta", "state", to_json([state, reason])))
         self._enqueue(Statement("set_meta", "state_us", str(micros(now()))))
         await self.flush()

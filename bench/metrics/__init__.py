@@ -10,7 +10,7 @@ Example::
 Where things are: ``protocol`` what a metric is, ``registry`` and ``selection`` which there are; ``retrieval``,
 ``text``, ``similarity``, ``overlap``, ``citation``, ``verdicts``, ``latency`` and ``pricing`` the metrics;
 ``fold_input``, ``aggregation`` and ``fold`` from one row's values to many rows' Measurements; ``failure_reason`` and
-``overlay`` what is said beside them.
+``overlay`` what is reported beside them.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ def measure(
 
     A row is a ``Row``, or a mapping with the inputs of ``score`` and optionally ``labels``, ``corpus`` and
     ``state``. ``by`` names the breakdowns; a macro metric averages over the first of them.
-    Raises UnknownMetric for a key of a row that is no input of any metric, and for an input that is missing.
+    Raises UnknownMetric for a key of a row that is not an input of any metric, and for an input that is missing.
     """
     dimensions = () if by is None else (by,) if isinstance(by, str) else tuple(by)
     dimensions = tuple(dimension_name(d) for d in dimensions)
@@ -121,7 +121,7 @@ _INPUTS = frozenset(
 
 
 def _inputs(metric: Measure, row: Mapping[str, object]) -> dict[str, object]:
-    """What the metric reads of a row. A key that nobody reads would be a missing input, which is a score of its own."""
+    """What the metric reads of a row. A key that no one reads would be a missing input, which is a score of its own."""
     parameters = inspect.signature(_function(metric)).parameters
     if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values()):
         return {key: value for key, value in row.items() if key not in _BESIDE}  # a plug-in that takes what there is
@@ -134,7 +134,7 @@ def _inputs(metric: Measure, row: Mapping[str, object]) -> dict[str, object]:
 
 
 def _state(metric: Measure, row: Mapping[str, object]) -> str | None:
-    """The row's own state, else what ``correct`` says."""
+    """The row's own state, else what ``correct`` states."""
     if "state" in row:
         state = cast("str | None", row["state"])
         if state is not None and state not in set(State):

@@ -7,7 +7,7 @@ Example::
     chosen_index("Not (A). Final answer: B", ("Rome", "Paris"))     # 1: a statement wins over a mention
 
 An option has a letter, A to Z by its place or the one that its text begins with, and a text; where an option's text
-is a letter, the text counts. Two statements that differ are no choice.
+is a letter, the text counts. Two statements that differ are not choice.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _DENIED_AFTER = re.compile(
     re.IGNORECASE,
 )
 _WORDS_TOO = frozenset("AI")
-"""letters that are English words: before another word they are no choice"""
+"""letters that are English words: before another word they are not choice"""
 
 
 def letters_of(choices: Sequence[str]) -> str:
@@ -108,7 +108,7 @@ def chosen_index(answer: str, choices: Sequence[str]) -> int | None:
 
 
 def _statements(text: str, choices: Sequence[str]) -> set[int]:
-    """What boxes and phrases such as ``the answer is`` state; a final statement stands for all."""
+    """What boxes and phrases such as ``the answer is`` state; a final statement represents all."""
     found = {place for box in _BOXED.findall(text) if (place := _inside(box, choices)) is not None}
     plain = _BOXED.sub(r"\1", text).translate(_EMPHASIS)
     final: set[int] = set()
@@ -175,7 +175,7 @@ def _bold(text: str, choices: Sequence[str]) -> Iterator[int]:
 
 
 def _mentioned(text: str, choices: Sequence[str]) -> int | None:
-    """The only letter that is mentioned, or the option text that comes first; letters that differ are no choice."""
+    """The only letter that is mentioned, or the option text that comes first; letters that differ are not choice."""
     letters = letters_of(choices)
     found = [
         (match.start(), 0, letters.index(letter))
@@ -194,14 +194,14 @@ def _mentioned(text: str, choices: Sequence[str]) -> int | None:
 
 
 def _denied(text: str, start: int, end: int) -> bool:
-    """Say whether what stands at a place is named only to be ruled out: ``not A``, ``(A) is wrong``."""
+    """Say whether what is at a place is named only to be ruled out: ``not A``, ``(A) is wrong``."""
     before = text[max(0, start - 40) : start]
     return bool(_DENIED_BEFORE.search(before) or _DENIED_AFTER.match(text, end))
 
 
 @lru_cache(maxsize=64)  # the options of one item are looked for at many places
 def _text_of(choice: str, before: str = "") -> re.Pattern[str] | None:
-    """An option's text that stands alone, whatever the white space between its words."""
+    """An option's text that is alone, whatever the white space between its words."""
     option = re.escape(choice.strip()).replace(r"\ ", r"\s+")
     return re.compile(rf"{before}{option}(?!\w)", re.IGNORECASE) if option else None
 

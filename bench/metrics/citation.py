@@ -1,6 +1,6 @@
 """An answer metric for law: does the answer cite what the reference cites?
 
-A verdict of a class beside the config stands before the comparison of texts.
+A verdict of a class beside the config is before the comparison of texts.
 
 Example::
 

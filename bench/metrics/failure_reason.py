@@ -108,7 +108,7 @@ def _ids(hits: Iterable[Sequence[str]]) -> set[str]:
 
 
 def disagree(verdicts: Sequence[Verdict]) -> bool:
-    """Several judgements of one evaluator differ, or exact match says 1 where a judge says 0."""
+    """Several judgements of one evaluator differ, or exact match states 1 where a judge states 0."""
     said: dict[str, set[bool]] = {}
     for verdict in verdicts:
         if verdict.correct is not None:

@@ -147,7 +147,7 @@ def _of_parts(metric: Measure, columns: Sequence[Column], cells: Sequence[FoldCe
 def _one(
     column: Column, cells: Sequence[FoldCell], job: JobFacts, options: Options, *, whole: bool = False
 ) -> Measurement:
-    """One metric over some cells; ``whole`` says that they are all of the job's."""
+    """One metric over some cells; ``whole`` states that they are all of the job's."""
     sample, reasons = _sample(column, cells, options)
     unknown = sum(reasons.values())
     if whole and column.metric.definition.partition("/")[0] in WHOLE_JOB:

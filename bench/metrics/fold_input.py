@@ -263,7 +263,7 @@ def poured(rows: Iterable[FoldRow], width: int, *, clustered: bool = True) -> Po
 
 @lru_cache(maxsize=1024)
 def cluster_code(name: str) -> int:
-    """64 bits that stand for a cluster, the same in every process; a million clusters hardly ever share one."""
+    """64 bits that represent a cluster, the same in every process; a million clusters hardly ever share one."""
     return int.from_bytes(blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest())
 
 

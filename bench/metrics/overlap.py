@@ -107,7 +107,7 @@ def sacrebleu_corpus(predictions: Sequence[object], references: Sequence[object]
 
 
 def signature(variant: str) -> str:
-    """What sacreBLEU says of its settings, or NLTK's version; stored beside the number. Nothing is imported for it."""
+    """Return sacreBLEU's settings or NLTK's version, stored with the number; nothing is imported for it."""
     from importlib.metadata import version
 
     if variant in _WEIGHTS or variant == "bleu1_multilingual":

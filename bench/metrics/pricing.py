@@ -175,7 +175,7 @@ def _counts(usage: Usage | Mapping[str, object] | None) -> _Counts | None:
 
 
 def _count(value: object) -> int | None:
-    """Tokens as a whole number, 0 where nothing is said; None for what is no count."""
+    """Tokens as a whole number, 0 where nothing is reported; None for what is not a count."""
     text = str(value or 0).removesuffix(".0")
     return int(text) if text.isascii() and text.isdigit() else None
 

@@ -14,7 +14,7 @@ Example::
     canonical("nDCG@10")                  # "ndcg_at_10"
     split_cut("ndcg_at_10")               # ("ndcg", 10)
 
-A metric turns one ``Row`` into one number or None (not scored) and says how numbers become one.
+A metric turns one ``Row`` into one number or None (not scored) and states how numbers become one.
 A plug-in implements ``Metric``; a built-in one is an ``RegisteredMetric`` in its family's module, from which the
 registry makes a ``Measure``.
 """
@@ -139,7 +139,7 @@ class Arithmetic:
     method: Callable[[], str] | None = None
     """whose arithmetic it is and with which settings, stored beside the number"""
     absent: str = ""
-    """why a finished item has no value; empty = the item says it (retrieval metrics), or it does not apply"""
+    """why a finished item has no value; empty = the item states it (retrieval metrics), or it does not apply"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,7 +188,7 @@ class RegisteredMetric:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricInfo:
-    """What ``resolve`` says of a name."""
+    """What ``resolve`` states of a name."""
 
     name: str
     definition: str

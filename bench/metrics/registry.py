@@ -2,7 +2,7 @@
 
 Here too:
 
-* Somebody else's metric behind our face: a class with ``name``, ``definition`` and ``score``.
+* Someone else's metric behind our face: a class with ``name``, ``definition`` and ``score``.
 
 Example::
 
@@ -144,7 +144,7 @@ class Registry:
         return found
 
     def take_apart(self, name: str) -> MetricRequest | None:
-        """The entry a name stands for and the K it spells; None when no built-in entry answers to it."""
+        """The entry a name represents and the K it spells; None when no built-in entry answers to it."""
         spelled = canonical(name)
         if spelled in self._known:
             entry, preset = self._known[spelled]
@@ -256,7 +256,7 @@ class Registry:
         )
 
     def unknown(self, name: str) -> UnknownMetric:
-        """The error for a name that nobody registered."""
+        """The error for a name that no one registered."""
         spelled = canonical(name)
         base, k = split_cut(spelled)
         if k is not None and base in self._known:
@@ -267,7 +267,7 @@ class Registry:
         return UnknownMetric(text, hint=f"did you mean {or_list(close)}?" if close else None)
 
     def info(self, name: str) -> MetricInfo:
-        """What a name stands for: its first name, every other, its definition (``@K`` where no K is said)."""
+        """What a name represents: its first name, every other, its definition (``@K`` where no K is reported)."""
         request = self.take_apart(name)
         if request is None:
             found = self._installed(canonical(name), {}, ())

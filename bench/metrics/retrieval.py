@@ -13,7 +13,7 @@ Example::
 Inputs ``retrieved`` (in the provider's order) and ``relevant``. Nothing relevant: not scored.
 Nothing retrieved: 0. To add one, write a function of a ``Ranking`` and K and one ``RegisteredMetric``.
 
-A hit takes one slot, whatever number of ids it stands for. It is relevant when it covers an expected
+A hit takes one slot, whatever number of ids it represents. It is relevant when it covers an expected
 id that no earlier hit covered, and its gain is the highest newly covered grade; so a later duplicate
 keeps its slot and gains nothing.
 """
@@ -94,7 +94,7 @@ class Ranking:
 
 
 def slot_ids(entry: object) -> tuple[str, ...]:
-    """An entry is an id or a collection of the ids that the hit stands for."""
+    """An entry is an id or a collection of the ids that the hit represents."""
     if isinstance(entry, str):
         return (entry,)
     if isinstance(entry, _COLLECTIONS):

@@ -228,7 +228,7 @@ def evaluators_needed(metrics: Sequence[Measure]) -> dict[str, dict[str, object]
 
 
 def _agree(name: str, settings: Mapping[str, object], metric: Measure) -> None:
-    """One class is opened once, so what is said of it must be said alike."""
+    """One class is opened once, so what is reported of it must be reported alike."""
     if settings != metric.params:
         raise ConfigError(
             f"{name.removeprefix(CUSTOM)} is given two configs, {settings} and {dict(metric.params)}",

@@ -49,7 +49,7 @@ ABSENT = ("no information available", "not mentioned")
 
 
 def best(compare: Compare, prediction: object, references: str | Iterable[object]) -> float | None:
-    """The maximum over the references, None when none can be compared; None is no text."""
+    """The maximum over the references, None when none can be compared; None is not text."""
     if prediction is None:
         return None
     text = as_text(prediction)

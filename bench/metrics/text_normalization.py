@@ -145,7 +145,7 @@ def search_words(text: str) -> list[str]:
 
 
 def pairs(text: str) -> list[str]:
-    """Lower-case words; of a script without spaces each pair of neighbors, or the one that stands alone."""
+    """Lower-case words; of a script without spaces each pair of neighbors, or the one that is alone."""
     found: list[str] = []
     for match in _piece().finditer(_searchable(text)):
         units = _unit().findall(match[0]) if match["run"] is not None else [match[0]]
@@ -205,7 +205,7 @@ def as_text(value: object) -> str:
 
 
 def several(given: str | Iterable[object]) -> Iterable[object]:
-    """Many ids or texts; one that stands alone is a list of one, not of its letters."""
+    """Many ids or texts; one that is alone is a list of one, not of its letters."""
     return (given,) if isinstance(given, str) else given
 
 

@@ -7,15 +7,15 @@ Here too:
 Example::
 
     judge = SchemaJudge(model)
-    completion = await judge.ask(prompt)                       # prompt.json_schema says what is wanted
+    completion = await judge.ask(prompt)                       # prompt.json_schema states what is wanted
     verdict = Schema.of(prompt.json_schema).read(completion.text)  # a mapping, or None: the item is unscored
 
 What a model does not take is learnt once a run and left out from then on: a refused temperature or seed, the name of
-the token limit, a schema, a reply that is not streamed. `Completion.ignored` says what was requested and not in force.
-An empty answer that ended with ``stop`` is asked for once more; usage and cost of both count. What a content filter
-refuses is a reply with the finish ``refusal``, whether it came as a status or as a finish.
+the token limit, a schema, a reply that is not streamed. `Completion.ignored` states what was requested and not in
+force. An empty answer that ended with ``stop`` is asked for once more; usage and cost of both count. What a content
+filter refuses is a reply with the finish ``refusal``, whether it came as a status or as a finish.
 
-Nothing is guessed from keywords: a text that is not exactly one object of the schema is no verdict.
+Nothing is guessed from keywords: a text that is not exactly one object of the schema is not a verdict.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class ChatModel:
         """Ask the model; a refusal or a cut text is an answer.
 
         Raises:
-            CallError: as :meth:`bench.http.Http.call` says.
+            CallError: as :meth:`bench.http.Http.call` states.
         """
         answer = await self._ask(prompt)
         if answer.text.strip() or answer.finish != "stop":
@@ -180,7 +180,7 @@ def _tokens_of(prompt: Prompt) -> int:
 
 
 def _told(error: object) -> str:
-    """What an error says of itself, without what else stands in the body, such as the prompt."""
+    """What an error reports about itself, without what else is in the body, such as the prompt."""
     if not isinstance(error, Mapping):
         return str(error)[:SHOWN]
     return " ".join(str(error[key])[:SHOWN] for key in ("message", "param", "code", "type") if error.get(key))

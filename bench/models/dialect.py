@@ -1,4 +1,4 @@
-"""What a dialect is: how one vendor family writes requests and answers. One file each stands beside this one.
+"""What a dialect is: how one vendor family writes requests and answers. One file each is next to this one.
 
 Here too:
 
@@ -12,7 +12,7 @@ Example::
 A dialect is pure: it builds trees and reads trees, and never sends. What may differ from model to model (is a
 temperature taken, which name has the token limit, is a schema understood) comes in as a `Wish`.
 
-What a stream says after an error, or without an end, is never an answer.
+What a stream states after an error, or without an end, is never an answer.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def as_list(value: object, where: str) -> list[object]:
 
 
 def text_of(value: object) -> str:
-    """Text, or the text parts of a list of content blocks; anything else, reasoning too, is no text."""
+    """Text, or the text parts of a list of content blocks; anything else, reasoning too, is not text."""
     if isinstance(value, str):
         return value
     if isinstance(value, list):
@@ -162,7 +162,7 @@ TEXT_TYPES = (None, "text", "output_text")
 
 
 def said_in(content: object, where: str) -> str:
-    """Return what a reply says: null, a text or a list of texts and blocks.
+    """Return what a reply states: null, a text or a list of texts and blocks.
 
     Raises:
         MappingError: content of another shape, which may be an answer that cannot be read.
@@ -231,7 +231,7 @@ def vector(value: object, where: str) -> tuple[float, ...]:
     """One embedding.
 
     Raises:
-        MappingError: empty, or an element is no finite number.
+        MappingError: empty, or an element is not a finite number.
     """
     numbers = as_list(value, where)
     if not numbers or not all(_is_finite(number) for number in numbers):
@@ -240,7 +240,7 @@ def vector(value: object, where: str) -> tuple[float, ...]:
 
 
 def error_inside(error: object) -> CallError:
-    """Name the error that stands inside a 2xx answer; without a code it counts as the endpoint's own trouble."""
+    """Name the error that is inside a 2xx answer; without a code it counts as the endpoint's own trouble."""
     text = f"the answer holds an error: {shown(error)}"
     match _status_of(error):
         case 429:
@@ -268,7 +268,7 @@ STATUS_OF: Mapping[str, int] = {
     "permission_error": 403,
     "not_found_error": 404,
 }
-"""the names that vendors give to errors -> the status that they stand for"""
+"""the names that vendors give to errors -> the status that they represent"""
 
 
 def _status_of(error: object) -> int | None:
@@ -366,7 +366,7 @@ def join_openai(events: Sequence[object], *, done: bool) -> Mapping[str, object]
 
 
 def _grow(message: dict[str, object], delta: object) -> None:
-    """Add the texts of a delta; what is no text, such as a tool call, replaces."""
+    """Add the texts of a delta; what is not text, such as a tool call, replaces."""
     for key, value in delta.items() if isinstance(delta, Mapping) else ():
         known = message.get(key)
         if isinstance(value, str) and key != "role":

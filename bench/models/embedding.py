@@ -91,7 +91,7 @@ class RemoteEmbedder:
 
         Raises:
             MappingError: another number or another dimension of vectors than was asked for.
-            CallError: as :meth:`bench.http.Http.call` says.
+            CallError: as :meth:`bench.http.Http.call` states.
         """
         prefix = self._options.query_prefix if kind == "query" else self._options.document_prefix
         sent = [(prefix + text) or BLANK for text in texts]
@@ -111,7 +111,7 @@ class RemoteEmbedder:
         return [text for text in wanted if text not in found]
 
     async def _fly(self, texts: Sequence[str], found: dict[str, tuple[float, ...]]) -> None:
-        """Embed texts that nobody else is embedding."""
+        """Embed texts that no one else is embedding."""
         landed = anyio.Event()
         self._flying.update(dict.fromkeys(texts, landed))
         try:
@@ -221,7 +221,7 @@ def _digest(text: str) -> bytes:
 
 
 def _is_about_size(error: CallError, refusal: str) -> bool:
-    """Say whether fewer or shorter texts may be taken; some servers say so with a 500."""
+    """Say whether fewer or shorter texts may be taken; some servers report it with a 500."""
     if isinstance(error, Rejected):
         return "-> 413" in refusal or any(word in refusal for word in SIZE_WORDS)
     return any(word in refusal for word in TOO_LARGE_WORDS)

@@ -121,7 +121,7 @@ class Target:
 
     @property
     def settings(self) -> ModelSettings | None:
-        """What the file says about this model."""
+        """What the file states about this model."""
         return self.file.models.get(self.model) if self.file is not None else None
 
 
@@ -163,7 +163,7 @@ def _needs(vendor: Vendor) -> str:
 
 
 def target(name: str, environment: Environment, files: Mapping[str, ModelFile]) -> Target:
-    """Find the endpoint of a full name that is no built-in, with its key.
+    """Find the endpoint of a full name that is not a built-in, with its key.
 
     Raises:
         ConfigError: unknown prefix (with the nearest), or a variable that is not set (named).

@@ -145,7 +145,7 @@ def pack_of(config: BenchmarkConfig, workspace: Path) -> PromptPack | None:
     given = {
         f"evaluation.{to_camel(key)}": config.place("evaluation", to_camel(key))
         for key, value in (written.items() if isinstance(written, dict) else ())
-        # saying what the pack says alters nothing
+        # saying what the pack states alters nothing
         if value is not None and (key != "method" or value != pack.evaluator)
     }
     # that rule would be added to a judge prompt of the pack

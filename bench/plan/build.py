@@ -42,7 +42,7 @@ DEMO = ("demo",)
 
 
 def make_plan(catalog: Catalog, request: RunRequest, environment: Environment, *, ranges: Ranges | None = None) -> Plan:
-    """Plan a run; ``ranges`` stand for the request's own range, as the ranges of a merged run do.
+    """Plan a run; ``ranges`` represent the request's own range, as the ranges of a merged run do.
 
     Raises:
         UsageError: unknown names, nothing selected, or no job that could run.
@@ -108,7 +108,7 @@ def model_files(catalog: Catalog) -> dict[str, ModelFile]:
 
 
 def versions(installed: Installed) -> dict[str, object]:
-    """What is recorded beside the identity: a newer one may go on with a run."""
+    """What is recorded beside the identity: a newer one may continue with a run."""
     return {
         "bench": __version__,
         "python": platform.python_version(),

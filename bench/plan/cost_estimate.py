@@ -11,8 +11,8 @@ Example::
     check_prices(catalog, request.prices, files)         # UsageError: "mem1" in prices; did you mean "mem0"?
     call_prices(request.prices, lane.provider).search    # Decimal, or None
 
-An upper estimate: every item is asked, every context is as full as k memories and the budget allow. A price nobody
-knows makes the whole cost unknown, never 0; so do limits that nobody set the time.
+An upper estimate: every item is asked, every context is as full as k memories and the budget allow. A price no one
+knows makes the whole cost unknown, never 0; so do limits that no one set the time.
 """
 
 from __future__ import annotations

@@ -59,7 +59,7 @@ class MetricRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverlayRecord:
-    """Golds known to be doubtful, as the run was told of them."""
+    """Golds known to be doubtful, as the run was reported of them."""
 
     name: str
     sha256: str
@@ -119,7 +119,7 @@ class JobRecord:
     skipped: str | None = None
     overlay: OverlayRecord | None = None
     selected_types: Mapping[str, int] = field(default_factory=dict)
-    """question type -> how many of ``n_selected``; empty = nobody counted"""
+    """question type -> how many of ``n_selected``; empty = no one counted"""
     whole_types: Mapping[str, int] = field(default_factory=dict)
     """the same of ``n_whole``"""
     data_notes: tuple[str, ...] = ()
@@ -324,6 +324,6 @@ def _joined(found: Sequence[JobRecord], shared: Mapping[tuple[str, Phase], int])
         return replace(first, n_selected=first.n_whole, selected_types=first.whole_types)
     twice = max(shared.get((first.key, Phase.EVALUATE), 0), shared.get((first.lane, Phase.SEARCH), 0))
     types = Counter[str]()
-    for job in found if not twice else ():  # of which type those are that several ranges have, nobody counted
+    for job in found if not twice else ():  # of which type those are that several ranges have, no one counted
         types.update(job.selected_types)
     return replace(first, n_selected=sum(job.n_selected for job in found) - twice, selected_types=dict(types))

@@ -3,12 +3,11 @@
 Example::
 
     for one in await leftovers(reader):
-        one.provider, one.attempts          # "mem0", {"conv-26": 1}: the last attempt of each corpus that lies there
+        one.provider, one.attempts          # "mem0", {"conv-26": 1}: the last attempt of each corpus that is there
 
-A namespace is left when the last attempt of its corpus has rows and none says that it was cleared, unless somebody has
-given it up since: that is an event, and no row claims that anything was cleared. What a built-in keeps lies below the
-run's own folder and goes with it.
-"""
+A namespace is left when the last attempt of its corpus has rows and none states that it was cleared, unless someone
+has given it up since: that is an event, and no row claims that anything was cleared. What a built-in keeps lies below
+the run's own folder and goes with it."""
 
 from __future__ import annotations
 
@@ -43,7 +42,7 @@ class Leftover:
         return self.provider in names or self.provider.partition("@")[0] in names
 
     def given_up(self) -> Event:
-        """The event that says so."""
+        """The event that reports it."""
         text = f"{len(self.attempts)} namespaces at {self.provider} were given up: not cleared"
         return Event(kind=FORGOTTEN, scope=self.lane, message=text, data={"attempts": dict(self.attempts)})
 

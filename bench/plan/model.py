@@ -110,9 +110,9 @@ def _misfits(source: Source, file: OverlayFile, dataset: Dataset) -> Iterator[Co
 
 
 TRAFFIC = ("add", "search", "status", "manage")
-"""what goes to a provider that is no built-in"""
+"""what goes to a provider that is not a built-in"""
 NONE = "none"
-"""stands for "no model" in keys, flags and tables"""
+"""represents "no model" in keys, flags and tables"""
 BUILT_IN_EMBEDDING = "(builtin)"
 """how the embedding model of a service is shown that embeds by itself and does not say with what"""
 
@@ -149,7 +149,7 @@ class BenchmarkPlan:
     """what its answer prompts know that only the scoring may know"""
 
     def corrected_answer(self, item: str) -> str | None:
-        """What an overlay says that the answer should be."""
+        """What an overlay states that the answer should be."""
         suspect = None if self.overlay is None else self.overlay.overlay.items.get(item)
         return None if suspect is None else suspect.corrected_answer
 
@@ -171,7 +171,7 @@ class ProviderPlan:
     embedding: str | None
     """full name of the client-side embedding model"""
     embedded_by: str | None = None
-    """the embedding model as plan, results and receipts name it, whoever embeds: see ``providers.embedded_by``"""
+    """the embedding model as plan, results and receipts name it, anyone who embeds: see ``providers.embedded_by``"""
     variant: str = ""
     """the label without the k that several values of k put into it: how prices and flags name it"""
     enriched_by: str | None = None

@@ -6,7 +6,7 @@ Example::
     # {"answering": {"max_tokens": 1024, "temperature": 0.0, "seed": 7}, "judge": {...}}
 
 Only what is sent: an API without a seed gets none, a model with a fixed temperature none, a built-in model nothing.
-What an endpoint refuses while the run goes on is known to its rows alone. No effort of reasoning is ever asked for.
+What an endpoint refuses while the run continues is known to its rows alone. No effort of reasoning is ever asked for.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The installed plug-ins that a plan may rest on: read once, told by version, refused where a name means two things.
+"""The installed plug-ins that a plan may rest on: read once, reported by version, refused where a name means two
+things.
 
 Example::
 
@@ -6,7 +7,7 @@ Example::
     installed.distributions("bench.models", ["acme"])       # {"acme-models": "1.2"}
     installed.refuse_doubles("bench.models", {"openai"})    # ConfigError: "openai" is registered by two distributions
 
-A name of ours that somebody else's distribution claims as well is refused when a run uses it: neither of the two may
+A name of ours that someone else's distribution claims as well is refused when a run uses it: neither of the two may
 win in silence.
 """
 

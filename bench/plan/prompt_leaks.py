@@ -190,7 +190,7 @@ class _Field:
 
 @dataclass(slots=True, kw_only=True)
 class _Text:
-    """What a prompt itself says between its placeholders."""
+    """What a prompt itself states between its placeholders."""
 
     name: str
     text: str

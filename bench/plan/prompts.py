@@ -2,7 +2,7 @@
 
 Here too:
 
-* Prompts that ask for what no item has: said once, before a run in which every item would fail on them.
+* Prompts that ask for what no item has: reported once, before a run in which every item would fail on them.
 
 Example::
 
@@ -56,7 +56,7 @@ class Prompts:
     answers: Mapping[str, ChosenPrompt]
     judges: JudgePrompts
     fidelity: str | None = None
-    """custom when the config or the command line gave a prompt; else as the pack says: adapted or official"""
+    """custom when the config or the command line gave a prompt; else as the pack states: adapted or official"""
 
     @classmethod
     def of(
@@ -177,7 +177,7 @@ def read_prompt(text: str, folder: Path) -> str:
     """Give the text itself, or the content of the file it names (``@file``, or a path that exists).
 
     Raises:
-        ConfigError: ``@file``, or a single word, that is no file; a file that is no text.
+        ConfigError: ``@file``, or a single word, that is not a file; a file that is not text.
     """
     named = text.removeprefix("@")
     if _is_file(folder, named):

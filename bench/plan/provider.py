@@ -60,7 +60,7 @@ def choose(
 
     Raises:
         UsageError: an unknown name, a variant without a label, one provider twice, or ``--set`` for a provider that is
-            not in the run or with a value that is no JSON.
+            not in the run or with a value that is not JSON.
         ConfigError: a file that does not fit, also after ``--set``.
     """
     chosen: dict[str, _Chosen] = {}
@@ -135,8 +135,8 @@ def embedded_by(config: ProviderConfig, environment: Environment, *, own: str | 
     """The embedding model as every list, plan, result and receipt names it.
 
     Where we embed it is ``own`` (the run's flag) or the config's; else the one with which the service embeds, or
-    ``(builtin)`` where all that is said is that it does. None: nothing embeds, or nobody says that anything does.
-    """
+    ``(builtin)`` where all that is reported is that it does. None: nothing embeds, or no one states that anything
+    does."""
     from bench.providers.facts import EMBEDS_ITSELF, embedding_model, inner_embedding
 
     ours, inner = embedding_model(config), inner_embedding(config)
@@ -267,7 +267,7 @@ def told(variables: Mapping[str, str], environment: Environment) -> dict[str, st
 
 
 def _filled(text: str, environment: Environment, *, where: str | None = None) -> str:
-    environment.resolve(text, where=where)  # what is not set is told, whether it may be shown or not
+    environment.resolve(text, where=where)  # what is not set is reported, whether it may be shown or not
     return filled(text, environment)
 
 

@@ -49,7 +49,7 @@ JUDGED = ("llm-judge", "rubric", "faithfulness")
 SIMILAR = ("semantic-similarity",)
 NO_MODEL = "none"
 ANY_MODEL = "any/any"
-"""stands for a model that is not chosen yet"""
+"""represents a model that is not chosen yet"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +88,7 @@ class Scoring:
     def of(
         cls, config: BenchmarkConfig, request: RunRequest, *, k: int, prompts: Prompts, pack: PromptPack | None
     ) -> Scoring:
-        """Open everything once, so that what is wrong is said now.
+        """Open everything once, so that what is wrong is reported now.
 
         Raises:
             ConfigError: an unknown metric, evaluator, parameter or class, each with its place.
@@ -123,7 +123,7 @@ class Scoring:
 
 
 def written_metric_problems(path: Path) -> list[ConfigError]:
-    """What is wrong with the metrics of a file that is no config otherwise, so that one look shows everything."""
+    """What is wrong with the metrics of a file that is not a config otherwise, so that one look shows everything."""
     try:
         source = Source.read(path)
     except ConfigError:
@@ -140,7 +140,7 @@ def written_metric_problems(path: Path) -> list[ConfigError]:
 
 
 def _readable(entry: object) -> bool:
-    """A name, or a map that has the shape of a metric; what has not is told as the file is read."""
+    """A name, or a map that has the shape of a metric; what has not is reported as the file is read."""
     if not isinstance(entry, Mapping):
         return isinstance(entry, str)
     shapes = {"name": str, "method": str, "config": Mapping, "breakdown": list, "evaluator": str}

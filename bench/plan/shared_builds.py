@@ -6,7 +6,7 @@ Example::
     lanes[1].shares          # "locomo/chroma@k5": the lane that ingests; empty where the lane ingests itself
 
 Of a declarative provider ``endpoints.search``, the limits of a search and the variables that only the search mentions
-count as how it searches. Of code nobody can tell what a setting changes: its lanes share where k alone differs.
+count as how it searches. Of code no one can tell what a setting changes: its lanes share where k alone differs.
 A benchmark that deletes memories and a service whose searches change it share nothing: a job would find what another
 one left.
 """

@@ -52,7 +52,7 @@ def provider_class(config: ProviderConfig) -> ProviderClass:
     """The class that a config names.
 
     Raises:
-        ConfigError: it cannot be imported, or is no provider.
+        ConfigError: it cannot be imported, or is not a provider.
     """
     if config.adapter is None:
         from bench.providers.declarative import Declarative
@@ -163,7 +163,7 @@ def builtin_config(name: str) -> ProviderConfig:
 
 
 def said_capabilities(config: ProviderConfig) -> Capabilities:
-    """What a config says it can do; no class is imported."""
+    """What a config states it can do; no class is imported."""
     said, endpoints = config.capabilities, config.endpoints
     operations = {"add_memory", "retrieve_memory", *said.declared()}
     if endpoints is not None:
@@ -175,7 +175,7 @@ def said_capabilities(config: ProviderConfig) -> Capabilities:
 
 
 def declared_capabilities(config: ProviderConfig) -> Capabilities:
-    """What a config says it can do, widened by the optional methods of its class."""
+    """What a config states it can do, widened by the optional methods of its class."""
     said = said_capabilities(config)
     if not is_foreign(config):
         return said
@@ -183,7 +183,7 @@ def declared_capabilities(config: ProviderConfig) -> Capabilities:
 
 
 def is_foreign(config: ProviderConfig) -> bool:
-    """Say whether the class came by ``adapter:`` and is no built-in."""
+    """Say whether the class came by ``adapter:`` and is not a built-in."""
     return config.adapter is not None and not config.adapter.startswith("builtin:")
 
 

@@ -35,7 +35,7 @@ def whole_id(memory_id: str) -> str:
 
 
 def cut_as(rule: IngestSection, batching: Batching) -> Batching:
-    """Cut memories as a config says, whatever the provider's class is: ``split``, or the chunks of ``unit: chunk``."""
+    """Cut memories as a config states, for every class of provider: ``split``, or the chunks of ``unit: chunk``."""
     if rule.unit == "chunk" and rule.chunk is not None:
         size, overlap = rule.chunk.size * CHARS_PER_TOKEN, rule.chunk.overlap * CHARS_PER_TOKEN
         return replace(batching, split_chars=size, split_overlap=overlap)

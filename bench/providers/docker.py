@@ -43,7 +43,7 @@ NOT_AVAILABLE = {
     ),
     "its compose plug-in is not installed": ("unknown command: docker compose", "'compose' is not a docker command"),
 }
-"""why -> what Docker says then"""
+"""why -> what Docker states then"""
 PORT_TAKEN = ("port is already allocated", "address already in use")
 
 

@@ -1,6 +1,6 @@
 """Vectors for what is stored and asked, when the service under test makes none.
 
-The embedder comes from the context, opened by the caller with what :func:`bench.providers.facts.embedding` says
+The embedder comes from the context, opened by the caller with what :func:`bench.providers.facts.embedding` states
 (prefixes, batch, dimensions and normalising are its own business)::
 
     vectors = Vectors.of(config, context.embedder)

@@ -57,7 +57,7 @@ def embedding_model(config: ProviderConfig) -> str | None:
 def inner_embedding(config: ProviderConfig) -> str | None:
     """The model with which the service embeds by itself, as its file names it; variables are not filled in.
 
-    `EMBEDS_ITSELF` where all that is said is that it does; None: nothing embeds, or nobody says that it does.
+    `EMBEDS_ITSELF` where all that is reported is that it does; None: nothing embeds, or no one states that it does.
     """
     own = config.local.get("embedder")
     return config.embeds_with or (own if isinstance(own, str) else None)
@@ -97,7 +97,7 @@ def variables(config: ProviderConfig) -> dict[str, bool]:
 
 
 def secrets(config: ProviderConfig) -> tuple[str, ...]:
-    """Variables whose values nobody may see."""
+    """Variables whose values no one may see."""
     named = [auth.env_var for auth in config.auth if auth.env_var is not None]
     return tuple(sorted({*named, *(config.mcp.env.values() if config.mcp else ())}))
 

@@ -12,7 +12,7 @@ BUILT_IN = {
 }
 """name -> what it does"""
 BOUNDS = frozenset({"oracle", "no-memory", "random", "full-context"})
-"""what a memory can be at best and at worst: they stand beside results and are no competitors"""
+"""what a memory can be at best and at worst: they are next to results and are not competitors"""
 
 
 def is_bound(provider: str) -> bool:

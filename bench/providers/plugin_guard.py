@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from bench.config.provider import ProviderConfig
 
 HELD_S = 1.0
-"""a step of a coroutine that takes longer is said"""
+"""a step of a coroutine that takes longer is reported"""
 WANTED: dict[str, tuple[type, ...]] = {
     "ingest": (Ingested,),
     "ready": (Readiness,),
@@ -65,7 +65,7 @@ def complete(provider: Provider, config: ProviderConfig) -> None:
 
 
 def mind(provider: Provider, config: ProviderConfig) -> None:
-    """Hold the four methods of a class to what the Protocol says of them."""
+    """Hold the four methods of a class to what the Protocol states of them."""
     for name, wanted in WANTED.items():
         minded = Minded(str(config.adapter), name, getattr(provider, name), wanted)
         setattr(provider, name, minded)
@@ -84,7 +84,7 @@ def mind(provider: Provider, config: ProviderConfig) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Blame:
-    """Whatever an adapter raises inside the block is said to be its own fault, with the line that raised it."""
+    """Whatever an adapter raises inside the block is reported to be its own fault, with the line that raised it."""
 
     config: ProviderConfig
     what: str
@@ -160,7 +160,7 @@ class TimedSteps(Generator[Any, Any, Any]):
         return self
 
     def send(self, value: object) -> object:
-        """Go on with an answer."""
+        """Continue with an answer."""
         return self._timed(partial(self._inner.send, value))
 
     def throw(
@@ -169,7 +169,7 @@ class TimedSteps(Generator[Any, Any, Any]):
         error: BaseException | object = None,
         trace: TracebackType | None = None,
     ) -> object:
-        """Go on with an error, a cancellation among them."""
+        """Continue with an error, a cancellation among them."""
         return self._timed(partial(self._inner.throw, error if isinstance(error, BaseException) else kind))
 
     def _timed(self, step: Callable[[], object]) -> object:

@@ -119,7 +119,7 @@ class ProviderContext:
     """folder of the run; files of ``durability: file`` providers live below it"""
     seed: int = 0
     embedder: Embedder | None = None
-    """opened by the caller as :func:`bench.providers.facts.embedding` says"""
+    """opened by the caller as :func:`bench.providers.facts.embedding` states"""
     open_model: Callable[[str], Awaitable[Model]] | None = None
     """the language model of an adapter that enriches what it stores, by full name"""
     note: Callable[[str, Mapping[str, object]], None] = field(default=lambda kind, data: None)
@@ -161,7 +161,7 @@ class Provider(Protocol):
 
     @property
     def on_unknown(self) -> OnUnknown:
-        """What to do about a batch of which nobody knows whether it was stored."""
+        """What to do about a batch of which no one knows whether it was stored."""
         ...
 
     @property
@@ -181,7 +181,7 @@ class Provider(Protocol):
         ...
 
     async def ready(self, space: Space, ingested: Ingested) -> Readiness:
-        """Say how the index of everything ingested so far stands, by one round of status calls."""
+        """Say how the index of everything ingested so far is, by one round of status calls."""
         ...
 
     async def search(self, space: Space, query: Query) -> Found:

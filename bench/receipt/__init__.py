@@ -1,8 +1,8 @@
 """Signed statements about one job of one run, and everything that checks them.
 
 Where things are: ``signature`` and ``merkle`` know bytes alone; ``schema``, ``items_file``, ``digests``, ``checks``
-and ``recompute`` know what a receipt says; ``totals`` and ``metadata`` what a report gives it; ``build`` and ``sign``
-make one, ``verify`` decides, ``keys`` and ``trust_store`` say who may sign; ``log_store``, ``log_check`` and
+and ``recompute`` know what a receipt states; ``totals`` and ``metadata`` what a report gives it; ``build`` and
+``sign`` make one, ``verify`` decides, ``keys`` and ``trust_store`` say who may sign; ``log_store``, ``log_check`` and
 ``public_log`` keep them public.
 
     >>> from bench.receipt import verify_document

@@ -1,4 +1,4 @@
-"""The closed models of everything this room reads and writes, and how a misfit is told.
+"""The closed models of everything this room reads and writes, and how a misfit is reported.
 
 Here too:
 

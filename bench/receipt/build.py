@@ -2,7 +2,7 @@
 
 Here too:
 
-* No secret stands in a receipt: what is one, and a last look at the bytes before they are signed.
+* No secret is in a receipt: what is one, and a last look at the bytes before they are signed.
 
 Example::
 
@@ -46,7 +46,7 @@ from bench.settings import Environment
 
 
 class ReceiptRefused(VerificationError):
-    """A job that gets no receipt; ``code`` says why."""
+    """A job that gets no receipt; ``code`` states why."""
 
     kind = "receipt_refused"
     exit_code = 4
@@ -61,7 +61,7 @@ class ReceiptOrder:
     folder: Path
     issued_at: str
     gaps: bool = False
-    """items that nobody ran"""
+    """items that no one ran"""
     allow_partial: bool = False
     with_answers: bool = False
     reproduces: str | None = None

@@ -69,7 +69,7 @@ class Difference:
 
 
 def diff(a: Path, b: Path) -> Difference:
-    """Compare two receipt files; raises VerificationError for what is no receipt."""
+    """Compare two receipt files; raises VerificationError for what is not a receipt."""
     one, other = load(a), load(b)
     return compare(one, other, _items_beside(a, one), _items_beside(b, other))
 

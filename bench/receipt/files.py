@@ -1,4 +1,4 @@
-"""Files that are whole or not there, and errors that name them instead of a draft nobody asked for.
+"""Files that are whole or not there, and errors that name them instead of a draft no one asked for.
 
 Here too:
 
@@ -61,7 +61,7 @@ def in_work_tree(folder: Path) -> bool:
 
 
 def is_ignored(path: Path, folder: Path) -> bool:
-    """Whether the checkout of ``folder`` ignores a path; False where nobody can say."""
+    """Whether the checkout of ``folder`` ignores a path; False where no one can say."""
     return _git(folder, "check-ignore", "-q", str(path)) is not None
 
 

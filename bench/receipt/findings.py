@@ -32,7 +32,7 @@ UNTRUSTED_CODES = frozenset({"key_unknown", "key_retired", "key_revoked", "key_r
 
 
 class ReceiptVerdict(StrEnum):
-    """What may be said of a receipt."""
+    """What may be reported of a receipt."""
 
     VALID = "VALID"
     UNTRUSTED = "UNTRUSTED"

@@ -97,7 +97,7 @@ class ItemRow(Wire):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sealed:
-    """What a receipt says about its items file."""
+    """What a receipt states about its items file."""
 
     count: int
     bytes: int
@@ -134,7 +134,7 @@ class Seal:
         self._deterministic.append(deterministic_leaf)
 
     def add_raw(self, data: bytes) -> None:
-        """Take bytes that are no line of their own, such as a cut end."""
+        """Take bytes that are not line of their own, such as a cut end."""
         self._file.update(data)
         self._bytes += len(data)
 

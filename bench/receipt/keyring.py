@@ -101,7 +101,7 @@ class Keyring:
         return None
 
     def private_key_of(self, name: str) -> SigningKey:
-        """The private half of a trusted key, from the key folder; raise KeyRefused where another key lies there."""
+        """The private half of a trusted key, from the key folder; raise KeyRefused where another key is there."""
         path = self.key_folder / f"{name}.key"
         key = SigningKey.load(path, self._passphrase)
         if key.public.fingerprint != self.trusted().named(name).fingerprint:

@@ -45,7 +45,7 @@ class KeyChange:
     log_pending: bool = False
     """the entry waits for a checkpoint"""
     to_commit: tuple[Path, ...] = ()
-    """what git does not hold yet: until it does, nobody else knows the key, and the code's own checkout is dirty"""
+    """what git does not hold yet: until it does, no one else knows the key, and the code's own checkout is dirty"""
 
 
 def list_keys(ring: Keyring) -> list[dict[str, object]]:
@@ -259,7 +259,7 @@ def _note_rotation(ring: Keyring, index: int, at: str, old: TrustedKey, new: Tru
 
 
 def revoke(ring: Keyring, name: str, *, from_index: int, reason: str, at: str) -> KeyChange:
-    """Stop believing a key from a log index on. trusted.json changes at once, also when nobody can sign the log."""
+    """Stop believing a key from a log index on. trusted.json changes at once, also when no one can sign the log."""
     if from_index < 0:
         raise UsageError("--from-index is below 0", hint="0 distrusts everything the key ever signed")
     if not reason.strip():

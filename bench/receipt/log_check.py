@@ -2,7 +2,7 @@
 
 Here too:
 
-* The files that a log names: there, unchanged, and none beside them; and what an entry says of its receipt.
+* The files that a log names: there, unchanged, and none beside them; and what an entry states of its receipt.
 
 Example::
 
@@ -10,7 +10,7 @@ Example::
     outcome.verdict, [finding.code for finding in outcome.findings]
     findings = list(check_files(view))
 
-A log's past is what anybody kept: checkpoints/, a checkpoint file (``since``), the log head inside any receipt.
+A log's past is what anyone kept: checkpoints/, a checkpoint file (``since``), the log head inside any receipt.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _file_of(folder: Path, receipt_id: str, entry: ReceiptLogged) -> Iterator[Fi
 
 
 def misstated(entry: ReceiptLogged, document: JSON | Mapping[str, JSON]) -> str | None:
-    """The first thing that an entry says of its receipt and the receipt does not."""
+    """The first thing that an entry states of its receipt and the receipt does not."""
     receipt = document if isinstance(document, Mapping) else {}
     run, rows = receipt.get("run"), receipt.get("perQuery")
     stated = {
@@ -117,7 +117,7 @@ class LogOutcome:
 
 
 def check_log(view: LogView, store: TrustStore, since: Path | None = None) -> LogOutcome:
-    """Check a whole log; every finding is told, not only the first."""
+    """Check a whole log; every finding is reported, not only the first."""
     origin = store.origin or _origin(view)
     findings = [*_lines(view), *_checkpoint(view, store)]
     findings += _past(view, _heads(view, origin, since))
@@ -233,7 +233,7 @@ def _best_signer(signers: list[TrustedKey], checkpoint: Checkpoint, store: Trust
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """A root that somebody saw at some size."""
+    """A root that someone saw at some size."""
 
     seen_in: str
     size: int
@@ -270,7 +270,7 @@ def _origin(view: LogView) -> str | None:
 
 
 def _head(path: Path, seen_in: str, origin: str | None, size: int | None = None) -> Head | Finding:
-    """What a checkpoint file saw; it must be of this log and, where its name says so, of that size."""
+    """What a checkpoint file saw; it must be of this log and, where its name reports it, of that size."""
     try:
         checkpoint = read_note(path.read_bytes()).checkpoint()
     except OSError as error:

@@ -84,7 +84,7 @@ class Note:
     signatures: tuple[NoteSignature, ...]
 
     def signed_by(self, name: str, key: PublicKey) -> bool | None:
-        """Whether the key signed under this name: None = it does not say so, False = it says so falsely."""
+        """Whether the key signed under this name: None = it does not report it, False = it reports it falsely."""
         claimed = [line for line in self.signatures if (line.name, line.key_id) == (name, key_id(name, key))]
         if not claimed:
             return None
@@ -275,7 +275,7 @@ Kind = TypeVar("Kind")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogView:
-    """A log as it lies there: readable entries, unreadable lines, the checkpoint's bytes."""
+    """A log as it is on disk: readable entries, unreadable lines, the checkpoint's bytes."""
 
     folder: Path
     lines: tuple[bytes, ...]
@@ -297,7 +297,7 @@ class LogView:
 
     @property
     def covered(self) -> int:
-        """How many entries the checkpoint says to cover; 0 when it cannot be read."""
+        """How many entries the checkpoint states to cover; 0 when it cannot be read."""
         try:
             checkpoint = self.checkpoint()
         except VerificationError:
@@ -349,7 +349,7 @@ def read_log(folder: Path) -> LogView:
 
 
 def read_document(path: Path) -> JSON:
-    """A receipt of a log's folder as it lies there; None when there is none that can be admitted."""
+    """A receipt of a log's folder as it is on disk; None when there is none that can be admitted."""
     try:
         return parse_file(path)
     except (OSError, CanonicalError):

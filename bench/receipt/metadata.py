@@ -10,9 +10,9 @@ Example::
     facts.benchmark().dataset.sha256
     environment(reader.meta).git.commit
 
-Everything comes from the journal; nothing is read anew from the machine, the configs or git.
+Everything comes from the journal; nothing is read again from the machine, the configs or git.
 
-Whoever signs may sit at another machine, on another commit.
+Anyone who signs may sit at another machine, on another commit.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _SELECTION_COUNTS = ("limit", "sample")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upstream:
-    """What the provider said of itself when it was opened."""
+    """What the provider reported of itself when it was opened."""
 
     version: str | None = None
     upstream: str | None = None
@@ -115,7 +115,7 @@ class Facts:
         )
 
     def provider(self) -> schema.ReceiptProvider:
-        """The memory system and its version, as far as anybody said it."""
+        """The memory system and its version, as far as anyone said it."""
         version, source = self._version()
         return schema.ReceiptProvider(
             name=self.record.provider,

@@ -90,7 +90,7 @@ def _locked(path: Path) -> Iterator[BinaryIO]:
 
 
 def _mend_torn_end(file: BinaryIO) -> None:
-    """Drop the cut end of an append that never returned; nobody was told about it and no root covers it."""
+    """Drop the cut end of an append that never returned; no one was reported about it and no root covers it."""
     file.seek(0)
     data = file.read()
     whole = data.rfind(b"\n") + 1
@@ -101,7 +101,7 @@ def _mend_torn_end(file: BinaryIO) -> None:
 def refuse_altered(view: LogView, store: TrustStore) -> None:
     """Never extend, and so never sign, a log that was altered: its signed past must stand, signature and all.
 
-    A checkpoint by a key that went since is no fault: after a revocation the log must still be able to say so.
+    A checkpoint by a key that went since is not a fault: after a revocation the log must still be able to report it.
     """
     for finding in check_own_past(view, store):
         if finding.verdict is ReceiptVerdict.INVALID or (finding.status, finding.code) == ("fail", "key_unknown"):
@@ -239,7 +239,7 @@ class LogPlace:
         published = {
             entry.run_id
             for entry in self.view.of(ReceiptLogged)
-            if entry.index < self.view.covered  # a line that nobody signed publishes nothing
+            if entry.index < self.view.covered  # a line that no one signed publishes nothing
             and (entry.config_digest == receipt.config_digest or entry.run_id == receipt.run.run_id)
         }
         abandoned = {entry.run_id for entry in self.view.of(RunAbandoned)}
@@ -249,7 +249,7 @@ class LogPlace:
         return [warn("runs", "unpublished_attempts", f"{shown}, {len(runs & abandoned - published)} abandoned")]
 
     def reproduced(self, receipt: Receipt) -> bool:
-        """Whether a logged receipt says to reproduce this one and agrees on the result digest."""
+        """Whether a logged receipt states to reproduce this one and agrees on the result digest."""
         same = (entry for entry in self.view.of(ReceiptLogged) if entry.result_digest == receipt.result_digest)
         return any(self._is_rerun(entry, receipt) for entry in same)
 

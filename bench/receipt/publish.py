@@ -64,7 +64,7 @@ class NotPublishable(VerificationError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
-    """Where an entry stands. ``fresh`` = it was written now."""
+    """Where an entry is. ``fresh`` = it was written now."""
 
     index: int
     fresh: bool
@@ -76,7 +76,7 @@ def publish(
 ) -> Published:
     """Copy a VALID receipt and its items file into the log's folder and append its entry.
 
-    Raises NotPublishable, UsageError, KeyRefused. A second time is no error when the documents are equal.
+    Raises NotPublishable, UsageError, KeyRefused. A second time is not an error when the documents are equal.
     """
     folder = ring.workspace / PUBLISHED
     known = _known(path, folder)
@@ -103,7 +103,7 @@ def publish(
 
 
 def _known_again(known: ReceiptLogged, ring: Keyring, supersedes: str | None, reason: str | None, at: str) -> Published:
-    """Say of a published receipt whose place it takes, unless the log says so already."""
+    """Say of a published receipt whose place it takes, unless the log reports it already."""
     folder = ring.workspace / PUBLISHED
     said = {(entry.old, entry.new) for entry in read_log(folder).of(Superseded)}
     if supersedes is None or (supersedes, known.receipt_id) in said:
@@ -160,7 +160,7 @@ def announce(ring: Keyring, started: RunStarted) -> Published:
 
 
 def announcement(folder: Path, run_id: str, plan_digest: str) -> tuple[Preregistration, LogHead] | None:
-    """What the log says of a run: its announcement, and the first checkpoint that covered it."""
+    """What the log states of a run: its announcement, and the first checkpoint that covered it."""
     if not has_log(folder):
         return None
     view = read_log(folder)
@@ -192,7 +192,7 @@ def _known(path: Path, folder: Path) -> ReceiptLogged | None:
     try:
         document = parse_file(path)
     except (OSError, CanonicalError):
-        return None  # the verification that follows says what is wrong
+        return None  # the verification that follows states what is wrong
     receipt_id = document.get("receiptId") if isinstance(document, dict) else None
     entry = read_log(folder).receipt_entry(receipt_id) if isinstance(receipt_id, str) else None
     if entry is not None and entry.receipt_sha256 != digest(document):

@@ -27,7 +27,7 @@ def receipt_sheet(outcome: VerificationOutcome, path: Path, catalog: Catalog) ->
     """Return the sheet of one receipt, whatever its verdict; the verdict is part of the signature.
 
     Raises:
-        UsageError: the file is no receipt of this schema.
+        UsageError: the file is not a receipt of this schema.
     """
     receipt = outcome.receipt
     if receipt is None:
@@ -156,7 +156,7 @@ def _context(receipt: Receipt, path: Path, catalog: Catalog) -> tuple[str, str]:
 
 
 def receipt_rows(items: Path) -> Iterator[Mapping[str, object]]:
-    """The rows of an items file; none where it is absent or broken, which the verdict says."""
+    """The rows of an items file; none where it is absent or broken, which the verdict states."""
     try:
         with items.open("rb") as file:
             for line in file:

@@ -1,4 +1,4 @@
-"""Do the totals follow from the rows? Every score folded anew, every retrieval value computed anew.
+"""Do the totals follow from the rows? Every score folded again, every retrieval value computed again.
 
 Here too:
 
@@ -67,7 +67,7 @@ class RecomputedTally:
         self.failed_labels.update(places)
 
     def fold(self, aggregate: str, pending: int) -> tuple[float | None, float | None]:
-        """The value, and the value with failed and pending items as zero. ``other`` is folded by nobody here."""
+        """The value, and the value with failed and pending items as zero. ``other`` is folded by no one here."""
         if aggregate == "mean":
             return mean(self.values), mean(self.values, len(self.values) + self.failed + pending)
         if aggregate.startswith(MACRO):
@@ -182,7 +182,7 @@ FROM_VERDICTS = frozenset(
 
 
 class _Column:
-    """One metric of the receipt: what it says, what the rows say, and how to compute it anew (None = cannot)."""
+    """One metric of the receipt: what it says, what the rows say, and how to compute it again (None = cannot)."""
 
     def __init__(self, name: str, score: ReceiptScore) -> None:
         self.name, self.score, self.tally = name, score, RecomputedTally()
@@ -211,7 +211,7 @@ class _Column:
 
 
 class Recompute:
-    """Folds rows as they pass and compares with what the receipt says."""
+    """Folds rows as they pass and compares with what the receipt states."""
 
     def __init__(self, body: Body) -> None:
         self._body = body

@@ -4,7 +4,7 @@
     outcome.same, outcome.differs, outcome.items
 
 R0, the recomputation from rows, is part of verification. R2 reruns a receipt of class ``exact``: dataset, configs,
-metrics and models must be the same here, or nothing is run and what differs is said.
+metrics and models must be the same here, or nothing is run and what differs is reported.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ def _refuse_other_plan(receipt: Receipt, plan: Plan, environment: Environment) -
 
 
 def _without_version(tree: Mapping[str, object]) -> dict[str, object]:
-    """A provider says its version only when it is asked; the comparison of results includes it."""
+    """A provider states its version only when it is asked; the comparison of results includes it."""
     provider = tree["provider"]
     assert isinstance(provider, Mapping)
     return {**tree, "provider": {name: value for name, value in provider.items() if name != "version"}}

@@ -1,4 +1,4 @@
-"""What a receipt says, field by field: the closed schema ``bench.receipt/1``.
+"""What a receipt states, field by field: the closed schema ``bench.receipt/1``.
 
 Here too:
 
@@ -126,7 +126,7 @@ class Reproducibility(Wire):
     """What a rerun can be expected to give."""
 
     class_: Annotated[Literal["exact", "statistical", "none"], Field(alias="class")]
-    """exact: a rerun gives the same resultDigest; statistical: about the same scores; none: nobody can say"""
+    """exact: a rerun gives the same resultDigest; statistical: about the same scores; none: no one can say"""
     reasons: tuple[Text, ...]
     """why it is not exact, for people; empty when it is"""
 
@@ -191,7 +191,7 @@ class Body(Wire):
     time_source: Literal["self-asserted"]
     """all times are the signer's own word"""
     run: Run
-    """settings of the run, and how it went on"""
+    """settings of the run, and how it continued"""
     benchmark: Benchmark
     """dataset, protocol and selection"""
     provider: ReceiptProvider

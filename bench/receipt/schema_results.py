@@ -32,7 +32,7 @@ class ByState(Wire):
     abstained: Natural
     """the system said that it does not know"""
     error: Natural
-    """a call failed for good; errorKinds says why"""
+    """a call failed for good; errorKinds states why"""
     not_ready: Annotated[int, Field(strict=True, ge=0, alias="not_ready")]
     """what was added could not be found in time"""
     unsupported: Natural

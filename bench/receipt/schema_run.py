@@ -57,11 +57,11 @@ class ReceiptResume(Wire):
     """One continuation of the run."""
 
     at: Instant
-    """when it went on, UTC"""
+    """when it continued, UTC"""
     code_commit: Hex40 | None
-    """commit that it went on with; null where nobody knows it"""
+    """commit that it continued with; null where no one knows it"""
     bench_version: Name
-    """version that it went on with"""
+    """version that it continued with"""
 
 
 class ReceiptShard(Wire):
@@ -99,7 +99,7 @@ class Run(Wire):
     k: Positive | None
     """hits asked for; null where the protocol asks for none"""
     context_budget_tokens: Positive | None
-    """tokens of hits that the answering model may see; null is no limit"""
+    """tokens of hits that the answering model may see; null is not a limit"""
     track: Literal["uniform", "vendor"]
     """uniform: the same answer prompt for every provider; vendor: the provider's own"""
     isolation: Literal["off", "probe", "full"]
@@ -111,7 +111,7 @@ class Run(Wire):
     log: LogHead | None
     """null where there was no log"""
     resumes: tuple[ReceiptResume, ...]
-    """each time the run went on after a stop, in order"""
+    """each time the run continued after a stop, in order"""
     shards: tuple[ReceiptShard, ...]
     """the ranges it was run in; empty when run whole"""
 
@@ -170,7 +170,7 @@ class ReceiptProvider(Wire):
     name: Name
     """of the provider's config"""
     version: Text
-    """of the system that answered; unknown where nobody said it"""
+    """of the system that answered; unknown where no one said it"""
     version_source: Literal["api", "image", "package", "declared"]
     """who said so: the service, its image, its installed package, or the config"""
     kind: Literal["hosted", "local", "docker", "mcp"]
@@ -224,7 +224,7 @@ class Git(Wire):
     """The checkout as it was before the run's first write."""
 
     commit: Hex40 | None
-    """full hash of what was checked out; null where nobody knows it"""
+    """full hash of what was checked out; null where no one knows it"""
     tag: Text | None
     """tag on that commit; null without one"""
     dirty: Flag | None

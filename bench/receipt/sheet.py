@@ -228,7 +228,7 @@ def _share_text(record: JobRecord, share: ContextShare) -> str:
 
 
 def _measured(job: JobReport) -> dict[str, tuple[str, str]]:
-    """What the report says of the outcome."""
+    """What the report states of the outcome."""
     record, proof, headline = job.record, job.isolation, job.headline
     states = ", ".join(f"{count} {state}" for state, count in sorted(job.counts.items()))
     spread = None if headline is None or headline.spread is None else f", spread within an item {headline.spread:.4f}"

@@ -1,8 +1,8 @@
-"""``bench sign``: one receipt a job of a run, written once, verified with the public half before anybody hears of it.
+"""``bench sign``: one receipt a job of a run, written once, verified with the public half before anyone hears of it.
 
 Here too:
 
-* Whether a receipt that lies there already says the same: then a second sign of an unchanged job makes none.
+* Whether a receipt that is there already states the same: then a second sign of an unchanged job makes none.
 * Receipt ids: 48 bits of milliseconds and 80 random bits in Crockford's base 32, so that they sort by time.
 
 Example::
@@ -105,7 +105,7 @@ class SigningRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signed:
-    """One receipt that lies there and was verified."""
+    """One receipt that is there and was verified."""
 
     receipt_id: str
     file: Path

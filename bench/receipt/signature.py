@@ -47,7 +47,7 @@ Passphrase = Callable[[], bytes | None]
 EXEMPT_FOLDER = Path("/run/secrets")  # mounted by the container engine, which sets the mode itself
 
 # The points of order 1, 2, 4 and 8 with their non-canonical spellings, sign bit cleared: a signature by such
-# a key says nothing, since some or all messages verify.
+# a key states nothing, since some or all messages verify.
 _SMALL_ORDER = frozenset(
     bytes.fromhex(text)
     for text in (

@@ -11,7 +11,7 @@ Example::
     folds.scores(job, corpora), folds.counts(job.record.n_repeats)
     async for row in item_rows(reader, record, deterministic=names): writer.add(row.item)
 
-A row is built as the JSON value it will be: a receipt is verified before anybody hears of it, and that reads every
+A row is built as the JSON value it will be: a receipt is verified before anyone hears of it, and that reads every
 line back through the closed model, so it need not be built twice.
 """
 

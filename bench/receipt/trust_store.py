@@ -1,4 +1,4 @@
-"""Whom to believe: ``keys/trusted.json`` keeps every key ever used, and says for which part of the log.
+"""Whom to believe: ``keys/trusted.json`` keeps every key ever used, and states for which part of the log.
 
     store = TrustStore.load(Path("keys/trusted.json"))
     store.decide(fingerprint, "receipt", log_index=12)     # Decision(status, code, detail)
@@ -74,7 +74,7 @@ class TrustedKey(Wire):
 
 
 class TrustedFile(Wire):
-    """The file as it lies there."""
+    """The file as it is on disk."""
 
     schema_: Annotated[Literal["bench.trusted/1"], Field(alias="schema")] = "bench.trusted/1"
     log_origin: Annotated[str, Field(strict=True, pattern=r"^[^\s+]+$")] = DEFAULT_ORIGIN
@@ -113,7 +113,7 @@ class TrustStore:
 
     @classmethod
     def load_or_empty(cls, path: Path) -> Self:
-        """Read trusted.json, or trust nobody when there is none."""
+        """Read trusted.json, or trust no one when there is none."""
         return cls.load(path) if path.exists() else cls(origin=DEFAULT_ORIGIN, keys=())
 
     @classmethod
@@ -151,7 +151,7 @@ class TrustStore:
         return tuple(key for key in self.keys if key.status == "active" and role in key.roles)
 
     def decide(self, fingerprint: str, role: Role, log_index: int | None) -> Decision:
-        """Say whether a key may have signed what stands at ``log_index`` (None = it is not in the log)."""
+        """Say whether a key may have signed what is at ``log_index`` (None = it is not in the log)."""
         key = self.find(fingerprint)
         if key is None:
             kind = "pinned" if self.pinned else "in trusted.json"

@@ -2,7 +2,7 @@
 
 Here too:
 
-* Three files with which anybody checks a signature without this program.
+* Three files with which anyone checks a signature without this program.
 
 Example::
 
@@ -10,7 +10,7 @@ Example::
     outcome.verdict, [finding.code for finding in outcome.findings]
     print(export(outcome, store, folder))     # the openssl command
 
-Offline. A failed parse or schema stops the rest; from there on every finding is told, not only the first.
+Offline. A failed parse or schema stops the rest; from there on every finding is reported, not only the first.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class VerificationOutcome:
 
     @property
     def unchecked(self) -> tuple[str, ...]:
-        """What the verdict says nothing about."""
+        """What the verdict states nothing about."""
         return tuple(dict.fromkeys(finding.detail for finding in self.findings if finding.status == "skip"))
 
     def value(self) -> dict[str, object]:
@@ -134,7 +134,7 @@ class Verification:
 
 
 def verify(paths: Sequence[Path], question: VerificationRequest) -> Verification:
-    """Check receipts; a folder stands for each ``*.json`` in it and, with a log in it, for that log.
+    """Check receipts; a folder represents each ``*.json`` in it and, with a log in it, for that log.
 
     Raises UsageError when a path is not there, a folder holds nothing to check, or one items file is to serve several.
     """

@@ -7,11 +7,10 @@ A report cannot tell a local run from a merged, resumed or unfinished one: it re
     report.jobs[0].metrics["ndcg_at_10"].value
 
 Where things are: ``fold`` (with ``job_data`` and ``job_notes``) makes the numbers; ``tables``, ``rendering`` and
-``results_document`` show them; ``publish``, ``export`` and ``summary`` write them. ``compare`` sets jobs side by
-side: ``comparison_data`` which and their values, ``comparability`` whether they may be compared, ``comparison`` and
-``comparison_tests`` the rows, ``comparison_text`` what is said. ``failures`` says why items were lost, ``status`` how
-far runs are, ``leaderboard`` who is first. Nothing here may call anybody, or read a dataset or a config.
-"""
+``results_document`` show them; ``publish``, ``export`` and ``summary`` write them. ``compare`` sets jobs side by side:
+``comparison_data`` which and their values, ``comparability`` whether they may be compared, ``comparison`` and
+``comparison_tests`` the rows, ``comparison_text`` what is said. ``failures`` states why items were lost, ``status``
+how far runs are, ``leaderboard`` who is first. Nothing here may call anyone, or read a dataset or a config."""
 
 from __future__ import annotations
 

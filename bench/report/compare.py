@@ -80,7 +80,7 @@ def _left_out(a: Side, b: Side, names: Sequence[str]) -> Iterator[str]:
 
 
 def _places(a: Side, b: Side) -> tuple[Sequence[int], Sequence[int]]:
-    """Where the items that both sides have stand on each of them."""
+    """Where the items that both sides have are on each of them."""
     if a.items == b.items:
         return range(len(a.items)), range(len(b.items))
     shared = sorted(item for item in a.items if item in b.place)

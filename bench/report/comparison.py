@@ -69,7 +69,7 @@ def _higher(row: ComparisonRow) -> str:
 
 
 def finding_of(row: ComparisonRow) -> str:
-    """The verdict of a row whose p and MDE stand beside it."""
+    """The verdict of a row whose p and MDE are next to it."""
     if row.found.p is None:
         return "not testable"
     if row.is_detected:
@@ -199,7 +199,7 @@ def unseen(row: ComparisonRow) -> str:
 
 
 def other_load(one: PairComparison) -> str:
-    """Say that times were taken under different loads; empty where they were not, or nobody knows."""
+    """Say that times were taken under different loads; empty where they were not, or no one knows."""
     told = "; ".join(check.text for check in one.like_for_like.load)
     return f"not the same load, which moves times ({told})" if told else ""
 
@@ -243,7 +243,7 @@ class ComparisonRow:
 
     @property
     def is_detected(self) -> bool:
-        """The difference stands after the correction."""
+        """The difference is after the correction."""
         return self.p_adjusted is not None and self.p_adjusted < ALPHA and bool(self.found.delta)
 
     @property
@@ -255,7 +255,7 @@ class ComparisonRow:
 
     @property
     def verdict(self) -> str:
-        """What may be said of it."""
+        """What may be reported of it."""
         return verdict_of(self)
 
     @property

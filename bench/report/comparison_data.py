@@ -75,7 +75,7 @@ def _rates(stored: object, provider: str) -> dict[str, str]:
 
 NAN = math.nan
 PENDING = "pending"
-"""stands for the state of an item that has not ended"""
+"""represents the state of an item that has not ended"""
 CALIBRATION = "judge_calibration"
 """kind of the event that holds what a judge got wrong of known answers"""
 
@@ -169,7 +169,7 @@ class _Filling:
 
 
 async def load_side(reader: Reader, record: JobRecord, *, named_model: bool = False) -> Side:
-    """Read a job; repeats of an item are reduced as its benchmark says."""
+    """Read a job; repeats of an item are reduced as its benchmark states."""
     metrics, _ = measures(record)
     names = [metric.name for metric in item_metrics(metrics)]
     filling = _Filling(names, columns=[array("d") for _ in names])
@@ -268,7 +268,7 @@ async def sides_of(workspace: Path, targets: Sequence[ComparisonTarget], *, benc
 
 
 def are_runs(pairs: Sequence[str], providers: Sequence[str]) -> bool:
-    """Whether whole runs were named: no provider stands beside or behind any of them."""
+    """Whether whole runs were named: no provider is next to or behind any of them."""
     return bool(pairs) and not providers and not any(":" in text for text in pairs)
 
 

@@ -225,7 +225,7 @@ def apart(a: Side, b: Side, names: Sequence[str]) -> list[str]:
 def headlines(names: Sequence[str], a: Side, b: Side, *, wanted: Sequence[str]) -> list[str]:
     """All that were asked for; else the benchmark's first metric that applies.
 
-    Answer metrics do not apply to runs without answers. Answers that nobody could score stay the question: no other
+    Answer metrics do not apply to runs without answers. Answers that no one could score stay the question: no other
     metric takes their place.
     """
     if wanted:

@@ -64,7 +64,7 @@ FIELDS: Mapping[str, str] = {
     "flags": "what was noted of the answer: cut, refused, empty, tool_call, page, usage_unreadable, prompt_cut",
     "error": "`kind` and `message` of an item that failed; else null",
 }
-"""what a row says"""
+"""what a row states"""
 TEXT_FIELDS: Mapping[str, str] = {
     "question": "as it was asked",
     "expected": "the answers that count as right",
@@ -308,10 +308,9 @@ NO_HIT = "(nothing)"
 async def export_trec(reader: Reader, folder: Path) -> dict[str, int]:
     """Write ``BENCHMARK__PROVIDER.run`` and ``.qrels`` a job; returns multi-id hits by file stem.
 
-    An item with evidence that returned nothing has the one document `NO_HIT`, so that every tool averages over the same
-    queries; one without evidence stands in the run alone. A hit that stands
-    for several ids is written as the one it newly covers. Each repeat of an item is a query of its own, ``ID#epochN``.
-    """
+    An item with evidence that returned nothing has the one document `NO_HIT`, so that every tool averages over the
+    same queries; one without evidence is in the run alone. A hit that is for several ids is written as the one it
+    newly covers. Each repeat of an item is a query of its own, ``ID#epochN``."""
     folder.mkdir(parents=True, exist_ok=True)
     found: dict[str, int] = {}
     for record in read(reader.meta.extra):

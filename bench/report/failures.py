@@ -10,9 +10,9 @@ Example::
     found.jobs[0].counts                # {"not_retrieved": 41, "answer_wrong": 7}
     found.jobs[0].reasons[0].text       # what the most items were lost for
     losses_json(found)["jobs"][0]["reasons"][0]     # {"loss": "error", "error": "timeout", "count": 41, ...}
-    losses_grids(found, cut=True)                   # long texts are cut, and the grid says so
+    losses_grids(found, cut=True)                   # long texts are cut, and the grid reports it
 
-The rule is `bench.metrics.failure_reason`; here stands only where its facts lie in the journal.
+The rule is `bench.metrics.failure_reason`; here is only where its facts lie in the journal.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class LostItem:
     error: str | None
     """kind of the error that ended it"""
     reason: str
-    """in words: the error's text, or what was said of an item that got no score; empty for a wrong answer"""
+    """in words: the error's text, or what was reported of an item that got no score; empty for a wrong answer"""
     question: str | None
     expected: object
     answer: object
@@ -169,7 +169,7 @@ def loss_of_item(repeats: Sequence[tuple[ItemRecord, Loss | None]], epochs: int)
 
 
 async def verdicts_of(reader: Reader, record: JobRecord, records: Sequence[JobRecord]) -> Verdicts:
-    """What other judges and other epochs said of the same answers; empty where there is neither."""
+    """What other judges and other epochs reported of the same answers; empty where there is neither."""
     judges = judges_of(record, records)
     if len(judges) == 1 and record.epochs == 1:
         return {}
@@ -188,7 +188,7 @@ def judges_of(record: JobRecord, records: Sequence[JobRecord]) -> list[JobRecord
 async def said_of(
     reader: Reader, record: JobRecord, records: Sequence[JobRecord], item: str, *, corpus: str | None
 ) -> list[Verdict]:
-    """What every judge said of one item in every epoch."""
+    """What every judge reported of one item in every epoch."""
     judges = judges_of(record, records)
     found = [one for judge in judges for one in await reader.item(judge.chain, item, corpus=corpus)]
     return [verdict for one in found for verdict in one.verdicts]
@@ -329,7 +329,7 @@ def losses_grids(losses: Losses, *, limit: int = 0, cut: bool = True) -> list[Gr
 
 
 def _counts_grid(losses: Losses) -> Grid:
-    """One row per job; a benchmark or models that all jobs share stand in the title."""
+    """One row per job; a benchmark or models that all jobs share are in the title."""
     kinds = [kind for kind in LossKind if any(kind in job.counts for job in losses.jobs)]
     rows = [
         (
@@ -389,7 +389,7 @@ def natural(name: str) -> list[tuple[bool, int, str]]:
 
 
 def _item_rows(job: JobLosses) -> list[tuple[str, ...]]:
-    """The items without a reason of their own: those of an error stand in its line."""
+    """The items without a reason of their own: those of an error are in its line."""
     return [
         (
             item.item,

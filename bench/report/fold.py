@@ -123,14 +123,14 @@ class JobReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """A run as it stands."""
+    """A run as it is."""
 
     run_id: str
     status: RunState
     reason: str
     plan_digest: str
     gaps: tuple[tuple[int, int], ...]
-    """1-based inclusive positions that nobody ran"""
+    """1-based inclusive positions that no one ran"""
     jobs: tuple[JobReport, ...]
     notes: tuple[str, ...] = ()
     stored: bool = True
@@ -301,7 +301,7 @@ def _repeat_notes(record: JobRecord, failed: int) -> tuple[str, ...]:
 
 
 def _max_error_rate(reader: Reader) -> float:
-    """The share of failed items above which a job of this run is INVALID, as its last process was told."""
+    """The share of failed items above which a job of this run is INVALID, as its last process was reported."""
     latest = reader.resumes[-1].data.get("operation") if reader.resumes else None
     settings = {**reader.meta.request, **(latest if isinstance(latest, Mapping) else {})}
     return float(cast("float", settings.get("max_error_rate", 0.02)))

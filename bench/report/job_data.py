@@ -12,7 +12,7 @@ Example::
     token_methods(record, spent, ingested)      # {"answer_in": ("usage", False), "context": ("chars/4", True), ...}
     price_methods(meta, resumes, record, spent, ingested)      # {"answer": ("genai-prices 0.2.3",)}
 
-A million items never stand in memory as rows.
+A million items never are in memory as rows.
 
 The keys are the roles of `bench.metrics.pricing`; a role of which nothing is known is left out.
 """
@@ -52,7 +52,7 @@ WITHOUT_CALLS: Mapping[str | None, Method] = {
     "builtin/extractive": (TOKEN_METHOD, True),
     "builtin/scripted": (USAGE, False),
 }
-"""models that nobody is called for, so that no ledger tells of them"""
+"""models that no one is called for, so that no ledger tells of them"""
 NOTHING = Spent()
 
 
@@ -277,7 +277,7 @@ def _plain_mean(metric: MetricRecord) -> Measure:
 
 
 def size_notes(record: JobRecord, facts: JobFacts) -> list[str]:
-    """A warning where k is near the number of memories that there are: recall says little then."""
+    """A warning where k is near the number of memories that there are: recall states little then."""
     held = {one.corpus: one.memories for one in facts.corpora if one.memories}  # each shard of a merged run has its own
     sizes = sorted(held.values())
     near = sum(size < NEAR * record.k for size in sizes)

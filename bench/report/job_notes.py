@@ -167,7 +167,7 @@ async def _rescored(reader: Reader, record: JobRecord) -> dict[str, Mapping[str,
 
 
 def gold_json(record: JobRecord, scores: Mapping[str, GoldScores]) -> dict[str, object]:
-    """What a report says of an overlay; nothing where there is none."""
+    """What a report states of an overlay; nothing where there is none."""
     if record.overlay is None:
         return {}
     about = {"overlay": record.overlay.name, "sha256": record.overlay.sha256, "source": record.overlay.source}

@@ -1,6 +1,6 @@
 """The files of a finished or stopped run: ``results/<run_id>/`` with report.json, items.jsonl and report.md.
 
-Each file is written under another name and renamed, so a half-written one never stands under the final name::
+Each file is written under another name and renamed, so a half-written one never is under the final name::
 
     folder = await publish(reader, report, Path("results"))
 """
@@ -66,7 +66,7 @@ async def replace_lines(path: Path, lines: AsyncIterator[str]) -> int:
 
 @contextmanager
 def _replacing(path: Path) -> Iterator[TextIO]:
-    """A file that stands under its name when it is whole; an error tells that name, not the passing one."""
+    """A file that is under its name when it is whole; an error tells that name, not the passing one."""
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         with part.open("w", encoding="utf-8", errors="backslashreplace", newline="") as sink:

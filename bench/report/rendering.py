@@ -41,7 +41,7 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def _cell(text: str) -> str:
-    """A text on one line that is no markup, no link and no second cell; intervals keep their brackets."""
+    """A text on one line that is not a markup, no link and no second cell; intervals keep their brackets."""
     escaped = "".join(f"&#{ord(sign)};" if sign in "<>&|`*" else sign for sign in visible(text))
     return " ".join(escaped.split()).replace("](", "]&#40;")
 

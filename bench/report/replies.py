@@ -15,7 +15,7 @@ from bench.model import Phase
 from bench.plan.job_record import JobRecord
 
 NAMED_BY_USERS = frozenset({"azure"})
-"""prefixes after which stands the name of a deployment, which its owner chose"""
+"""prefixes after which is the name of a deployment, which its owner chose"""
 VERSION = r"(?:\d{4}-\d\d-\d\d|\d\d-\d{4}|\d\d-\d\d|\d{8}|\d{6}|\d{4}|\d{3}|v\d+(?:-\d+)*|latest|preview|exp|free)"
 VERSIONS = re.compile(f"(?:-{VERSION})+")
 ALIAS = re.compile(r"(?:-(?:latest|preview|exp|free|nitro|floor))+$")

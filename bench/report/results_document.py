@@ -1,7 +1,7 @@
 """A Report as the JSON that ``results --json`` prints and ``report.json`` holds. Full doubles, no time of printing.
 
 ``results`` in report.json is byte-equal between an uninterrupted, a resumed and a merged run of deterministic
-providers; whatever a clock, a network or a price had a part in stands in ``measured``.
+providers; whatever a clock, a network or a price had a part in is in ``measured``.
 """
 
 from __future__ import annotations

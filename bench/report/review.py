@@ -54,7 +54,7 @@ class Drawn(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewSample:
-    """The answers that were drawn of one job, and the strata that they stand for."""
+    """The answers that were drawn of one job, and the strata that they represent."""
 
     job: str
     answers: str

@@ -32,7 +32,7 @@ def unmapped_notes(hits: int, unmapped: int) -> list[str]:
 
 
 def order_notes(counts: HitCounts) -> list[str]:
-    """Ask whether the best hit comes last, where scores say so."""
+    """Ask whether the best hit comes last, where scores report it."""
     return [
         f"scores {way} with rank in {count} of {counts.searches} searches: is the order worst first? {why}"
         for way, count, why in (

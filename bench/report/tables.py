@@ -283,7 +283,7 @@ def job_texts(jobs: Sequence[JobReport]) -> list[str]:
 
 
 def _keyless(job: JobReport, role: str) -> bool:
-    """A provider that needs no embedding is no difference between jobs."""
+    """A provider that needs no embedding is not a difference between jobs."""
     return role == "embedding" and job.record.models.embedding is None
 
 

@@ -31,7 +31,7 @@ class Stratum(NamedTuple):
     right: int
     """of the labelled ones, by the people"""
     judged: float
-    """the judge's verdict: 1, 0, or 0.5 where it gave none; stands in where nothing is labelled"""
+    """the judge's verdict: 1, 0, or 0.5 where it gave none; is in where nothing is labelled"""
 
 
 class CorrectedShare(NamedTuple):

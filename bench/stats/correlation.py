@@ -113,7 +113,7 @@ def cohen_kappa(a: Sequence[object], b: Sequence[object]) -> float | None:
 
 
 def krippendorff_alpha(ratings: Sequence[Sequence[object | None]]) -> float | None:
-    """Nominal alpha; None stands for a missing rating; items rated once say nothing (Krippendorff 2011)."""
+    """Nominal alpha; None represents a missing rating; items rated once say nothing (Krippendorff 2011)."""
     pairable = [[r for r in row if r is not None] for row in ratings]
     pairable = [row for row in pairable if len(row) > 1]
     totals = Counter(label for row in pairable for label in row)

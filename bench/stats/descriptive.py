@@ -70,7 +70,7 @@ def by_cluster(values: Sequence[float], clusters: Sequence[Hashable]) -> dict[Ha
 def are_binary(values: Sequence[float]) -> bool:
     """Nothing but 0 and 1."""
     if any(value not in (0, 1) for value in values[:32]):
-        return False  # most columns that are not binary say so at once
+        return False  # most columns that are not binary report it at once
     return values.count(0) + values.count(1) == len(values)
 
 

@@ -10,7 +10,7 @@ Example::
     percentile_interval([12.0, 15.0, 11.0, 90.0], 95, seed=7)
 
 ``interval`` chooses in this order: cluster t, Wilson, t, their degenerate forms, nothing. It clips to
-0..1 where all values lie there and is never of zero width.
+0..1 where all values are there and is never of zero width.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def interval(
 def interval_of(tally: Tally | Sums, level: float = 0.95, *, shares: bool = True) -> Interval | None:
     """The same for numbers that were gathered; of one cluster it is an interval over its items.
 
-    ``shares`` False: money or time, which no 1 bounds. An interval over items speaks of no other cluster: say so.
+    ``shares`` False: money or time, which no 1 bounds. An interval over items speaks of no other cluster: report it.
     """
     if not tally:
         return None
@@ -96,7 +96,7 @@ def interval_macro(
     """Interval of the mean of group means: ``sqrt(sum(SE^2)) / groups``, t with C - 1 or n - 1.
 
     A group of one item or one cluster has no error of its own: in 0..1 half the width of its Wilson
-    interval stands in for it, otherwise there is no interval. Errors that are all 0 give the degenerate form.
+    interval is in for it, otherwise there is no interval. Errors that are all 0 give the degenerate form.
     """
     names: Sequence[Sequence[Hashable] | None] = [None] * len(groups) if clusters is None else clusters
     tallies = [Tally.of(group, some) for group, some in zip(groups, names, strict=True)]

@@ -83,7 +83,7 @@ def t_of(differences: Sequence[float], clusters: Sequence[Hashable] | None = Non
 
 def _p_of(delta: float, se: float, df: int) -> float:
     if se < DEGENERATE:
-        return 1.0 if abs(delta) < DEGENERATE else 2.0**-df  # t says 0 of two equal differences; their signs do not
+        return 1.0 if abs(delta) < DEGENERATE else 2.0**-df  # t states 0 of two equal differences; their signs do not
     return t_two_sided(delta / se, df=df)
 
 

@@ -84,7 +84,7 @@ class Heap:
         return sum(exact((d := value - centre) * d) * n for value, n in self._counts.items())
 
     def counted(self) -> Iterable[tuple[float, int]]:
-        """Numbers and how often each stands there."""
+        """Numbers and how often each is there."""
         return zip(self._listed, repeat(1)) if self._counts is None else self._counts.items()
 
     def different(self) -> Sequence[float] | Mapping[float, int]:

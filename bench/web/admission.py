@@ -36,7 +36,7 @@ LONGEST = 100_000
 SETTABLE = ("ingest", "wait", "limits", "rate_limit", "prices", "client_embeddings")
 """blocks of a provider's config whose numbers and choices ``set`` may change"""
 TEXT_UNITS = ("plain", "speaker", "dated")
-"""values of ``ingest.text`` that are no template"""
+"""values of ``ingest.text`` that are not template"""
 
 
 def admit(flags: Mapping[str, object]) -> RunRequest:

@@ -76,7 +76,7 @@ async def measure(request: web.Request, handler: Handler) -> web.StreamResponse:
 
 
 async def warm(workspace: Path) -> None:
-    """Do it in a thread that nobody waits for."""
+    """Do it in a thread that no one waits for."""
     await anyio.to_thread.run_sync(_warm, workspace, abandon_on_cancel=True)
 
 
@@ -90,7 +90,7 @@ def _warm(workspace: Path) -> None:
     for name in templates().list_templates():
         templates().get_template(name)
     openapi.document()
-    with suppress(BenchError):  # the page of configs says it
+    with suppress(BenchError):  # the page of configs states it
         all_configs(workspace)
 
 
@@ -105,7 +105,7 @@ LAST_PORT = 65_535
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the command line says."""
+    """What the command line states."""
 
     workspace: Path
     environment: Environment = field(default_factory=Environment)

@@ -36,7 +36,7 @@ class Site:
     service: Service | None = None
     """None = read-only"""
     secret: Secret | None = None
-    """None = open to whoever reaches the loopback address"""
+    """None = open to anyone who reaches the loopback address"""
     hosts: frozenset[str] = LOOPBACK
     """names that a Host header may carry"""
     any_address: bool = False

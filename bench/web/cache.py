@@ -1,4 +1,4 @@
-"""Documents that take a while to make: kept until what they were made of changes, made anew in the background.
+"""Documents that take a while to make: kept until what they were made of changes, made again in the background.
 
 Here too:
 
@@ -10,7 +10,7 @@ Example::
     shown.document, shown.fresh        # None and False while the first one is under way
     await apart(document_of, str(workspace), "r1")        # the same as: await document_of(str(workspace), "r1")
 
-Whoever asks waits a moment at most and then gets the last one that is known, or none yet, so that no page is slow
+Anyone who asks waits a moment at most and then gets the last one that is known, or none yet, so that no page is slow
 however large a run is. Small things are done within that moment.
 """
 
@@ -57,7 +57,7 @@ class Shown:
 
 @dataclass(slots=True)
 class Kept:
-    """The documents of one site; those that nobody asked for the longest make room."""
+    """The documents of one site; those that no one asked for the longest make room."""
 
     tasks: TaskGroup
     _known: dict[Hashable, tuple[Stamp, Json | BenchError]] = field(default_factory=dict)
@@ -144,7 +144,7 @@ async def apart(make: Make, *arguments: object) -> Json:
 
 
 def read(said: Json) -> Json:
-    """The document that was told, or the error that was."""
+    """The document that was reported, or the error that was."""
     if "document" in said:
         document = said["document"]
         assert isinstance(document, dict)

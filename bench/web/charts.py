@@ -18,7 +18,7 @@ Example::
     scatter([("bm25", 1.2, 0.31), ("oracle", 40.0, 0.36)], title="accuracy against latency", takes="ms")
 
 Everything across is a percent of the width that there is, everything down is in pixels, so text keeps its size on any
-screen. What a chart shows stands in it as text too: names on the left, values on the right.
+screen. What a chart shows is in it as text too: names on the left, values on the right.
 
 Every row is as high as its fullest bin, so that shapes can be compared whatever the number of calls.
 

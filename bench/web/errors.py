@@ -125,7 +125,7 @@ def status_of(error: BenchError) -> int:
 
 
 def answer_to(request: web.Request, error: Exception) -> web.StreamResponse:
-    """Turn what a handler raised into an answer; what is a bug goes on to the server, which logs it."""
+    """Turn what a handler raised into an answer; what is a bug continues to the server, which logs it."""
     if isinstance(error, BenchError):
         return _answer(request, status_of(error), error.kind, str(error), error.hint)
     if isinstance(error, web.HTTPException) and error.status >= 400:

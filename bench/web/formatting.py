@@ -41,7 +41,7 @@ def share(part: object) -> str:
 
 
 def usd(value: object) -> str:
-    """An amount of money, to a hundredth of a cent; what is unknown is no zero."""
+    """An amount of money, to a hundredth of a cent; what is unknown is not a zero."""
     return NONE if value is None else f"{float(str(value)):.4f}".rstrip("0").rstrip(".")
 
 
@@ -170,7 +170,7 @@ class Scale:
     logarithmic: bool = False
 
     def at(self, value: float) -> float:
-        """Where a value stands, in percent; values beyond an end stand at it."""
+        """Where a value is, in percent; values beyond an end are at it."""
         inside = min(max(value, self.low), self.high)
         if self.logarithmic:
             share = math.log(inside / self.low) / math.log(self.high / self.low)

@@ -53,7 +53,7 @@ async def grid_document(
     provider: str | None = None,
     chosen_units: Sequence[Unit] | None = None,
 ) -> Json:
-    """A page of items x jobs; ``provider`` says whose outcome the filters look at and leaves only its column.
+    """A page of items x jobs; ``provider`` states whose outcome the filters look at and leaves only its column.
 
     ``chosen_units`` are the items to show where they were chosen elsewhere.
     """
@@ -221,7 +221,7 @@ async def _side(
 
 
 async def _hits(reader: Reader, search: JournaledPhase | None, scored: JournaledPhase | None) -> list[Json]:
-    """The hits in the provider's order; ``evidence`` = it stands for a turn or session that holds the answer."""
+    """The hits in the provider's order; ``evidence`` = it represents a turn or session that holds the answer."""
     stored = await payload(reader, search, HITS_PAYLOAD) if search else None
     kept, beyond = (search.data.get(name) if search else None for name in ("retrieved", "beyond"))
     slots = [*kept, *(beyond if isinstance(beyond, list) else [])] if isinstance(kept, list) else []

@@ -170,7 +170,7 @@ def folder_of(site: Site, run_id: str) -> Path:
     """The folder of a run of this workspace.
 
     Raises:
-        BadId: this is no run id.
+        BadId: this is not a run id.
         NotFound: there is no such run.
     """
     folder = site.workspace / CHECKPOINTS / checked(run_id)

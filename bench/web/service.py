@@ -1,4 +1,4 @@
-"""The running half of ``bench serve``: takes orders, runs at most so many at once, pauses, and goes on after a stop.
+"""The running half of ``bench serve``: takes orders, runs at most so many at once, pauses, and continues after a stop.
 
 Here too:
 
@@ -14,8 +14,8 @@ Example::
 Each run is executed by the same engine as on the command line, in a thread with a loop of its own, so that pages stay
 quick. A pause is the run's own pause file; what is still in flight when the patience is up is cancelled.
 
-An order stands from the moment a run is accepted until it ended or somebody paused it, so a service that was killed
-knows at its next start what to go on with.
+An order is from the moment a run is accepted until it ended or someone paused it, so a service that was killed
+knows at its next start what to continue with.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class RunOrder:
 
     run_id: str
     request: Mapping[str, object] | None = None
-    """flags of a run that has no journal yet; None = go on with the journal"""
+    """flags of a run that has no journal yet; None = continue with the journal"""
     number: int = 0
     """place in the queue"""
 
@@ -141,7 +141,7 @@ class Active:
     stop_for: str | None = None
     """``pause``, ``cancel`` or ``shutdown`` once it was asked to stop"""
     again: bool = False
-    """somebody asked to go on before it had ended"""
+    """someone asked to continue before it had ended"""
     ended: anyio.Event = field(default_factory=anyio.Event)
     loop: asyncio.AbstractEventLoop | None = None
     scope: anyio.CancelScope | None = None
@@ -150,7 +150,7 @@ class Active:
 
     def launched(self, progress: Progress) -> None:
         self.progress = progress
-        self.ask_to_stop()  # whoever asked before there was a folder
+        self.ask_to_stop()  # anyone who asked before there was a folder
 
     def ask_to_stop(self) -> None:
         """Lay the pause file down, if a stop was asked for and there is a folder."""
@@ -206,7 +206,7 @@ class Service:
         request = request.model_copy(update={"run_id": run_id})
         work = partial(make_plan, Catalog.load(self.workspace), request, self.environment)
         require_prices(await anyio.to_thread.run_sync(work))
-        self._refuse_known(run_id)  # somebody else may have asked for it meanwhile
+        self._refuse_known(run_id)  # someone else may have asked for it meanwhile
         flags = request.model_dump(mode="json", exclude_unset=True) | {"run_id": run_id}
         self._enqueue(self.orders.add(RunOrder(run_id=run_id, request=flags)))
         return run_id
@@ -220,7 +220,7 @@ class Service:
         return run_id in self.active or any(order.run_id == run_id for order in self.queue)
 
     async def resume(self, run_id: str) -> None:
-        """Go on with a run of the workspace; one that waits or runs is left alone."""
+        """Continue with a run of the workspace; one that waits or runs is left alone."""
         if run_id in self.active:
             self.active[run_id].again = self.active[run_id].stop_for is not None
             return
@@ -233,7 +233,7 @@ class Service:
         self._enqueue(self.orders.add(RunOrder(run_id=run_id)))
 
     async def stop(self, run_id: str, why: str) -> str:
-        """Ask a run to stop cleanly (``pause`` or ``cancel``); gives back how it stands."""
+        """Ask a run to stop cleanly (``pause`` or ``cancel``); gives back how it is."""
         self.orders.drop(run_id)
         waiting = [order for order in self.queue if order.run_id == run_id]
         if waiting:
@@ -275,7 +275,7 @@ class Service:
             return False
 
     async def close(self) -> None:
-        """Pause everything; orders stay, so the next start goes on. Cancels what takes too long."""
+        """Pause everything; orders stay, so the next start continues. Cancels what takes too long."""
         self.closing = True
         running = list(self.active.values())
         for one in running:

@@ -1,7 +1,7 @@
 """Live updates as server-sent events, read from the journal: the present state at once, then every change.
 
 Ids are those of the journal's events, so ``Last-Event-ID`` resumes where a browser was cut off. The stream of a run
-that has ended says so and closes::
+that has ended reports it and closes::
 
     event: state
     data: {"run_id": "r1", "state": "running", "progress": {...}}
@@ -46,7 +46,7 @@ async def stream(request: web.Request, site: Site, run_id: str) -> web.StreamRes
     with suppress(ConnectionResetError):  # the visitor has gone
         try:
             await _follow(response, site, folder, seen)
-        except BenchError as error:  # the answer has begun: what is wrong can only be told in it
+        except BenchError as error:  # the answer has begun: what is wrong can only be reported in it
             await _send(response, "problem", {"run_id": run_id, "message": str(error)}, seen)
     return response
 

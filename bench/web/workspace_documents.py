@@ -196,7 +196,7 @@ def _receipt(workspace: Path, outcome: VerificationOutcome) -> Json:
 
 
 def receipts_by_job(site: Site, runs: Iterable[str]) -> dict[Signed, str]:
-    """The address of each job's newest receipt; whether it is good, its own page says."""
+    """The address of each job's newest receipt; whether it is good, its own page states."""
     from bench.canonical import parse_file
 
     found: dict[Signed, str] = {}

@@ -91,7 +91,7 @@ def _row(argument: Argument) -> list[str]:
 
 
 def _value(hint: object) -> str:
-    """The kind of value in words: ``number``, ``text ...``, or the words that may stand there."""
+    """The kind of value in words: ``number``, ``text ...``, or the words that may be there."""
     if get_origin(hint) is Literal:
         return ", ".join(code(str(one)) for one in get_args(hint))
     if get_origin(hint) in (Union, UnionType):

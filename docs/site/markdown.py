@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 
 def page(title: str, lead: str, *parts: str) -> str:
-    """A whole page; says where it comes from."""
+    """A whole page; states where it comes from."""
     note = "<!-- made by python -m docs.site.generate; do not edit -->"
     return "\n\n".join([note, f"# {title}", lead, *(part for part in parts if part)]) + "\n"
 

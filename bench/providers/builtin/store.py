@@ -13,7 +13,7 @@ Example::
         await provider.search(space, query)
     work.us                  # None: nothing measured itself
 
-Writing an id again replaces it in its place, so repeating a batch of which nobody knows whether it was stored is safe.
+Writing an id again replaces it in its place, so repeating a batch of which no one knows whether it was stored is safe.
 
 A built-in shares its process with everything else that runs, so a clock on the wall would show that: ``random`` took
 2 ms alone and 33 ms next to nine other searches. Processor time is the same at any concurrency.
@@ -159,7 +159,7 @@ class NamespaceFile:
     words: bool
     users: int = 0
     turn: Lock = field(default_factory=Lock)
-    """one query at a time, so that the thread's clock says what that query took"""
+    """one query at a time, so that the thread's clock states what that query took"""
     clock: Callable[[], int] = time.perf_counter_ns
     """processor time of the connection's thread"""
 
@@ -215,7 +215,7 @@ class NamespaceFile:
         return int(rows[0][0])
 
     async def delete(self, ids: Sequence[str]) -> None:
-        """Remove memories; an unknown id is no error."""
+        """Remove memories; an unknown id is not an error."""
         keys = [(memory_id,) for memory_id in ids]
         if self.words:
             await self.connection.executemany(SQL["forget_words"], keys)
@@ -230,7 +230,7 @@ class NamespaceFile:
 
 @contextmanager
 def _told(path: Path) -> Iterator[None]:
-    """A full disk is the operator's to mend, not a fault of an item."""
+    """A full disk is the operator's to fix, not a fault of an item."""
     import sqlite3
 
     try:

@@ -72,7 +72,7 @@ class HitReading:
 
     @classmethod
     def of(cls, response: SearchResponse, key: str, *, wire: ProviderWire, threaded: bool) -> HitReading:
-        """Compile a response block that stands under ``key``."""
+        """Compile a response block that is under ``key``."""
         at = f"{key}."
         score = response.score_field or response.score.field
         score_key = "scoreField" if response.score_field else "score.field"
@@ -116,7 +116,7 @@ class HitReading:
         return HitPage(ordered, unreadable)
 
     def _any_unreadable(self, rows: Sequence[object], hits: Sequence[Hit]) -> bool:
-        """Somewhere something stands where the score or the date should, and it is none."""
+        """Somewhere something is where the score or the date should, and it is none."""
         score, when = None if self.kind == "rank" else self.score, self.when
         for row, hit in zip(rows, hits, strict=True) if score is not None or when is not None else ():
             if score is not None and hit.score is None and _is_there(score, row):
@@ -237,7 +237,7 @@ def _transformed(score: float, transform: Transform) -> float | None:
 
 
 def _scalar(answer: ServiceResponse, field: Field, value: object, wanted: str = "a finite number") -> object:
-    """What stands at a place that holds a number or text; anything else means that the path is wrong."""
+    """What is at a place that holds a number or text; anything else means that the path is wrong."""
     if isinstance(value, bool | dict | list):
         raise answer.error(field, f"expected {wanted}, found {kind_of(value)}: {compact(value)[:SHOWN_VALUE]}")
     return value

@@ -36,13 +36,13 @@ class IdMapping:
 
     @classmethod
     def of(cls, id_map: IdMap, at: str) -> IdMapping:
-        """Compile an id_map that stands under ``at``."""
+        """Compile an id_map that is under ``at``."""
         value = None if id_map.value == "sent" else Field.at(f"{at}.value", id_map.value)
         key = None if id_map.key == "uuid" else Field.at(f"{at}.key", id_map.key)
         return cls(id_map.name, key, value)
 
     def read(self, answers: Sequence[ServiceResponse], sent: Sequence[str], namespace: str = "") -> dict[str, object]:
-        """The map of these answers; several ids of the service may stand for one memory."""
+        """The map of these answers; several ids of the service may represent one memory."""
         if self.key is None:
             return {own_uuid(namespace, one): one for one in sent}
         keys = [key for answer in answers for key in as_ids(answer.values(self.key))]
@@ -67,7 +67,7 @@ class Refusals:
 
     @classmethod
     def of(cls, partial: Partial, at: str) -> Refusals:
-        """Compile a partial block that stands under ``at``."""
+        """Compile a partial block that is under ``at``."""
         return cls(
             Field.at(f"{at}.items", partial.items),
             compile_path(partial.id),
@@ -99,7 +99,7 @@ class Reading:
 
     @classmethod
     def of(cls, response: AddResponse, at: str) -> Reading:
-        """Compile a response block that stands under ``at``."""
+        """Compile a response block that is under ``at``."""
         id_map = IdMapping.of(response.id_map, f"{at}.id_map") if response.id_map else None
         return cls(Field.at(f"{at}.ids", response.ids) if response.ids else None, id_map)
 
@@ -136,7 +136,7 @@ class Adding:
         max_bytes: int | None,
         hashes: bool,
     ) -> Adding:
-        """Compile the add that stands under ``key``."""
+        """Compile the add that is under ``key``."""
         calls = call.steps or (call,)
         names = [f"{key}.steps[{index}]" for index in range(len(call.steps))] or [key]
         return cls(

@@ -13,7 +13,7 @@ Example::
 
 Clearing what does not exist is success: a call that needs something no set-up has captured has nothing to remove.
 
-A process that dies after a set-up call leaves something nobody wrote down; ``existing`` finds it again, so that a
+A process that dies after a set-up call leaves something no one wrote down; ``existing`` finds it again, so that a
 resumed run neither makes a second one nor fails because of the first.
 """
 
@@ -56,7 +56,7 @@ class ExistingProbe:
 
     @classmethod
     def of(cls, wire: ProviderWire, existing: Existing, key: str) -> ExistingProbe:
-        """Compile the block that stands under ``key``."""
+        """Compile the block that is under ``key``."""
         return cls(
             wire.call(key, existing, traffic="status"),
             Field.at(f"{key}.results", existing.results) if existing.results else None,
@@ -150,7 +150,7 @@ class Watch:
 
     @classmethod
     def of(cls, wire: ProviderWire, wait: WaitBlock, key: str, *, gives_ids: bool) -> Watch | None:
-        """Compile a block that stands under ``key``; None when only a sentinel can tell."""
+        """Compile a block that is under ``key``; None when only a sentinel can tell."""
         if wait.request is None:
             return None
         return cls(

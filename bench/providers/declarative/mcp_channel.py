@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 START_S = 60.0
 SHOWN = 500
 GONE = ("connection closed", "terminated", "stream ended")
-"""what the SDK says when the server is not there any more"""
+"""what the SDK states when the server is not there any more"""
 LAST_WORDS = 5
 """lines of the server's stderr that an error shows"""
 
@@ -233,7 +233,7 @@ class McpChannel:
 
 
 class _Starting:
-    """Whatever keeps the server from starting is said to be a fault of the config, with the server's own words."""
+    """Whatever keeps the server from starting is reported to be a fault of the config, with the server's own words."""
 
     def __init__(self, channel: McpChannel) -> None:
         self._channel = channel
@@ -249,7 +249,7 @@ class _Starting:
 
 
 def _body(result: CallToolResult) -> bytes:
-    """What the paths read: the structured content, or the first text; an error says so itself."""
+    """What the paths read: the structured content, or the first text; an error reports it itself."""
     text = next((part.text for part in result.content if isinstance(part, TextContent)), "")
     if result.is_error:
         return json.dumps({"isError": True, "text": text}, ensure_ascii=False).encode()

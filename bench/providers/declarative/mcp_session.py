@@ -2,7 +2,7 @@
 
 Here too:
 
-* What an MCP server prints on stdout beside its messages: skipped, said once in a line, never a traceback a line.
+* What an MCP server prints on stdout beside its messages: skipped, reported once in a line, never a traceback a line.
 
 Example::
 
@@ -10,10 +10,10 @@ Example::
         result = await session.call("search_nodes", {"query": "Lisbon"})     # Gone when the server has ended
     noise = Noise()
     with noise.kept_short("engram"):
-        ...                              # warning: engram prints "loading model" on stdout, which is no JSON-RPC
+        ...                              # warning: engram prints "loading model" on stdout, which is not a JSON-RPC
     noise.first                          # "loading model"
 
-The SDK's transports start tasks that may raise anything of their HTTP library, which would cancel whoever holds the
+The SDK's transports start tasks that may raise anything of their HTTP library, which would cancel anyone who holds the
 session. Here that task only holds it; calls of other tasks that wait for an answer then are let go.
 """
 
@@ -145,7 +145,7 @@ _listening: ContextVar[Noise | None] = ContextVar("listening", default=None)
 
 @dataclass(slots=True, eq=False)
 class Noise:
-    """The first line that was no message."""
+    """The first line that was not a message."""
 
     first: str = ""
 

@@ -1,7 +1,7 @@
 """``Declarative``: a provider that is a YAML file, interpreted over the one HTTP door.
 
 Every method reads its call from the config; nothing here knows any particular memory system. Operations that the file
-does not describe are absent, so ``isinstance(provider, Counts)`` says what the file says.
+does not describe are absent, so ``isinstance(provider, Counts)`` states what the file states.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ class Declarative:
         await self._wire.channel.__aexit__(kind, error, trace)
 
     async def ingest(self, space: Space, memories: Sequence[Memory]) -> Ingested:
-        """Send one batch as ``endpoints.add`` says."""
+        """Send one batch as ``endpoints.add`` states."""
         return await self._adding.ingest(space, memories)
 
     def assumed(self, space: Space, memories: Sequence[Memory]) -> Ingested:
@@ -132,7 +132,7 @@ class Declarative:
         return self._adding.assumed(memories)
 
     async def ready(self, space: Space, ingested: Ingested) -> Readiness:
-        """One round of ``wait.request``; without it only a sentinel read can tell, and this says ready."""
+        """One round of ``wait.request``; without it only a sentinel read can tell, and this states ready."""
         if self._watch is None:
             return Readiness(state="ready")
         return await self._watch.look(self._values(space), jobs=ingested.jobs, sent=list(ingested.ids))

@@ -50,7 +50,7 @@ LONGEST_PAUSE_S = 2.0
 
 @dataclass(slots=True)
 class Health:
-    """Whether the service has said that it is ready."""
+    """Whether the service has reported that it is ready."""
 
     call: Wired
     value: Field | None
@@ -72,7 +72,7 @@ class Health:
         """Return once the service is ready.
 
         Raises:
-            Unavailable: it still says 503 at the end of the time.
+            Unavailable: it still states 503 at the end of the time.
         """
         async with self.lock:
             if not self.passed:
@@ -160,7 +160,7 @@ class ProviderWire:
         judged: Judged = "other",
         reads_parts: bool = False,
     ) -> Wired:
-        """Compile one call that stands under ``key``."""
+        """Compile one call that is under ``key``."""
         compiler = self.compiler
         multipart = call.multipart
         return Wired(
@@ -212,7 +212,7 @@ class Wired:
     timeout_s: float | None
     judged: Judged = "other"
     reads_parts: bool = False
-    """the config says itself which elements of a good answer failed"""
+    """the config states itself which elements of a good answer failed"""
 
     @property
     def is_repeatable(self) -> bool:

@@ -44,19 +44,19 @@ if TYPE_CHECKING:
 
 SHOWN_OF_BODY = 300
 WHOLE = object()
-"""stands for the whole body where a part of it may be read"""
+"""represents the whole body where a part of it may be read"""
 
 
 @value_dataclass(frozen=True, slots=True)
 class Field:
-    """One path of the config with the key it stands under."""
+    """One path of the config with the key it is under."""
 
     key: str
     path: Path
 
     @classmethod
     def at(cls, key: str, text: str) -> Self:
-        """Compile ``text``, which stands under ``key``."""
+        """Compile ``text``, which is under ``key``."""
         return cls(key, compile_path(text))
 
     def __str__(self) -> str:
@@ -186,8 +186,8 @@ class BodyErrors:
     def read(
         self, response: Response, *, judged: Judged = "other", partial: bool = False, ok: Container[int] = ()
     ) -> Metered | None:
-        """Raise what the first rule that holds says; a body that is no JSON, or of a status in ``treat_as_ok``, says
-        nothing here. ``partial``: the config reads the elements of an add itself."""
+        """Raise what the first rule that holds states; a body that is not JSON, or of a status in ``treat_as_ok``,
+        states nothing here. ``partial``: the config reads the elements of an add itself."""
         if not 200 <= response.status < 300 or response.status in ok:
             return None
         if not self.rules and judged == "other" and b'"error' not in response.body:
@@ -240,7 +240,7 @@ def _refuse_failure(tree: object, response: Response, judged: Judged, *, partial
 
 
 def _failure(node: object) -> str:
-    """What an object says where it says plainly that it failed; empty otherwise."""
+    """What an object states where it says plainly that it failed; empty otherwise."""
     if not isinstance(node, dict):
         return ""
     if TELLING.isdisjoint(node):
@@ -275,7 +275,7 @@ def _elements(tree: object) -> list[object]:
 
 
 def _incomplete(tree: object, status: int) -> str:
-    """What a search says where it has not looked everywhere, with hits or without."""
+    """What a search states where it has not looked everywhere, with hits or without."""
     if status in INCOMPLETE:
         return f"{status} says that the answer is not whole"
     if isinstance(tree, dict) and LOOKED_AT.isdisjoint(tree):
@@ -284,7 +284,7 @@ def _incomplete(tree: object, status: int) -> str:
 
 
 def _error_beside_result(tree: object) -> str:
-    """What an error says that stands beside a result; an error alone is told by the path that finds no result."""
+    """What an error states that is next to a result; an error alone is reported by the path that finds no result."""
     if not isinstance(tree, dict):
         return ""
     result = any(isinstance(value, list | dict) for name, value in tree.items() if name not in ERROR_KEYS)
@@ -302,7 +302,7 @@ def _cut_short(node: object) -> str:
 
 
 def _first(reads: Callable[[object], str], tree: object) -> str:
-    """What an answer or the object that it is wrapped in says."""
+    """What an answer or the object that it is wrapped in states."""
     if not isinstance(tree, dict):
         return ""
     return reads(tree) or next(filter(None, (reads(tree[name]) for name in ENVELOPES if name in tree)), "")

@@ -1,4 +1,4 @@
-"""The way back: which memories a hit stands for.
+"""The way back: which memories a hit represents.
 
 The forms of ``id_from`` are tried in order, the first that gives an id we sent wins. When the file names forms and no
 hit of an answer maps, the file is wrong (MappingError); when it names none, the service just has no way back.
@@ -69,7 +69,7 @@ class Sources:
 
     forms: tuple[Form, ...]
     declared: bool
-    """the file says how, so an answer without any mapped hit is an error"""
+    """the file states how, so an answer without any mapped hit is an error"""
     key: str
     hashes: bool
     """contents must be remembered by hash"""
@@ -108,7 +108,7 @@ class Sources:
         return sent
 
     def of_row(self, row: object, content: str, known: Sent) -> tuple[str, ...]:
-        """Ids of the memories a row stands for, in order, without repeats; empty = unmapped."""
+        """Ids of the memories a row represents, in order, without repeats; empty = unmapped."""
         for form in self.forms:
             found = form(row, content, known)
             if len(found) == 1:
@@ -121,7 +121,7 @@ class Sources:
         return ()
 
     def require_some(self, answer: ServiceResponse, hits: Sequence[Hit], known: Sent) -> None:
-        """Refuse an answer in which nothing maps although the file says how; before ingest nothing can map.
+        """Refuse an answer in which nothing maps although the file states how; before ingest nothing can map.
 
         An id of another namespace shows that the file is right: the service is not.
         """

@@ -1,4 +1,4 @@
-"""The request variables: what ``$.name`` and ``${name}`` stand for in each call.
+"""The request variables: what ``$.name`` and ``${name}`` represent in each call.
 
 Example::
 
@@ -99,7 +99,7 @@ class Shape:
         return [self._message(turn, speakers) for turn in turns]
 
     def _message(self, turn: Message, speakers: list[str]) -> dict[str, object]:
-        """A turn with a role: of two speakers the second is the assistant, and the name stands in the text."""
+        """A turn with a role: of two speakers the second is the assistant, and the name is in the text."""
         content = turn.content
         if turn.role is None and turn.speaker and turn.speaker not in content.partition(":")[0]:
             content = f"{turn.speaker}: {content}"

@@ -68,7 +68,7 @@ async def examine(
 
 
 def _impatient(config: ProviderConfig) -> ProviderConfig:
-    """The same provider with short deadlines and pauses between retries: somebody waits for the answer."""
+    """The same provider with short deadlines and pauses between retries: someone waits for the answer."""
     pauses = {"retry_delay_ms": min(config.rate_limit.retry_delay_ms, RETRY_DELAY_MS)}
     times = {} if "timeout" in config.connection.model_fields_set else {"timeout": ATTEMPT_MS}
     changes: dict[str, object] = {

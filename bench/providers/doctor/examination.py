@@ -48,7 +48,7 @@ class DoctorReport:
     version: str
     checks: tuple[DoctorCheck, ...]
     refused: bool = False
-    """the provider refuses the key, or the plan is used up: nobody can say whether the rest would pass"""
+    """the provider refuses the key, or the plan is used up: no one can say whether the rest would pass"""
     hung: DoctorCheck | None = None
     """the question to which no answer came in time"""
     address: str = ""
@@ -56,7 +56,7 @@ class DoctorReport:
 
     @property
     def ok(self) -> bool:
-        """True when no check failed; a skipped one says why."""
+        """True when no check failed; a skipped one states why."""
         return all(check.outcome != "fail" for check in self.checks)
 
     def as_json(self) -> dict[str, object]:
@@ -118,7 +118,7 @@ class Examination:
         self.batching = cut_as(config.ingest, provider.batching)
         self.log = log
         self.tell = tell
-        """says what is asked now, as it begins"""
+        """states what is asked now, as it begins"""
         self.version = provider.version
         self.run_id = f"doctor-{uuid.uuid4().hex[:8]}"
         self.memories = [
@@ -146,7 +146,7 @@ class Examination:
         return self.config.scoping.single
 
     def room(self, corpus: str, attempt: int = 1) -> Room:
-        """A namespace that nobody has used."""
+        """A namespace that no one has used."""
         name = namespace(
             self.config,
             journal=self.run_id,
@@ -294,7 +294,7 @@ class DoctorQuestion:
 
 
 def is_away(error: BenchError) -> bool:
-    """Say whether every further call must end the same way: nobody answers, or the key is refused."""
+    """Say whether every further call must end the same way: no one answers, or the key is refused."""
     return is_refusal(error) or (
         isinstance(error, Unavailable) and (error.__cause__ is not None or error.kind == TIMEOUT)
     )

@@ -149,7 +149,7 @@ def fused(*lists: Scores) -> dict[str, float]:
 
 
 def scaled(scores: Scores) -> dict[str, float]:
-    """Scores divided by the largest, so that they can stand beside a cosine."""
+    """Scores divided by the largest, so that they can be next to a cosine."""
     largest = max(scores.values(), default=0.0)
     return {key: score / largest for key, score in scores.items()} if largest > 0 else dict(scores)
 

@@ -42,7 +42,7 @@ class Piece:
     text: str
     """the chunk as it stood in the memory"""
     context: str = ""
-    """what places it in its document; stands before the text wherever the text is indexed"""
+    """what places it in its document; is before the text wherever the text is indexed"""
     questions: tuple[str, ...] = ()
     when: str | None = None
     session: str | None = None

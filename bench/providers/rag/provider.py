@@ -108,7 +108,7 @@ class Rag:
         ]
         if not self._enriching:
             return plain
-        if self.model is None:  # whoever only searches or clears needs none
+        if self.model is None:  # anyone who only searches or clears needs none
             raise ConfigError(f"{self._config.name} needs a language model", where=self._config.place("local"))
         return await self._enriched(self.model, memory, plain)
 

@@ -1,9 +1,9 @@
-"""The views of the board: which places share a table. Only what can be compared stands under one another.
+"""The views of the board: which places share a table. Only what can be compared is under one another.
 
 Here too:
 
-* What stands on the board: the newest complete valid job of each provider, models and benchmark.
-* What a table says in one sentence: who leads, by how much, and what a rank does not prove.
+* What is on the board: the newest complete valid job of each provider, models and benchmark.
+* What a table states in one sentence: who leads, by how much, and what a rank does not prove.
 
 Example::
 
@@ -89,7 +89,7 @@ class RankedJob:
 
     @property
     def task(self) -> str:
-        """Everything but provider and models that must be equal where values stand under one another."""
+        """Everything but provider and models that must be equal where values are under one another."""
         job, dataset = self.job, self.job.data.get("dataset")
         content = dataset.get("content_sha256") if isinstance(dataset, Mapping) else None
         shared = [job.benchmark, job.benchmark_version, job.track, content, *(job.data.get(name) for name in SETTINGS)]

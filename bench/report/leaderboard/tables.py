@@ -2,7 +2,7 @@
 
 Here too:
 
-* A view's tables as grids for the terminal, Markdown and the static page; each says first what it shows.
+* A view's tables as grids for the terminal, Markdown and the static page; each states first what it shows.
 
 Example::
 
