@@ -33,6 +33,12 @@ def whole_number(_type: object, tokens: Sequence[Token]) -> int:
         raise ValueError(f'"{tokens[0].value}" is no whole number') from None
 
 
+def whole_numbers(_type: object, tokens: Sequence[Token]) -> list[int]:
+    """Read a list of whole numbers, whose values may also be parted by commas."""
+    parts = [token.evolve(value=part) for token in tokens for part in token.value.split(",") if part]
+    return [whole_number(int, [part]) for part in parts]
+
+
 Whole = Annotated[int | None, Parameter(converter=whole_number)]
 Switch = Annotated[bool | None, Parameter(negative=())]
 
@@ -107,7 +113,10 @@ class RunFlags(SelectionFlags):
     """file or text; TYPE=FILE for one question type"""
     judge_calibration: Annotated[Switch, Parameter(group=MODELS)] = None
     """measure the judge's own errors first"""
-    k: Annotated[Many, Parameter(name=["-k", "--k"], group=METHOD)] = None
+    k: Annotated[
+        list[int] | None,
+        Parameter(name=["-k", "--k"], consume_multiple=True, negative=(), converter=whole_numbers, group=METHOD),
+    ] = None
     """memories that a search returns; several: one job per value, over one ingest (default: the benchmark's)"""
     context_budget: Annotated[Whole, Parameter(group=METHOD)] = None
     """tokens of context in an answer prompt (default: the benchmark's)"""
