@@ -117,7 +117,7 @@ def table(
     ``breaks`` are the rows above which a line is drawn.
     """
     lines = [tuple(map(visible, row)) for row in rows]
-    columns = [_Column.of(at, visible(name), lines, at in right) for at, name in enumerate(head)]
+    columns = [_TableColumn.of(at, visible(name), lines, at in right) for at, name in enumerate(head)]
     for at in optional:
         if _least(columns) > width():
             columns = [one for one in columns if one.at != at]
@@ -130,7 +130,7 @@ def table(
 
 
 @dataclass(frozen=True, slots=True)
-class _Column:
+class _TableColumn:
     """A column of a table and the width that it needs."""
 
     at: int
@@ -139,7 +139,7 @@ class _Column:
     least: int
 
     @classmethod
-    def of(cls, at: int, name: str, lines: Sequence[Sequence[str]], number: bool) -> _Column:
+    def of(cls, at: int, name: str, lines: Sequence[Sequence[str]], number: bool) -> _TableColumn:
         from rich.cells import cell_len
 
         cells = [name, *(row[at] for row in lines)]
@@ -150,7 +150,7 @@ class _Column:
         return cls(at, name, number, max(word, cell_len(name), min(widest, WORDS)))
 
 
-def _least(columns: Sequence[_Column]) -> int:
+def _least(columns: Sequence[_TableColumn]) -> int:
     return sum(one.least + GAP for one in columns)
 
 
@@ -159,7 +159,7 @@ def _heading(text: str) -> None:
     raw(f"\x1b[1m{shown}\x1b[0m\n" if has_color(sys.stdout) else f"{shown}\n")
 
 
-def _page(columns: Sequence[_Column], lines: Sequence[Sequence[str]], breaks: Sequence[int]) -> str:
+def _page(columns: Sequence[_TableColumn], lines: Sequence[Sequence[str]], breaks: Sequence[int]) -> str:
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -187,7 +187,7 @@ def _page(columns: Sequence[_Column], lines: Sequence[Sequence[str]], breaks: Se
     return page.getvalue()
 
 
-def _blocks(columns: Sequence[_Column], lines: Sequence[Sequence[str]]) -> str:
+def _blocks(columns: Sequence[_TableColumn], lines: Sequence[Sequence[str]]) -> str:
     """Each row as lines of name and value; long texts are wrapped between words."""
     names = max(len(one.name) for one in columns)
     blocks = []

@@ -330,7 +330,7 @@ def row(progress: Progress, job: JobProgress, head: list[str], cells: int) -> li
     for phase in BARS:
         count = lane.phases[phase]
         texts[str(phase)] = bar(count.done + count.failed, count.total, cells)
-    if lane.memories and lane.phases[Phase.INGEST].total:
+    if cells and lane.memories and lane.phases[Phase.INGEST].total:
         texts[str(Phase.INGEST)] += f" ({lane.memories} memories)"
     if job.earlier and job.ended >= job.planned and all(texts[str(phase)] == "-" for phase in BARS):
         texts |= dict.fromkeys(map(str, BARS), "done")

@@ -88,6 +88,21 @@ def results(
     own = [name for name in dimensions if name not in BUILT_IN]
     in_words = not (current.get().json or markdown or csv or html)
     report, told = read_run(run_id, partial(_folded, by=own, benchmark=benchmark, in_words=in_words))
+    _print_report(run_id, report, told, dimensions, markdown=markdown, csv=csv, html=html)
+    return 0
+
+
+def _print_report(
+    run_id: str,
+    report: Report,
+    told: Sequence[str],
+    dimensions: Sequence[str],
+    *,
+    markdown: bool,
+    csv: bool,
+    html: Path | None,
+) -> None:
+    """Print the report in the form that the flags name, or write the page."""
     if current.get().json:
         console.json_value(results_json(report))
     elif markdown:
@@ -101,7 +116,6 @@ def results(
     else:
         show_outcome(told)
         show_grids(result_grids(report, dimensions))
-    return 0
 
 
 async def _folded(

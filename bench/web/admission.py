@@ -21,6 +21,7 @@ from pydantic import BaseModel
 
 from bench.config.file import fold
 from bench.config.provider import ProviderConfig
+from bench.config.provider_sections import ClientEmbeddings, IngestSection
 from bench.config.run import MetricChoice, RunRequest
 from bench.errors import UsageError
 
@@ -36,7 +37,7 @@ LONGEST = 100_000
 SETTABLE = ("ingest", "wait", "limits", "rate_limit", "prices", "client_embeddings")
 """blocks of a provider's config whose numbers and choices ``set`` may change"""
 TEXT_UNITS = ("plain", "speaker", "dated")
-"""values of ``ingest.text`` that are not template"""
+"""values of ``ingest.text`` that are not a template"""
 
 
 def admit(flags: Mapping[str, object]) -> RunRequest:
@@ -141,9 +142,9 @@ def _may_set(model: type[BaseModel], path: Sequence[str], value: object) -> bool
     if found is None:
         return False
     annotation = model.model_fields[found].annotation
-    if model.__name__ == "Ingest" and found == "text" and len(path) == 1:
+    if model is IngestSection and found == "text" and len(path) == 1:
         return value in TEXT_UNITS
-    if model.__name__ == "ClientEmbeddings" and found == "model" and len(path) == 1:
+    if model is ClientEmbeddings and found == "model" and len(path) == 1:
         return isinstance(value, str) and MODEL.fullmatch(value) is not None
     if len(path) == 1 and _is_choice(annotation):
         return value is None or isinstance(value, bool | int | float) or _is_word(value)

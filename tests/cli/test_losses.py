@@ -60,7 +60,8 @@ def test_each_item_says_its_reason_whole(bench: Bench, failed: None) -> None:
     assert items["q00"]["error"] == {"kind": "timeout", "message": RARE}
 
 
-def test_the_table_begins_with_the_commonest(bench: Bench, failed: None) -> None:
+def test_the_table_begins_with_the_commonest(bench: Bench, failed: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "1000")
     shown = told(bench("failures", "r").stdout)
     assert (
         "facts x p: distinct errors, the commonest first items loss error reason which 5 error timeout p.search:"

@@ -292,6 +292,8 @@ def test_a_workspace_file_shadows_a_shipped_one(folder, yaml, tmp_path) -> None:
 def test_every_shipped_long_benchmark_loads(root: Path) -> None:
     catalog = Catalog.load(root)
     for path in sorted((root / "configs" / "benchmarks").glob("lo*.yaml")):
+        if path.stem in ("longbench-v2", "longmemeval-v2"):
+            continue  # their data names no evidence
         config = catalog.read_benchmark(path)
         assert {"hit_at_5", "hit_at_10", "recall_fraction_at_10", "ndcg_at_10", "mrr"} <= set(config.metrics)
     assert catalog.benchmark("longmemeval-s").name == "longmemeval"

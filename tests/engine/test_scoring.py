@@ -90,7 +90,7 @@ def call(**changes: object) -> Call:
         ({"question_type": None, "metadata": {"place": "Rome", "age": 3}}, {"place": "Rome"}),
         ({"question_type": None, "metadata": {"place": 7}}, {"place": "7"}),
         ({"question_type": None, "metadata": {"place": 1.5}}, {"place": "1.5"}),
-        ({"question_type": None, "metadata": {"place": True}}, {}),
+        ({"question_type": None, "metadata": {"place": True}}, {"place": "true"}),
         ({"question_type": None, "metadata": {"place": ["Rome"]}}, {}),
         ({"question_type": None, "metadata": {"place": None}}, {}),
         ({"question_type": None, "metadata": {"place": "x" * 500}}, {"place": "x" * LONGEST_LABEL}),

@@ -60,15 +60,14 @@ def test_an_identifier_is_never_folded_where_it_may_be_copied_from(capsys: pytes
     assert FINGERPRINT in capsys.readouterr().out
 
 
-def test_on_a_terminal_that_is_too_narrow_an_identifier_ends_in_an_ellipsis(
+def test_on_a_terminal_that_is_too_narrow_an_identifier_stays_whole(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(console, "width", lambda: 60)
     monkeypatch.setattr(console, "is_terminal", lambda stream: stream is sys.stdout)
     console.table(("name", "fingerprint"), [("a key", FINGERPRINT)])
     out = capsys.readouterr().out
-    assert FINGERPRINT not in out and "…" in out
-    assert sum("0123" in line for line in out.splitlines()) == 1, "cut, not folded"
+    assert FINGERPRINT in out and "…" not in out
 
 
 def test_a_page_takes_the_95th_of_100_and_leaves_our_own_waiting_out() -> None:
