@@ -50,7 +50,7 @@ def whole(value: object) -> int | None:
 def instant(value: object) -> datetime | None:
     """Read a date: ISO text, the form of mail and HTTP headers, or unix time in seconds or milliseconds.
 
-    Without a zone it is UTC. What cannot be reported in UTC (the last hours of the year 9999) is not a date.
+    Without a zone it is UTC. What cannot be written in UTC (the last hours of the year 9999) is not a date.
     """
     seconds = number(value)
     if seconds is not None:

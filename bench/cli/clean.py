@@ -102,7 +102,7 @@ class Services:
     forgotten: frozenset[str]
 
     def refuse_unknown(self, found: Sequence[Cleanable]) -> None:
-        """Refuse a name at which none of the runs left anything, and one that is reported to be both."""
+        """Refuse a name at which none of the runs left anything, and one that is named for both."""
         both = self.moved & self.forgotten
         if both:
             raise UsageError(f"--moved and --forget both name {min(both)}", hint="a service moved or is gone")

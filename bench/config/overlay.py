@@ -51,7 +51,7 @@ class OverlayFile(ConfigModel):
     dataset_sha256: Text
     """of the data file, as bench describe shows it"""
     source: str | None = None
-    """who reports it"""
+    """who found it"""
     items: tuple[DoubtedItem, ...]
     """the doubted ones, each once"""
 

@@ -152,7 +152,7 @@ class Sanitize(ConfigModel):
     allowed: str = "A-Za-z0-9._-"
     """characters that stay, as inside the brackets of a regular expression"""
     replace: str = "-"
-    """what is in for any other"""
+    """what replaces any other"""
     max_length: int = Field(default=64, ge=24)
     """characters of the whole name; the readable part is cut"""
     lowercase: bool = False

@@ -45,7 +45,7 @@ LEAST_PAUSE_S = 0.3
 
 
 async def settle(ingest: IngestPass, doubts: Collection[int]) -> bool | Failure:
-    """Accept the batches that are stored, leave the others to be sent; False when that cannot be reported.
+    """Accept the batches that are stored, leave the others to be sent; False when nothing can tell.
 
     A failure when the provider is not there at all: it cannot be cleared either, so the doubt stays.
     """
@@ -268,7 +268,7 @@ class Preparation:
         return CorpusState.of(await self.lane.live.journal.corpus(self.lane.key, self.corpus.id))
 
     async def _settled(self, ingest: IngestPass, history: CorpusState) -> bool | Failure:
-        """Settle what is in doubt without a reset, where that can be reported."""
+        """Settle what is in doubt without a reset, where something can tell."""
         if not history.is_marked:  # an older version did not say which batch it was about to send
             return self.lane.provider.on_unknown == "repeat"
         return await settle(ingest, history.doubts)

@@ -318,7 +318,7 @@ def open_evaluator(
 def catalog() -> dict[str, str]:
     """Every evaluator with one sentence; an installed plug-in is named, not imported.
 
-    A name of ours that a plug-in claims too is reported to be refused, as every plan that uses it refuses it.
+    A name of ours that a plug-in claims too is listed as refused, as every plan that uses it refuses it.
     """
     others = {name: f"plug-in of {plugin.distribution}" for name, plugin in plugins.installed(GROUP, canonical).items()}
     built_in = {name: one.says for name, one in BUILT_IN.items()} | NOT_BUILT_IN

@@ -84,7 +84,7 @@ def mind(provider: Provider, config: ProviderConfig) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Blame:
-    """Whatever an adapter raises inside the block is reported to be its own fault, with the line that raised it."""
+    """Report what an adapter raises inside the block as its own fault, with the line that raised it."""
 
     config: ProviderConfig
     what: str

@@ -96,7 +96,7 @@ def interval_macro(
     """Interval of the mean of group means: ``sqrt(sum(SE^2)) / groups``, t with C - 1 or n - 1.
 
     A group of one item or one cluster has no error of its own: in 0..1 half the width of its Wilson
-    interval is in for it, otherwise there is no interval. Errors that are all 0 give the degenerate form.
+    interval takes its place, otherwise there is no interval. Errors that are all 0 give the degenerate form.
     """
     names: Sequence[Sequence[Hashable] | None] = [None] * len(groups) if clusters is None else clusters
     tallies = [Tally.of(group, some) for group, some in zip(groups, names, strict=True)]

@@ -233,7 +233,7 @@ class McpChannel:
 
 
 class _Starting:
-    """Whatever keeps the server from starting is reported to be a fault of the config, with the server's own words."""
+    """Report what keeps the server from starting as a fault of the config, with the server's own words."""
 
     def __init__(self, channel: McpChannel) -> None:
         self._channel = channel
