@@ -15,6 +15,7 @@ from __future__ import annotations
 import ast
 import json
 import warnings
+from abc import ABC, abstractmethod
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -171,7 +172,7 @@ class Library:
         return file
 
 
-class _Step:
+class _Step(ABC):
     """One step of ``data.with``."""
 
     def __init__(self, name: str, step: FieldStep, library: Library) -> None:
@@ -188,8 +189,9 @@ class _Step:
         found = self._value(row, place, brought)
         return {self.name: found}
 
+    @abstractmethod
     def _value(self, row: Mapping[str, object], place: RowPlace, brought: dict[str, str]) -> object:
-        raise NotImplementedError
+        """Return the value of the field in this row."""
 
     def _fail(self, place: RowPlace, text: str, hint: str) -> DataError:
         return DataError(f"data.with.{self.name}: {text} (row {place.row})", where=str(place), hint=hint)
