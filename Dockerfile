@@ -12,7 +12,7 @@ WORKDIR /src
 COPY requirements.lock ./
 RUN python3 -m venv /opt/bench \
  && /opt/bench/bin/python -m pip install --no-cache-dir --disable-pip-version-check --require-hashes -r requirements.lock
-COPY pyproject.toml README.md LICENSE ./
+COPY pyproject.toml hatch_build.py README.md LICENSE ./
 COPY bench bench
 COPY configs configs
 COPY datasets datasets

@@ -99,9 +99,9 @@ def dispatch(arguments: list[str]) -> int:
         console.raw(files("bench.cli").joinpath("help.txt").read_text(encoding="utf-8"))
         return 0 if arguments else 2
     if arguments[0] in ("--version", "version"):
-        from bench.version import __version__
+        from bench.version import described
 
-        console.line(f"bench {__version__}")
+        console.line(described())
         return 0
     if arguments[0] == "list" and not {"-h", "--help"} & set(arguments):
         from bench.cli import list as listing

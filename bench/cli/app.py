@@ -211,7 +211,7 @@ Flags of every command, before or after it
   --log-file FILE    all events as JSON lines
   --no-color         no colours (NO_COLOR, CI and TERM=dumb are respected too)
   --traceback        show where an error was raised
-  --version          print the version
+  --version          print version, commit and extras
 
 Exit codes of run and resume
   0   complete, valid, gates passed; also: nothing left to do

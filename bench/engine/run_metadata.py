@@ -14,7 +14,7 @@ Example::
     describe("20261127-4f9c0a1b")["cpuCount"]          # 16
 
 ``dirty`` ignores what runs themselves write (results/, checkpoints/, datasets/) and is None without a checkout;
-an image then states its commit by ``MEMORYBENCH_GIT_COMMIT``.
+an image then states its commit by ``MEMORYBENCH_GIT_COMMIT``, a wheel in its metadata.
 
 Nothing here names the machine: the host name goes in only as a hash salted with the run id.
 """
@@ -43,6 +43,7 @@ from bench.plan.identity import changes
 from bench.plan.job_record import EXTRA_KEY, dump, records
 from bench.plan.ranges import ranges_of
 from bench.settings import Environment
+from bench.version import built_commit
 
 OWN_OUTPUT = ("results", "checkpoints", "datasets")
 PATIENCE_S = 10.0
@@ -59,7 +60,7 @@ class CodeState:
 
     @classmethod
     def read(cls, environment: Environment) -> CodeState:
-        """Ask git about the checkout this package lies in, else take what the image build declared."""
+        """Ask git about the checkout this package lies in, else take what the image or the wheel declares."""
         root = Path(__file__).resolve().parents[2]
         git = shutil.which("git")
         if git is not None and (root / ".git").exists():
@@ -70,7 +71,7 @@ class CodeState:
                 return cls(
                     commit=commit, tag=tag or None, dirty=None if changed is None else bool(changed), source="git"
                 )
-        commit = environment.get("MEMORYBENCH_GIT_COMMIT")
+        commit = environment.get("MEMORYBENCH_GIT_COMMIT") or built_commit()
         if commit is None:
             return cls()
         return cls(commit=commit, tag=environment.get("MEMORYBENCH_GIT_TAG"), source="declared")

@@ -233,10 +233,16 @@ def test_help_is_on_stdout_and_no_command_is_a_usage_error(bench: Callable[..., 
     assert asked.splitlines()[2] == "usage: bench COMMAND [flags]        bench COMMAND --help shows a command's flags"
 
 
-def test_the_version_is_one_line(bench: Callable[..., Any]) -> None:
+def test_the_version_is_one_line_whose_second_word_is_the_number(
+    bench: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     from bench.version import __version__
 
-    assert bench("--version").stdout == f"bench {__version__}\n"
+    monkeypatch.setenv("MEMORYBENCH_GIT_COMMIT", "3f2a91c0d4")
+    (line,) = bench("--version").stdout.splitlines()
+    assert line.split()[:2] == ["bench", __version__]
+    assert line.startswith(f"bench {__version__} (commit 3f2a91c")
+    assert "parquet" in line.partition("extras: ")[2], "pyarrow is installed here"
 
 
 @pytest.mark.parametrize(

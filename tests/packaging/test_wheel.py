@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
+import sysconfig
+import venv
 import zipfile
 from pathlib import Path
 
 import pytest
+
+from bench.version import __version__
 
 DEMO = ("run", "--providers", "bm25", "oracle", "--limit", "8", "--run-id", "r")
 
@@ -32,24 +35,27 @@ def test_K1_every_shipped_config_and_dataset_is_in_the_wheel(wheel: Path, root: 
     assert not missing
 
 
-def test_K1_the_installed_program_works_in_an_empty_folder(wheel: Path, tmp_path: Path) -> None:
-    site, folder = tmp_path / "site", tmp_path / "empty"
-    folder.mkdir()
-    zipfile.ZipFile(wheel).extractall(site)
-    environment = {**os.environ, "PYTHONPATH": str(site), "PYTHONSAFEPATH": "1"}
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The ``bin`` of a new environment that has the wheel, and the packages of this one in place of a download."""
+    home = tmp_path_factory.mktemp("fresh")
+    venv.create(home, symlinks=True)
+    python = [sys.executable, "-m", "pip", "--python", str(home)]
+    subprocess.run([*python, "install", "--quiet", "--no-index", "--no-deps", str(wheel)], check=True)
+    (site,) = home.glob("lib/*/site-packages")
+    (site / "packages.pth").write_text(sysconfig.get_path("purelib"))
+    return home / "bin"
 
+
+def test_K1_the_installed_program_works_in_an_empty_folder(installed: Path, tmp_path: Path, root: Path) -> None:
     def bench(*arguments: str) -> str:
-        code = (
-            f"import sys; sys.path.insert(0, {str(site)!r}); import bench; "
-            f"assert bench.__file__.startswith({str(site)!r}), bench.__file__; "
-            f"from bench.cli import main; main({list(arguments)!r})"
-        )
-        done = subprocess.run(
-            [sys.executable, "-c", code], cwd=folder, env=environment, capture_output=True, text=True, timeout=90
-        )
+        command = [str(installed / "bench"), *arguments]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=90)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
+    head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=root, check=True, capture_output=True, text=True).stdout
+    assert bench("--version").startswith(f"bench {__version__} (commit {head[:7]}")
     assert "demo" in bench("list")
     bench("validate")
     assert json.loads(bench("schema", "provider"))["$schema"]
@@ -57,3 +63,9 @@ def test_K1_the_installed_program_works_in_an_empty_folder(wheel: Path, tmp_path
     jobs = json.loads(bench("results", "r", "--json"))["jobs"]
     assert {job["provider"] for job in jobs} == {"bm25", "oracle"}
     assert "bench run" in bench("--help")
+
+
+def test_K1_the_wheel_has_the_name_that_the_install_line_asks_for(installed: Path, root: Path) -> None:
+    assert (installed / "memorybench").is_file(), "uvx and pipx run the program that has the package's name"
+    readme = (root / "README.md").read_text(encoding="utf-8")
+    assert "pip install memorybench" in readme and "uvx memorybench" in readme
