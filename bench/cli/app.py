@@ -112,7 +112,7 @@ EXAMPLES: dict[str, tuple[str, str]] = {
     "failures": ("bench failures", "bench failures RUN_ID --kind not_retrieved --provider bm25"),
     "compare": ("bench compare RUN_ID:bm25 RUN_ID:mine", "bench compare OLD_RUN NEW_RUN"),
     "leaderboard": ("bench leaderboard", "bench leaderboard --view type --benchmark locomo"),
-    "export": ("bench export RUN_ID > rows.jsonl", "bench export RUN_ID --format parquet --output rows.parquet"),
+    "export": ("bench export RUN_ID > rows.jsonl", "bench export --site public"),
     "score": ("bench score run.trec --benchmark demo", "bench score answers.jsonl --benchmark demo --json"),
     "review": ("bench review RUN_ID --n 50", "bench review RUN_ID --labels review.tsv"),
     "dispute": (

@@ -182,8 +182,8 @@ def _lines(found: Mapping[str, object], indent: str) -> Iterator[str]:
         if value in NOTHING:
             continue
         if isinstance(value, Mapping):
-            yield f"{indent}{key}:"
-            yield from _lines(value, indent + "  ")
+            inner = list(_lines(value, indent + "  "))
+            yield from [f"{indent}{key}:", *inner] if inner else []
         elif _is_nested(value):
             yield f"{indent}{key}:"
             for one in cast("Sequence[object]", value):

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
+
+from pydantic import BaseModel
 
 from bench.cli import console
 from bench.cli.flags import RunFlags, given
@@ -174,8 +176,21 @@ def settings(plan: Plan, flags: RunFlags) -> list[tuple[str, str, str]]:
         value = getattr(plan.request, name)
         origin = "flag" if name in on_line else "run file" if name in plan.request.model_fields_set else "default"
         if origin != "default" or value not in (None, (), {}, False):
-            found.append((name, " ".join(map(str, value)) if isinstance(value, tuple) else str(value), origin))
+            found.append((name, _worded(value), origin))
     return found
+
+
+def _worded(value: object) -> str:
+    """A setting in words: yes and no, names with their values."""
+    if isinstance(value, BaseModel):
+        return _worded(value.model_dump(mode="json", exclude_unset=True))
+    if isinstance(value, tuple | list):
+        return " ".join(map(_worded, value))
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}={_worded(one)}" for name, one in value.items())
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "none" if value is None else str(value)
 
 
 def _json(plan: Plan, found: Estimate, flags: RunFlags, unset: Sequence[str]) -> dict[str, object]:

@@ -128,10 +128,10 @@ async def _folded(
 
 def _write_page(run_id: str, report: Report, path: Path) -> None:
     from bench.report.publish import replace_text
-    from bench.web.sheet_documents import sheet_file
+    from bench.web.report_documents import report_page_file
 
     workspace = current.get().workspace
-    replace_text(path, read_run(run_id, lambda reader: sheet_file(reader, report, workspace)))
+    replace_text(path, read_run(run_id, lambda reader: report_page_file(reader, report, workspace)))
     console.line(str(path))
 
 
@@ -248,6 +248,7 @@ def export(
     *,
     format: Literal["json", "jsonl", "csv", "parquet", "trec", "otlp-json"] = "jsonl",  # noqa: A002  the flag's name
     output: Annotated[str, Parameter(allow_leading_hyphen=True)] = "-",
+    site: Path | None = None,
 ) -> int:
     """A run's rows for other tools; streams. Durations are whole microseconds, also those of metrics.
 
@@ -259,7 +260,11 @@ def export(
         json, jsonl, csv, parquet, trec (a folder of .run and .qrels files), or otlp-json (OpenTelemetry traces).
     output
         A file, a folder for trec, or - for stdout.
+    site
+        A folder for the pages of RUN_ID, or of every run, as files that need no server.
     """
+    if site is not None:
+        return _site(run_id, site)
     from bench.report.export import export_parquet, export_trec
 
     if format in ("parquet", "trec") and output == "-":
@@ -280,6 +285,19 @@ def export(
         count = _to_file(run_id, format, Path(output))
     console.note(f"{count} {'traces' if format == 'otlp-json' else 'rows'}")
     return 0 if output == "-" else _exported(run_id, format, output, rows=count)
+
+
+def _site(run_id: str, folder: Path) -> int:
+    from bench.web.site_export import export_site
+
+    written = anyio.run(export_site, current.get().workspace, folder, frozenset([run_id] if run_id else []))
+    for address, status in written.problems:
+        console.note(f"{address} answered {status}; its file shows why")
+    if current.get().json:
+        console.json_value({"site": str(folder), "files": written.files})
+    else:
+        console.line(f"{folder / 'index.html'} ({written.files} files)")
+    return 0
 
 
 def _exported(run_id: str, form: str, output: str, **what: object) -> int:

@@ -18,6 +18,7 @@ from decimal import Decimal
 
 from bench.canonical import digest
 from bench.journal import CorpusKind, Reader
+from bench.metrics.latency import attempt_us
 from bench.plan.job_record import JobRecord, read
 from bench.plan.shared_builds import BUILD
 
@@ -51,7 +52,7 @@ class Build:
     cost_usd: str
     cost_unknown_calls: int
     ingest_us: int
-    """the times of all corpora together"""
+    """the times of all batches together, without queue and limiter: waiting for other jobs is no ingest"""
 
     @property
     def as_json(self) -> dict[str, object]:
@@ -82,7 +83,7 @@ async def _build(
             continue
         n_begun += 1
         n_held += one.row(CorpusKind.CLEARED) is None
-        ingest_us += one.times_us.get("ingest", 0)
+        ingest_us += sum(attempt_us(row.times_us) or 0 for row in one.last if row.kind == CorpusKind.BATCH)
         for spent in one.spent.values():
             calls, tokens = calls + spent.calls, tokens + spent.usage.input_tokens
             cost, unknown = cost + Decimal(spent.cost_usd), unknown + spent.unknown_costs

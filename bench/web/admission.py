@@ -21,6 +21,7 @@ from pydantic import BaseModel
 
 from bench.config.file import fold
 from bench.config.provider import ProviderConfig
+from bench.config.provider_calls import WaitBlock
 from bench.config.provider_sections import ClientEmbeddings, IngestSection
 from bench.config.run import MetricChoice, RunRequest
 from bench.errors import UsageError
@@ -155,7 +156,7 @@ def _may_set(model: type[BaseModel], path: Sequence[str], value: object) -> bool
         return _may_set(block, path[1:], value)
     if isinstance(value, Mapping):
         return all(_may_set(block, [str(key)], inner) for key, inner in value.items())
-    return block.__name__ == "WaitBlock" and value == "sentinel"
+    return block is WaitBlock and value == "sentinel"
 
 
 def _is_word(value: object) -> bool:

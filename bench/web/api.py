@@ -34,9 +34,9 @@ from bench.web.comparison_documents import ComparisonFilter, compare_document, l
 from bench.web.errors import RequestRefused, item_of
 from bench.web.item_documents import grid_document, item_document
 from bench.web.item_filter import ItemFilter, positions
+from bench.web.report_documents import outcomes_of
 from bench.web.run_documents import folder_of, known, results_document, run_document
 from bench.web.run_list import runs_document, waiting_row
-from bench.web.sheet_documents import outcomes_of
 from bench.web.stream import stream
 from bench.web.workspace_documents import config_document, configs_document, receipts_document
 

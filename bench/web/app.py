@@ -116,6 +116,8 @@ class Settings:
     """True = ``serve``: a service that also runs"""
     max_runs: int = 1
     run: str | None = None
+    static: bool = False
+    only: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,6 +169,8 @@ async def open_site(settings: Settings) -> AsyncIterator[OpenSite]:
                 hosts=LOOPBACK | {settings.host.lower()},
                 any_address=_is_wildcard(settings.host),
                 run=settings.run,
+                static=settings.static,
+                only=settings.only,
             )
             runner = web.AppRunner(make_app(site), access_log=None, handle_signals=False, shutdown_timeout=0.2)
             await runner.setup()
@@ -174,7 +178,8 @@ async def open_site(settings: Settings) -> AsyncIterator[OpenSite]:
                 port = await _listen(runner, settings)
                 recovered = tuple(await service.recover()) if service else ()
                 url = f"http://{_shown(settings.host)}:{port}"
-                tasks.start_soon(warm, settings.workspace)
+                if not settings.static:
+                    tasks.start_soon(warm, settings.workspace)
                 login = f"{url}/login?token={secret.token}" if secret else f"{url}/"
                 yield OpenSite(url=url, login=login, secret=secret, site=site, recovered=recovered)
             finally:

@@ -44,6 +44,11 @@ class Site:
     run: str | None = None
     """the run that ``explore --run`` opens first"""
 
+    static: bool = False
+    """its pages become files: whatever needs a server is left out"""
+    only: frozenset[str] = frozenset()
+    """the runs of a static site; empty = every run of the workspace"""
+
     @property
     def read_only(self) -> bool:
         return self.service is None

@@ -39,10 +39,10 @@ from bench.web.item_documents import item_document
 from bench.web.item_filter import SHOWS, ItemFilter, around
 from bench.web.receipt_summary import badge_of
 from bench.web.rendering import html, page, standalone
+from bench.web.report_documents import Form, outcomes_of, receipts_of, report_page_document, results_text
 from bench.web.run_documents import run_document
 from bench.web.run_list import runs_document, waiting_row
 from bench.web.security import form_of
-from bench.web.sheet_documents import Form, outcomes_of, receipts_of, results_text, sheet_document
 from bench.web.workspace_documents import (
     config_document,
     configs_document,
@@ -151,23 +151,28 @@ async def run(request: web.Request) -> web.Response:
         return html(request, "queued.html", run=waiting)
     document = await run_document(site, run_id)
     jobs = jobs_of(document)
-    sheet, busy = await sheet_document(site, document)
-    more = {"sheet": sheet, "waiting": busy, "links": f"/runs/{quote(run_id)}", "per_day": None}
+    report_page, busy = await report_page_document(site, document)
+    more = {"report_page": report_page, "waiting": busy, "links": f"/runs/{quote(run_id)}", "per_day": None}
     return html(request, "run.html", run=document, jobs=jobs, charts=run_charts(jobs), **more)
 
 
 async def report(request: web.Request) -> web.Response:
-    """The one-sheet report: a page, or with ``download`` a self-contained file."""
+    """The one-page report: a page, or with ``download`` a self-contained file."""
     site, run_id = request.app[SITE], request.match_info["run_id"]
     document = await run_document(site, run_id)
-    sheet, waiting = await sheet_document(site, document)
+    report_page, waiting = await report_page_document(site, document)
     if request.query.get("download"):
         about = f"{document['state']}, plan {str(document['plan_digest'])[:16]}"
-        text = standalone("sheet_file.html", title=f"Run {run_id}", about=about, sheet=sheet)
+        text = standalone("report_file.html", title=f"Run {run_id}", about=about, report_page=report_page)
         return web.Response(text=text, content_type="text/html", headers=_saved_as(f"{run_id}.html"))
     receipts = receipts_of(receipts_by_job(site, [run_id]))
-    more = {"waiting": waiting, "receipts": receipts, "per_day": _per_day(request.query.get("per_day", ""))}
-    return html(request, "report.html", run=document, sheet=sheet, links=f"/runs/{quote(run_id)}", **more)
+    asked = request.query.get("per_day", str(PER_DAY) if site.static else "")
+    more = {"waiting": waiting, "receipts": receipts, "per_day": _per_day(asked)}
+    return html(request, "report.html", run=document, report_page=report_page, links=f"/runs/{quote(run_id)}", **more)
+
+
+PER_DAY = 1000
+"""questions, where a reader cannot name their own number"""
 
 
 def _per_day(text: str) -> int | None:

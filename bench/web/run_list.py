@@ -39,7 +39,8 @@ async def runs_document(site: Site) -> Json:
     waiting = site.service.standing() if site.service else {}
     summaries = await summaries_of(site.workspace)
     live = site.service.costs() if site.service else {}
-    runs = [await _row(site, site.workspace / CHECKPOINTS / name) for name in run_ids(site.workspace)]
+    shown = [name for name in run_ids(site.workspace) if not site.only or name in site.only]
+    runs = [await _row(site, site.workspace / CHECKPOINTS / name) for name in shown]
     known = {str(run["run_id"]) for run in runs}
     queued = [_waiting(name, standing) for name, standing in waiting.items() if name not in known]
     named = [(str(run["run_id"]), run) for run in runs]

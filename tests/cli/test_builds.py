@@ -52,6 +52,17 @@ async def test_a_build_names_its_searches_its_calls_and_its_cost(world_on: World
         assert await builds(bench, "show", name) == [build]
 
 
+async def test_the_time_of_an_ingest_is_that_of_its_batches_without_any_wait(world_on: WorldOn, bench: Bench) -> None:
+    from bench.journal import CorpusKind, Reader
+
+    world = await world_on(MemoryStub(), corpora=2, items=2, sessions=2)
+    outcome = await world.run(providers="faulty", run_id="r1", answering_model="none")
+    async with Reader.open(outcome.folder) as reader:
+        rows = [row async for one in reader.corpora("facts/faulty") for row in one.last if row.kind == CorpusKind.BATCH]
+    (build,) = await builds(bench, "list")
+    assert rows and build["ingest_us"] == sum(row.times_us["network"] + row.times_us["provider"] for row in rows)
+
+
 async def test_rm_clears_what_is_held_and_keeps_the_run(
     world_on: WorldOn, bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,9 +1,9 @@
-"""The one-sheet report of a run, as a page's values and as a self-contained file.
+"""The one-page report of a run, as a page's values and as a self-contained file.
 
 Example::
 
-    sheet, waiting = await sheet_document(site, run)
-    html = await sheet_file(reader, report, workspace)        # bench results --html
+    report_page, waiting = await report_page_document(site, run)
+    html = await report_page_file(reader, report, workspace)        # bench results --html
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from bench.web.cache import Json, Shown, aside, patience
 from bench.web.comparison_documents import compare_document, comparison_of
 from bench.web.errors import Busy
 from bench.web.rendering import standalone
+from bench.web.report_page import leaders_of, report_page_of
 from bench.web.run_documents import folder_of, journal_stamp, known, planned_items, record_json, with_times
-from bench.web.sheet import leaders_of, sheet_of
 
 Form = Literal["csv", "md"]
 
@@ -47,12 +47,12 @@ async def outcomes_at(place: str, run_id: str) -> Json:
         return await item_outcomes(reader)
 
 
-async def sheet_document(site: Site, run: Json) -> tuple[Json, bool]:
-    """The sheet of a run's document, and whether some of it is still being computed."""
+async def report_page_document(site: Site, run: Json) -> tuple[Json, bool]:
+    """The report of a run's document, and whether some of it is still being computed."""
     outcomes = await outcomes_of(site, str(run["run_id"]))
     tested, waiting = await _tested(site, run)
-    sheet = sheet_of(run, outcomes.document, tested)
-    return sheet, waiting or outcomes.document is None or run["results"] is None
+    report_page = report_page_of(run, outcomes.document, tested)
+    return report_page, waiting or outcomes.document is None or run["results"] is None
 
 
 async def _tested(site: Site, run: Json) -> tuple[dict[str, Json], bool]:
@@ -66,7 +66,7 @@ async def _tested(site: Site, run: Json) -> tuple[dict[str, Json], bool]:
             document = await compare_document(site, names, benchmark=key.partition(",")[0])
         except Busy:
             waiting = True
-        except BenchError:  # not like for like, or a name that two jobs share: the sheet shows that it is not tested
+        except BenchError:  # not like for like, or a name that two jobs share: the page shows that it is not tested
             continue
         else:
             found |= _headline_of(key, document)
@@ -83,8 +83,8 @@ def _headline_of(key: str, document: Json) -> dict[str, Json]:
 # ------------------------------------------------------------------ files
 
 
-async def sheet_file(reader: Reader, report: Report, workspace: Path) -> str:
-    """The sheet of a folded journal as one page without script, links and network."""
+async def report_page_file(reader: Reader, report: Report, workspace: Path) -> str:
+    """The report of a folded journal as one page without script, links and network."""
     run = await _run_of(reader, report)
     tested: dict[str, Json] = {}
     if reader.path.resolve().parent.parent == (workspace / CHECKPOINTS).resolve() and run["state"] == "complete":
@@ -98,12 +98,12 @@ async def sheet_file(reader: Reader, report: Report, workspace: Path) -> str:
     every = [job.record.key for job in report.jobs]
     outcomes["jobs"] = [one for one in cast("list[Json]", outcomes["jobs"]) if one["job"] in every]
     about = f"{report.status}, {reader.meta.created_at:%d %b %Y}, plan {report.plan_digest[:16]}"
-    sheet = sheet_of(run, outcomes, tested)
-    return standalone("sheet_file.html", title=f"Run {report.run_id}", about=about, sheet=sheet)
+    report_page = report_page_of(run, outcomes, tested)
+    return standalone("report_file.html", title=f"Run {report.run_id}", about=about, report_page=report_page)
 
 
 async def _run_of(reader: Reader, report: Report) -> Json:
-    """A report as the document of a run that a sheet is made of."""
+    """A report as the document of a run that its page is made of."""
     document = results_json(report)
     await with_times(reader, document, [job.record for job in report.jobs])
     progress = [

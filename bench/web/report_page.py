@@ -1,9 +1,9 @@
-"""The one-sheet report: what came out, how sure it is, and where items were lost, as values that a template draws.
+"""The one-page report: what came out, how sure it is, and where items were lost, as values that a template draws.
 
 Example::
 
-    sheet = sheet_of(await run_document(site, "r1"), outcomes, tested)
-    sheet["groups"][0]["sentences"][0]      # "bm25 is best on accuracy with 0.31 [0.24, 0.38]."
+    report_page = report_page_of(await run_document(site, "r1"), outcomes, tested)
+    report_page["groups"][0]["sentences"][0]      # "bm25 is best on accuracy with 0.31 [0.24, 0.38]."
 
 Times and tokens are those of the run, money is without the judge: a memory in use has no judge.
 """
@@ -40,8 +40,8 @@ STAGES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
 ORDER = ("correct", "measured", "partial", "abstained", "incorrect", "unscored", "unsupported", "not_ready", "error")
 
 
-def sheet_of(run: Json, outcomes: Json | None, tested: Mapping[str, Json] | None = None) -> Json:
-    """The sheet of a run's document; ``outcomes`` None = they are being computed, ``tested`` by group."""
+def report_page_of(run: Json, outcomes: Json | None, tested: Mapping[str, Json] | None = None) -> Json:
+    """The report of a run's document; ``outcomes`` None = they are being computed, ``tested`` by group."""
     jobs = jobs_of(run)
     known = cast("list[Json]", outcomes["jobs"]) if outcomes else []
     rows = [_row(job, known[at] if at < len(known) else None) for at, job in enumerate(jobs)]

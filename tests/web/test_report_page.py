@@ -1,4 +1,4 @@
-"""The one-sheet report: a sentence, a table, where items were lost, and the same as a file that stands alone."""
+"""The one-page report: a sentence, a table, where items were lost, and the same as a file that stands alone."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from bench.model import Phase, State
 from bench.report import fold
 from bench.report.item_outcomes import item_outcomes
 from bench.report.summary import rebuild
-from bench.web.sheet import ORDER
-from bench.web.sheet_documents import sheet_file
+from bench.web.report_documents import report_page_file
+from bench.web.report_page import ORDER
 from tests.small_journal import measuring, record
 from tests.told_journal import call, told
 from tests.web.browser import CHROMIUM, browsing
@@ -72,7 +72,7 @@ async def test_losses_say_at_which_step_an_item_was_lost(tmp_path: Path) -> None
 
 async def test_the_file_stands_alone_and_has_the_same_charts(workspace: Path) -> None:
     async with Reader.open(workspace / "checkpoints" / "r1") as reader:
-        text = await sheet_file(reader, await fold(reader), workspace)
+        text = await report_page_file(reader, await fold(reader), workspace)
     assert "<svg" in text and "seg-right" in text and "<script" not in text and "http-equiv" in text
     assert not [one for one in ("href=", "src=", "url(", "http://", "https://") if one in text]
     assert f"{LONG} has the best accuracy" in plain(text) and "Compared item by item" in plain(text)
@@ -110,7 +110,7 @@ async def test_a_page_of_seven_systems_is_short_at_every_width_and_in_both_schem
             for width, most in ((1400, 4000), (768, 5000), (390, 9000)):
                 size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
                 await browser.call("Emulation.setDeviceMetricsOverride", **size)
-                await browser.open(visit.site.url + path, "document.querySelector('section.sheet')")
+                await browser.open(visit.site.url + path, "document.querySelector('section.report')")
                 assert await browser.value("document.documentElement.scrollHeight") < most, (path, width)
                 assert not await browser.value(over), (path, width)
         seen = "document.querySelector('.cards td strong').getBoundingClientRect().right <= innerWidth"

@@ -1,0 +1,183 @@
+"""The pages of a workspace as files for any web server or a folder: what `bench explore` shows, without a server.
+
+Example::
+
+    await export_site(Path("."), Path("site"))                        # every run: site/index.html, site/runs/r1/...
+    await export_site(Path("."), Path("site"), frozenset({"r1"}))     # the pages of one run
+
+The site listens on this machine while it is read: every page to which a link leads becomes a file, and links become
+relative. A link to what needs a server becomes plain text.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections import deque
+from dataclasses import dataclass, field
+from hashlib import sha256
+from html import escape, unescape
+from pathlib import Path
+from urllib.parse import parse_qsl, quote, unquote, urlencode, urljoin, urlsplit
+
+import aiohttp
+import anyio
+from yarl import URL
+
+from bench.errors import UsageError
+from bench.journal.paths import CHECKPOINTS, JOURNAL, run_ids
+from bench.web.app import Settings, open_site
+
+ANCHOR = re.compile(r'<a\b[^>]*? href="(?P<to>[^"]*)"[^>]*>(?P<text>.*?)</a>', re.DOTALL)
+LINK = re.compile(r' (?P<name>href|src)="(?P<to>[^"]*)"')
+WAITS = b"data-again"
+AGAIN_S = 0.2
+PAGES = re.compile(
+    r"/|/leaderboard|/receipts|/compare|/verify\.html|/favicon\.ico|/static/[\w./-]+|/receipts/[^/]+/[^/]+"
+    r"|/providers/[^/]+|/(?:(?:api/v1/)?runs|report)/(?P<run>[^/]+)(?:/results(?:\.\w+)?|/items(?:/[^/]+)?)?"
+)
+ITEM = re.compile(r"/runs/[^/]+/items/[^/]+")
+KEPT = {
+    "/compare": ("a", "b"),
+    "/leaderboard": ("view", "benchmark"),
+    "/items": ("provider", "benchmark", "state", "type", "loss", "cursor"),
+    "/report": ("download",),
+}
+"""the parts of a query that make a page of its own, by the beginning or end of its path"""
+WHOLE_SITE = ("/leaderboard", "/receipts", "/providers/")
+"""pages over several runs: only where every run is exported"""
+PLAIN = re.compile(r"[A-Za-z0-9_~][A-Za-z0-9._~-]{0,119}")
+NAMED = re.compile(r"(?:verify\.html|static/.*|.*/results\.\w+|receipts/[^/]+/[^/]+)")
+
+
+@dataclass(slots=True)
+class ExportedSite:
+    """What was written."""
+
+    files: int = 0
+    problems: list[tuple[str, int]] = field(default_factory=list)
+    """addresses that answered with an error, whose text is their file"""
+
+
+async def export_site(workspace: Path, folder: Path, runs: frozenset[str] = frozenset()) -> ExportedSite:
+    """Write the pages of these runs, or of the whole workspace.
+
+    Raises:
+        UsageError: no such run, or the folder holds something else.
+    """
+    known = run_ids(workspace)
+    for name in runs:
+        if not (workspace / CHECKPOINTS / name / JOURNAL).is_file():
+            raise UsageError(f"there is no run {name}", hint=f"this workspace has: {', '.join(known) or 'none'}")
+    if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not (folder / "index.html").is_file())):
+        raise UsageError(f"{folder} holds other files", hint="name an empty folder, or one of an earlier --site")
+    settings = Settings(workspace=workspace, port=0, static=True, only=runs)
+    async with open_site(settings) as site, aiohttp.ClientSession() as session:
+        crawl = _Crawl(session, site.url, folder, runs)
+        headers = {} if site.secret is None else {"Authorization": f"Bearer {site.secret.token}"}
+        session.headers.update(headers)
+        return await crawl.run()
+
+
+class _Crawl:
+    """Pages that were read, and those that wait."""
+
+    def __init__(self, session: aiohttp.ClientSession, base: str, folder: Path, runs: frozenset[str]) -> None:
+        self.session, self.base, self.folder, self.runs = session, base, folder, runs
+        self.seen: set[str] = set()
+        self.waiting: deque[str] = deque()
+        self.written = ExportedSite()
+
+    async def run(self) -> ExportedSite:
+        self._add("/")
+        while self.waiting:
+            await self._save(self.waiting.popleft())
+        return self.written
+
+    def _add(self, address: str) -> None:
+        if address not in self.seen:
+            self.seen.add(address)
+            self.waiting.append(address)
+
+    async def _save(self, address: str) -> None:
+        kind, body = await self._read(address)
+        if kind == "text/html" and not address.startswith("/verify.html") and "download=" not in address:
+            body = self._rewritten(address, body.decode()).encode()
+        path = self.folder / file_of(address)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(body)
+        self.written.files += 1
+
+    async def _read(self, address: str) -> tuple[str, bytes]:
+        """Ask until nothing of the page is being computed any more."""
+        while True:
+            async with self.session.get(URL(self.base + address, encoded=True)) as answer:
+                kind, body = answer.content_type, await answer.read()
+            if answer.status != 503 and not (kind == "text/html" and WAITS in body):
+                if answer.status != 200:
+                    self.written.problems.append((address, answer.status))
+                return kind, body
+            await anyio.sleep(AGAIN_S)
+
+    def _rewritten(self, address: str, text: str) -> str:
+        def unwrapped(match: re.Match[str]) -> str:
+            return match[0] if self._target(address, match["to"]) is not None else match["text"]
+
+        def linked(match: re.Match[str]) -> str:
+            return f' {match["name"]}="{escape(self._target(address, match["to"]) or "")}"'
+
+        return LINK.sub(linked, ANCHOR.sub(unwrapped, text))
+
+    def _target(self, address: str, to: str) -> str | None:
+        """The relative file of a link; None where no file stands for it."""
+        to = unescape(to)
+        if to.startswith("#"):
+            return to
+        full = urljoin(address, to)
+        found = address_of(full, self.runs)
+        if found is None:
+            return None
+        self._add(found)
+        side = dict(parse_qsl(urlsplit(full).query)).get("provider", "") if ITEM.fullmatch(found) else ""
+        path = posixpath.relpath(file_of(found), posixpath.dirname(file_of(address)) or ".")
+        return quote(path) + (f"#{quote(side.partition(',')[0])}" if side else "")
+
+
+def address_of(link: str, runs: frozenset[str]) -> str | None:
+    """The page that stands for a link; None for what needs a server or belongs to no chosen run."""
+    parts = urlsplit(link)
+    found = PAGES.fullmatch(parts.path)
+    if parts.netloc or found is None or (runs and not _is_of(parts.path, parts.query, found["run"], runs)):
+        return None
+    kept = next((names for mark, names in KEPT.items() if parts.path.endswith(mark) or parts.path.startswith(mark)), ())
+    query = urlencode([(name, value) for name, value in parse_qsl(parts.query) if name in kept and value])
+    if parts.path == "/compare" and not query:
+        return None
+    return parts.path + (f"?{query}" if query else "")
+
+
+def _is_of(path: str, query: str, run: str | None, runs: frozenset[str]) -> bool:
+    """Whether a page shows the chosen runs alone."""
+    if path.startswith("/receipts/"):
+        return unquote(path.split("/")[2]) in runs
+    compared = [value.rpartition(":")[0] for name, value in parse_qsl(query) if path == "/compare" and name in "ab"]
+    named = {*compared, *([unquote(run)] if run else [])}
+    return named <= runs and not path.startswith(WHOLE_SITE)
+
+
+def file_of(address: str) -> str:
+    """The file of a page, relative to the site's folder; a name that a disk may refuse becomes its digest."""
+    path, _, query = address.partition("?")
+    name = "/".join(part if PLAIN.fullmatch(part) else _digest(part) for part in path.strip("/").split("/") if part)
+    if name == "favicon.ico":
+        return "favicon.svg"  # a server states its type, a disk has the name alone
+    if NAMED.fullmatch(name) and not query:
+        return name
+    if name.startswith("api/"):
+        return f"{name}.json"
+    last = f"index-{_digest(query)}.html" if query else "index.html"
+    return f"{name}/{last}" if name else last
+
+
+def _digest(text: str) -> str:
+    return sha256(unquote(text).encode()).hexdigest()[:16]
