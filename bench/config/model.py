@@ -22,7 +22,7 @@ the same settings under ``models:``, by full name; they win over the file's.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -81,6 +81,8 @@ class ModelSettings(ConfigModel):
     """it only streams its replies"""
     batch: PositiveInt | None = None
     """texts that it embeds in one request, at most"""
+    path: str | None = None
+    """folder with the weights of a model that embeds here (``local/NAME``)"""
 
     @field_validator("body")
     @classmethod
@@ -127,6 +129,8 @@ def merged(body: Mapping[str, object], extra: Mapping[str, object]) -> dict[str,
 Dialect = Literal["openai", "anthropic", "google"]
 KNOWN_PREFIXES = ("openai", "anthropic", "google", "openrouter", "groq", "ollama", "azure")
 BUILTIN = "builtin"
+LOCAL = "local"
+"""the prefix of the models that embed on this machine"""
 
 
 class ModelLimit(Limit):
@@ -161,7 +165,7 @@ class ModelFile(ConfigModel):
     @property
     def adds_to_known(self) -> bool:
         """The file adds limits and settings to a prefix that is known without it."""
-        return self.name in KNOWN_PREFIXES
+        return self.name in KNOWN_PREFIXES or (self.name == LOCAL and self.base_url is None)
 
 
 def read_model_file(path: Path) -> ModelFile:
@@ -187,17 +191,29 @@ def with_settings(files: Mapping[str, ModelFile], settings: Mapping[str, ModelSe
     found = dict(files)
     for name, own in settings.items():
         prefix, _, model = name.partition("/")
-        file = found.get(prefix) or (ModelFile(name=prefix) if prefix in KNOWN_PREFIXES and model else None)
+        file = found.get(prefix) or (ModelFile(name=prefix) if prefix in (*KNOWN_PREFIXES, LOCAL) and model else None)
         if file is None:
-            known = ", ".join(sorted({*KNOWN_PREFIXES, *files}))
+            known = ", ".join(sorted({*KNOWN_PREFIXES, LOCAL, *files}))
             raise UsageError(
                 f'models: "{name}" has no endpoint that settings apply to',
                 hint=f"write PREFIX/MODEL; prefixes: {known}",
             )
+        problem = next(_unread(file, {model: own}), None)
+        if problem is not None:
+            raise UsageError(f"models: {problem}")
         base = file.models.get(model, ModelSettings())
         laid = base.model_copy(update={key: getattr(own, key) for key in own.model_fields_set})
         found[prefix] = file.model_copy(update={"models": {**file.models, model: laid}})
     return found
+
+
+def _unread(file: ModelFile, models: Mapping[str, ModelSettings]) -> Iterator[str]:
+    """Name the settings that a model has no use for."""
+    here = file.name == LOCAL and file.base_url is None
+    where = "that embeds on this machine" if here else "behind an endpoint"
+    for name, own in models.items():
+        for key in sorted(own.model_fields_set - {"path", "batch"} if here else own.model_fields_set & {"path"}):
+            yield f'"{file.name}/{name}": {key} has no meaning for a model {where}'
 
 
 def _problems(source: Source, model: ModelFile) -> Iterable[ConfigError]:
@@ -207,6 +223,8 @@ def _problems(source: Source, model: ModelFile) -> Iterable[ConfigError]:
         yield ConfigError(text, where=where, hint=f"rename the file to {model.name}{source.path.suffix}")
     if model.name == BUILTIN:
         yield ConfigError(f'"{BUILTIN}" is the prefix of the built-in models', where=where, hint="choose another name")
+    for problem in _unread(model, model.models):
+        yield ConfigError(problem, where=source.place(("models",)))
     if model.adds_to_known:
         if model.dialect is not None:
             text = f"{model.name} is a known prefix: its dialect cannot be changed"

@@ -1,6 +1,5 @@
-"""Texts to vectors over HTTP: in batches, in order, each text once a run.
+"""Texts to vectors: in batches, in order, each text once a run.
 
-A batch that is refused for its size is halved and sent again; the size that is taken is kept for the rest of the run.
 Vectors are remembered by the hash of what was sent, up to 256 MB, so that a second provider with the same embedding
 model pays nothing. Every vector of a model has one dimension; another one is a `MappingError`, never a silent mix.
 """
@@ -9,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from abc import ABC, abstractmethod
 from array import array
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -53,38 +53,21 @@ class EmbeddingOptions:
     document_prefix: str = ""
 
 
-class RemoteEmbedder:
-    """One embedding model; a `bench.model.Embedder`."""
+class CachingEmbedder(ABC):
+    """Prefixes, batches, what is known already and what is being embedded; how a batch is embedded is to be added."""
 
-    def __init__(
-        self,
-        *,
-        target: Target,
-        dialect: Dialect,
-        http: Http,
-        endpoint: Endpoint,
-        options: EmbeddingOptions,
-        price: Price | None,
-    ) -> None:
-        self._target = target
-        self._dialect = dialect
-        self._http = http
-        self._endpoint = endpoint
+    def __init__(self, name: str, options: EmbeddingOptions, most: int | None) -> None:
+        self.name = name
         self._options = options
-        self._price = price
-        self._known = VectorCache(CACHE_BYTES)
-        settings = target.settings
-        most = settings.batch if settings is not None else None
         self._batch = options.batch if most is None else min(options.batch, most)
-        self._body = settings.body if settings is not None else {}
+        self._known = VectorCache(CACHE_BYTES)
         self._flying: dict[str, anyio.Event] = {}
         """texts that are being embedded, so that a second caller waits for them"""
         self._dimension = options.dimensions
-        self._asks_dimension = options.dimensions is not None
 
-    @property
-    def name(self) -> str:
-        return self._target.name
+    @abstractmethod
+    async def _fetch(self, texts: Sequence[str]) -> list[tuple[float, ...]]:
+        """Embed one batch, in order."""
 
     async def embed(self, texts: Sequence[str], *, kind: Literal["document", "query"]) -> list[tuple[float, ...]]:
         """Give one vector a text, in order.
@@ -125,6 +108,50 @@ class RemoteEmbedder:
             for text in texts:
                 del self._flying[text]
             landed.set()
+
+    def _checked(self, vectors: list[tuple[float, ...]], texts: Sequence[str]) -> list[tuple[float, ...]]:
+        if len(vectors) != len(texts):
+            raise MappingError(f"{self.name}: {len(texts)} texts were sent, {len(vectors)} vectors came back")
+        if not any(map(any, vectors)) and any(map(_has_words, texts)):
+            raise MappingError(f"{self.name}: vectors of zeros have no direction, and nothing can be ranked by them")
+        if len({text.casefold() for text in texts}) >= FEW and len(set(vectors)) == 1:
+            raise MappingError(f"{self.name}: {len(texts)} different texts have one and the same vector")
+        for vector in vectors:
+            if self._dimension is None:
+                self._dimension = len(vector)
+            if len(vector) != self._dimension:
+                raise MappingError(
+                    f"{self.name}: a vector of dimension {len(vector)}, expected {self._dimension}",
+                    hint="correct dimensions in the config, or use one embedding model only",
+                )
+        return [_unit(vector) for vector in vectors] if self._options.normalize else vectors
+
+
+class RemoteEmbedder(CachingEmbedder):
+    """One embedding model behind HTTP; a `bench.model.Embedder`.
+
+    A batch that is refused for its size is halved and sent again; the size that is taken is kept.
+    """
+
+    def __init__(
+        self,
+        *,
+        target: Target,
+        dialect: Dialect,
+        http: Http,
+        endpoint: Endpoint,
+        options: EmbeddingOptions,
+        price: Price | None,
+    ) -> None:
+        settings = target.settings
+        super().__init__(target.name, options, settings.batch if settings is not None else None)
+        self._target = target
+        self._dialect = dialect
+        self._http = http
+        self._endpoint = endpoint
+        self._price = price
+        self._body = settings.body if settings is not None else {}
+        self._asks_dimension = options.dimensions is not None
 
     async def _fetch(self, texts: Sequence[str]) -> list[tuple[float, ...]]:
         try:
@@ -168,23 +195,6 @@ class RemoteEmbedder:
         )
         await self._http.call(self._endpoint, request)
         return vectors
-
-    def _checked(self, vectors: list[tuple[float, ...]], texts: Sequence[str]) -> list[tuple[float, ...]]:
-        if len(vectors) != len(texts):
-            raise MappingError(f"{self.name}: {len(texts)} texts were sent, {len(vectors)} vectors came back")
-        if not any(map(any, vectors)) and any(map(_has_words, texts)):
-            raise MappingError(f"{self.name}: vectors of zeros have no direction, and nothing can be ranked by them")
-        if len({text.casefold() for text in texts}) >= FEW and len(set(vectors)) == 1:
-            raise MappingError(f"{self.name}: {len(texts)} different texts have one and the same vector")
-        for vector in vectors:
-            if self._dimension is None:
-                self._dimension = len(vector)
-            if len(vector) != self._dimension:
-                raise MappingError(
-                    f"{self.name}: a vector of dimension {len(vector)}, expected {self._dimension}",
-                    hint="correct dimensions in the config, or use one embedding model only",
-                )
-        return [_unit(vector) for vector in vectors] if self._options.normalize else vectors
 
 
 class VectorCache:

@@ -5,6 +5,7 @@ Example::
     model = open_model("openai/gpt-4o-mini", http=http, environment=environment, role="answering")
     judge = open_model("builtin/scripted", http=http, environment=environment, role="judge")
     vectors = open_embedder("text-embedding-3-small", http=http, environment=environment)
+    vectors = open_embedder("local/bge-small-en-v1.5", http=http, environment=environment)      # computed here
 
 Opening reads the key, so a missing variable is a `ConfigError` before anything starts. A prefix that is neither
 known nor a file is looked for among the entry points ``bench.models``: a callable
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, assert_never
 
 from bench.errors import ConfigError
-from bench.models.names import VENDORS, Target, resolve_name, target
+from bench.models.names import VENDORS, Target, is_local, resolve_name, target
 
 if TYPE_CHECKING:
     from bench.config.model import ModelFile
@@ -77,6 +78,8 @@ def _opened(
 
     if full.startswith("builtin/"):
         return Cleaned(_builtin(full, environment))
+    if is_local(full, files):
+        raise ConfigError(f"{full} embeds texts; it does not answer", hint="name it with --embedding-model")
     found = _plugin(full, files)
     if found is not None:
         return Cleaned(found(full, http=http, environment=environment, role=role))
@@ -117,6 +120,10 @@ def open_embedder(
     from bench.models.embedding import EmbeddingOptions, RemoteEmbedder
 
     full = resolve_name(name)
+    if is_local(full, files or {}):
+        from bench.models.local import LocalEmbedder, weights
+
+        return LocalEmbedder(weights(full, files or {}), options or EmbeddingOptions())
     place = target(full, environment, files or {})
     dialect = _dialect(place, environment)
     dialect.embed_url(place.base_url, place.model)
@@ -141,6 +148,10 @@ def check_model(
     full = resolve_name(name)
     if full.startswith("builtin/"):
         _builtin(full, environment)
+    elif is_local(full, files or {}):
+        from bench.models.local import weights
+
+        weights(full, files or {})
     elif _plugin(full, files or {}) is None:
         target(full, environment, files or {})
     return full

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from bench.config.model import LOCAL
 from bench.errors import ConfigError
 from bench.events import redactor
 
@@ -152,9 +153,16 @@ def named(name: str) -> str:
     return name if vendor is None or "/" in name else f"{vendor}/{name}"
 
 
+def is_local(name: str, files: Mapping[str, ModelFile]) -> bool:
+    """Say whether a model is computed here; a file ``local.yaml`` with an address makes the prefix an endpoint."""
+    file = files.get(LOCAL)
+    return name.startswith(f"{LOCAL}/") and (file is None or file.base_url is None)
+
+
 def prefixes() -> dict[str, str]:
     """What can be named without a file: prefix -> one line that says what it needs."""
-    return {prefix: f"{vendor.dialect} dialect; {_needs(vendor)}" for prefix, vendor in VENDORS.items()}
+    found = {prefix: f"{vendor.dialect} dialect; {_needs(vendor)}" for prefix, vendor in VENDORS.items()}
+    return {**found, LOCAL: "embeds on this machine; no key, extra [embed]"}
 
 
 def _needs(vendor: Vendor) -> str:
@@ -172,7 +180,7 @@ def target(name: str, environment: Environment, files: Mapping[str, ModelFile]) 
     file = files.get(prefix)
     vendor = VENDORS.get(prefix)
     if vendor is None and file is None:
-        known = sorted({*VENDORS, *files, "builtin"})
+        known = sorted({*VENDORS, *files, "builtin", LOCAL})
         near = difflib.get_close_matches(prefix, known, n=1)
         text = f'unknown model provider "{prefix}" in "{name}"' + (f'; did you mean "{near[0]}"?' if near else "")
         raise ConfigError(text, hint=f"known: {', '.join(known)}; or add configs/models/{prefix}.yaml")

@@ -298,6 +298,7 @@ def _provider(plan: Plan, lane: Lane, role: Literal["add", "search"], calls: int
 def _model(plan: Plan, name: str, role: str, calls: int, tokens_in: int, tokens_out: int) -> EndpointEstimate:
     """``tokens_in`` and ``tokens_out`` are those of one call."""
     from bench.metrics import cost
+    from bench.models.names import is_local
 
     prefix, _, model = name.partition("/")
     usage = Usage(input_tokens=tokens_in * calls, output_tokens=tokens_out * calls)
@@ -308,7 +309,9 @@ def _model(plan: Plan, name: str, role: str, calls: int, tokens_in: int, tokens_
         calls=calls,
         tokens_in=usage.input_tokens,
         tokens_out=usage.output_tokens,
-        cost_usd=cost(usage, provider=prefix, model=model, at=datetime.now(UTC), prices=plan.request.token_prices),
+        cost_usd=Decimal(0)
+        if is_local(name, plan.model_files)
+        else cost(usage, provider=prefix, model=model, at=datetime.now(UTC), prices=plan.request.token_prices),
         rate_per_s=_rate(plan, endpoint, None if file is None else file.limits.rps or (file.limits.rpm or 0) / 60),
     )
 

@@ -124,13 +124,17 @@ def _of_adapter(adapter: str | None, installed: Installed) -> dict[str, str] | N
 def _model(
     name: str, environment: Environment, files: Mapping[str, ModelFile], installed: Installed
 ) -> dict[str, object]:
-    from bench.models.names import target
+    from bench.models.names import is_local, target
     from bench.models.scripted import NAME, VARIABLE
 
     if name == NAME:
         return {"script_sha256": _file_digest(environment.get(VARIABLE))}
     if name.startswith("builtin/"):
         return {}
+    if is_local(name, files):
+        from bench.models.local import weights
+
+        return {"settings": weights(name, files).identity()}
     prefix = name.partition("/")[0]
     if prefix not in files and prefix in installed.names("bench.models"):
         return {"plugin": installed.distributions("bench.models", [prefix])}

@@ -68,6 +68,7 @@ def refuse_doubles(lanes: Sequence[Lane], files: Mapping[str, ModelFile], instal
     Raises:
         ConfigError: a provider, prefix of models, evaluator or metric that names two things.
     """
+    from bench.config.model import LOCAL
     from bench.models.names import VENDORS
 
     planned = [lane.provider for lane in lanes]
@@ -75,7 +76,7 @@ def refuse_doubles(lanes: Sequence[Lane], files: Mapping[str, ModelFile], instal
         "bench.providers", {one.config.name for one in planned if one.built_in and not one.config.path}
     )
     prefixes = {name.partition("/")[0] for lane in lanes for name in lane.models}
-    installed.refuse_doubles("bench.models", prefixes & {*VENDORS, "builtin"} - files.keys())
+    installed.refuse_doubles("bench.models", prefixes & {*VENDORS, "builtin", LOCAL} - files.keys())
     scorings = [lane.benchmark.scoring for lane in lanes]
     judged = {name for scoring in scorings for name in scoring.names}
     installed.refuse_doubles("bench.evaluators", judged & BUILT_IN.keys(), evaluators.canonical)

@@ -115,7 +115,7 @@ def test_a_known_prefix_may_be_added_to(tmp_path: Path, name: str) -> None:
             [
                 (
                     'mine.yaml:4:14: unknown field "contxt" in models.m; did you mean "context"?',
-                    "known fields: context, fixedTemperature, body, stream, batch",
+                    "known fields: context, fixedTemperature, body, stream, batch, path",
                 )
             ],
         ),

@@ -1,0 +1,132 @@
+"""Texts to vectors on this machine, without a key or a server: ``local/NAME``, with the extra ``[embed]``.
+
+Example::
+
+    weights("local/bge-small-en-v1.5", files).identity()     # {"library": "fastembed 0.9.1", "model": "BAAI/..."}
+    embedder = LocalEmbedder(weights(name, files), options)
+    await embedder.embed(["Ana lives in Lisbon."], kind="document")
+
+Weights come from their hub, once, into ``~/.cache/fastembed`` (FASTEMBED_CACHE_PATH), or from a folder that ``path`` of
+the model's settings names. One batch at a time is computed, in a thread: the library itself uses every core.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio
+from anyio import to_thread
+
+from bench.config.model import LOCAL, ModelFile, ModelSettings
+from bench.errors import ConfigError
+from bench.models.embedding import CachingEmbedder
+
+if TYPE_CHECKING:
+    from bench.models.embedding import EmbeddingOptions
+
+CACHE = "FASTEMBED_CACHE_PATH"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalWeights:
+    """One model of the library, and where its weights are."""
+
+    name: str
+    """``local/NAME``"""
+    model: str
+    """as the library calls it"""
+    folder: Path | None
+    """None: the hub's"""
+    batch: int | None
+
+    def identity(self) -> dict[str, object]:
+        """What can change a vector: the library, the model, and the bytes of weights from a folder."""
+        from importlib.metadata import version
+
+        found: dict[str, object] = {"library": f"fastembed {version('fastembed')}", "model": self.model}
+        return found if self.folder is None else {**found, "weights_sha256": _digest(self.folder)}
+
+    def load(self) -> Any:
+        """Load the weights, from the hub where no folder is named.
+
+        Raises:
+            ConfigError: they are not in the folder, or cannot be fetched.
+        """
+        from fastembed import TextEmbedding
+
+        place: dict[str, Any] = {"specific_model_path": str(self.folder)} if self.folder is not None else {}
+        cache = os.environ.get(CACHE) or str(Path.home() / ".cache" / "fastembed")
+        try:
+            return TextEmbedding(self.model, cache_dir=cache, **place)
+        except Exception as error:  # the library, the hub's client and the runtime each raise their own
+            where = f"in {self.folder}" if self.folder is not None else "from the hub"
+            text = f"{self.name}: the weights of {self.model} cannot be loaded {where}: {error}"
+            raise ConfigError(
+                text, hint=f"models: {{{self.name}: {{path: FOLDER}}}} of a run file names a folder with them"
+            ) from error
+
+
+def weights(name: str, files: Mapping[str, ModelFile]) -> LocalWeights:
+    """Find the model that a name means, without loading it.
+
+    Raises:
+        ConfigError: the extra is not installed, no such model (with the nearest), or no such folder.
+    """
+    known = _known()
+    short = name.partition("/")[2]
+    if short.lower() not in known:
+        near = difflib.get_close_matches(short.lower().rpartition("/")[2], known, n=1)
+        text = f'unknown local model "{short}"' + (f'; did you mean "{LOCAL}/{near[0]}"?' if near else "")
+        raise ConfigError(text, hint=f"known: {', '.join(sorted(known))}")
+    own = files[LOCAL].models.get(short, ModelSettings()) if LOCAL in files else ModelSettings()
+    folder = None if own.path is None else Path(own.path).expanduser()
+    if folder is not None and not folder.is_dir():
+        raise ConfigError(f"{name}: path {folder} is not a folder", hint="name the folder that holds the weights")
+    return LocalWeights(name=name, model=known[short.lower()], folder=folder, batch=own.batch)
+
+
+@lru_cache(maxsize=1)
+def _known() -> dict[str, str]:
+    """The library's models by the last part of their names, in lower case."""
+    try:
+        from fastembed import TextEmbedding
+    except ImportError:
+        raise ConfigError(
+            "models that embed on this machine need the extra [embed]", hint="pip install 'memorybench[embed]'"
+        ) from None
+    names = [str(one["model"]) for one in TextEmbedding.list_supported_models()]
+    return {name.rpartition("/")[2].lower(): name for name in reversed(names)}
+
+
+def _digest(folder: Path) -> str:
+    """One hash of a folder of weights: over sorted ``path NUL sha256 LF``."""
+    tree = sha256()
+    for path in sorted(one for one in folder.rglob("*") if one.is_file()):
+        with path.open("rb") as file:
+            inner = sha256()
+            while block := file.read(2**20):
+                inner.update(block)
+        tree.update(f"{path.relative_to(folder).as_posix()}\0{inner.hexdigest()}\n".encode())
+    return tree.hexdigest()
+
+
+class LocalEmbedder(CachingEmbedder):
+    """An embedding model that runs here; a `bench.model.Embedder`."""
+
+    def __init__(self, found: LocalWeights, options: EmbeddingOptions) -> None:
+        super().__init__(found.name, options, found.batch)
+        self._model = found.load()
+        self._turn = anyio.CapacityLimiter(1)
+
+    async def _fetch(self, texts: Sequence[str]) -> list[tuple[float, ...]]:
+        return self._checked(await to_thread.run_sync(self._vectors, texts, limiter=self._turn), texts)
+
+    def _vectors(self, texts: Sequence[str]) -> list[tuple[float, ...]]:
+        return [tuple(vector.tolist()) for vector in self._model.embed(list(texts), batch_size=len(texts))]

@@ -1,0 +1,148 @@
+"""``local/NAME``: texts are embedded on this machine, from weights in a folder, without a key or a call."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from bench.cli import run
+from bench.config.model import ModelFile, ModelSettings, with_settings
+from bench.errors import ConfigError, UsageError
+from bench.http import Http, recording
+from bench.models import check_model, open_embedder, open_model
+from bench.models.embedding import EmbeddingOptions
+from bench.models.local import weights
+from bench.models.names import is_local
+from bench.settings import Environment
+from tests.fakes.static_weights import DIMENSION, write_weights
+
+pytest.importorskip("fastembed")
+
+NAME = "local/potion-base-8M"
+NOTHING = Environment(values={})
+Files = dict[str, ModelFile]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    words = "the train to lund left at nine my dog is called biscuit"
+    folder = write_weights(tmp_path / "weights", words.split(" "))
+    return with_settings({}, {NAME: ModelSettings(path=str(folder))})
+
+
+async def test_texts_are_embedded_here_in_order_and_nothing_is_called(files: Files) -> None:
+    texts = ["the train left", "my dog", "at nine", "my dog"]
+    async with Http() as http:
+        options = EmbeddingOptions(batch=2, normalize=True)
+        embedder = open_embedder(NAME, http=http, environment=NOTHING, files=files, options=options)
+        with recording() as calls:
+            found = await embedder.embed(texts, kind="document")
+            near = (await embedder.embed(["dog"], kind="query"))[0]
+    assert embedder.name == NAME and calls == []
+    assert [len(vector) for vector in found] == [DIMENSION] * 4 and found[1] == found[3]
+    scores = [sum(a * b for a, b in zip(near, vector, strict=True)) for vector in found]
+    assert max(scores) == scores[1] and all(abs(sum(a * a for a in vector) - 1) < 1e-6 for vector in found)
+
+
+async def test_a_text_is_embedded_once_also_when_many_ask_at_the_same_time(files: Files) -> None:
+    async with Http() as http:
+        embedder: Any = open_embedder(NAME, http=http, environment=NOTHING, files=files)
+        asked: list[str] = []
+        computed = embedder._vectors
+        embedder._vectors = lambda texts: (asked.extend(texts), computed(texts))[1]
+        async with anyio.create_task_group() as group:
+            for _ in range(5):
+                group.start_soon(lambda: embedder.embed(["my dog", "the train"], kind="document"))
+    assert sorted(asked) == ["my dog", "the train"]
+
+
+def test_an_unknown_model_and_a_missing_folder_are_named_before_anything_starts() -> None:
+    with pytest.raises(ConfigError, match=r'did you mean "local/bge-small-en-v1\.5"'):
+        check_model("local/bge-smal-en-v1.5", NOTHING)
+    absent = with_settings({}, {NAME: ModelSettings(path="/nowhere/weights")})
+    with pytest.raises(ConfigError, match="/nowhere/weights is not a folder"):
+        check_model(NAME, NOTHING, absent)
+
+
+def test_a_folder_without_weights_is_one_error_with_its_place(tmp_path: Path) -> None:
+    empty = with_settings({}, {NAME: ModelSettings(path=str(tmp_path))})
+    with pytest.raises(ConfigError, match=f"cannot be loaded in {tmp_path}"):
+        open_embedder(NAME, http=Http(), environment=NOTHING, files=empty)
+
+
+def test_without_the_extra_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    from bench.models import local
+
+    monkeypatch.setitem(sys.modules, "fastembed", None)
+    local._known.cache_clear()
+    with pytest.raises(ConfigError) as caught:
+        check_model(NAME, NOTHING)
+    local._known.cache_clear()
+    assert caught.value.hint == "pip install 'memorybench[embed]'"
+
+
+def test_a_model_that_embeds_does_not_answer(files: Files) -> None:
+    with pytest.raises(ConfigError, match="does not answer"):
+        open_model(NAME, http=Http(), environment=NOTHING, role="answering", files=files)
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "told"),
+    [
+        ("openai/gpt-4o", ModelSettings(path="weights"), "path has no meaning for a model behind an endpoint"),
+        (NAME, ModelSettings(stream=True), "stream has no meaning for a model that embeds on this machine"),
+    ],
+)
+def test_a_setting_that_nothing_reads_is_refused(name: str, settings: ModelSettings, told: str) -> None:
+    with pytest.raises(UsageError, match=told):
+        with_settings({}, {name: settings})
+
+
+def test_a_file_local_yaml_with_an_address_stays_an_endpoint() -> None:
+    own = ModelFile(name="local", dialect="openai", base_url="http://127.0.0.1:1/v1")
+    assert is_local(NAME, {}) and not is_local(NAME, {"local": own})
+
+
+RUN = """
+benchmarks: [demo]
+providers: [vector, bm25]
+answering_model: none
+embedding_model: local/potion-base-8M
+models: {local/potion-base-8M: {path: weights}}
+limit: 6
+"""
+
+
+def test_a_vector_store_runs_without_a_key_and_weights_are_part_of_the_plan(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], root: Path
+) -> None:
+    def bench(*arguments: str, code: int = 0) -> Any:
+        capsys.readouterr()
+        assert run(arguments) == code, capsys.readouterr().err
+        return capsys.readouterr()
+
+    monkeypatch.chdir(tmp_path)
+    text = " ".join(path.read_text("utf-8") for path in (root / "datasets/demo").rglob("*.json*"))
+    write_weights(tmp_path / "weights", re.findall(r"[A-Za-z]{4,}", text))
+    (tmp_path / "run.yaml").write_text(RUN)
+    planned = json.loads(bench("plan", "--config", "run.yaml", "--json").out)
+    assert planned["cost_usd"] == "0", "nothing is paid for"
+    bench("run", "--config", "run.yaml", "--run-id", "r", "-q")
+    jobs = {job["provider"]: job for job in json.loads(bench("results", "r", "--json").out)["jobs"]}
+    assert jobs["vector"]["models"]["embedding"] == NAME
+    assert jobs["vector"]["metrics"]["hit_at_10"]["value"] > 0
+
+
+def test_other_weights_are_another_plan(tmp_path: Path, files: Files) -> None:
+    folder = Path(files["local"].models["potion-base-8M"].path or "")
+    known = weights(NAME, files).identity()
+    assert known["model"] == "minishlab/potion-base-8M" and str(tmp_path) not in json.dumps(known)
+    assert weights(NAME, files).identity() == known
+    write_weights(folder, ["other", "words"])
+    assert weights(NAME, files).identity() != known
