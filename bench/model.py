@@ -290,6 +290,8 @@ class Prompt:
     context: tuple[str, ...] = ()
     template_sha256: str = ""
     """digest of the template that it was made from; empty = it has none"""
+    epoch: int = 1
+    """the repeat of the item that it belongs to; not sent"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -303,6 +305,8 @@ class Completion:
     usage: Usage | None = None
     cost_usd: str | None = None
     """decimal text, None = unknown"""
+    saved_usd: str | None = None
+    """how much less it cost than the same call sent alone and remembered by no one; None = unknown, or nothing"""
     latency_us: int = 0
     attempts: int = 1
     ignored: tuple[str, ...] = ()
@@ -315,7 +319,7 @@ class Completion:
     """the finish as the endpoint names it"""
     flags: tuple[str, ...] = ()
     """``usage_unreadable``: a count of the usage is not a whole number; ``prompt_cut``: the endpoint read far fewer
-    tokens than were sent"""
+    tokens than were sent; ``cached``: it comes from the call cache, and nothing was called"""
     sent_tokens: int | None = None
     """our own estimate of the prompt; None = not sent"""
 

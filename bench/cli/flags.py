@@ -152,6 +152,8 @@ class RunFlags(SelectionFlags):
     """seconds, all phases of one item"""
     no_circuit_breaker: Annotated[Switch, Parameter(group=LIMITS)] = None
     """continue when the first 20 searches find nothing"""
+    cache: Annotated[Literal["read", "write", "readwrite"] | None, Parameter(group=LIMITS)] = None
+    """take replies of models from earlier runs of this workspace, keep them for later ones, or both"""
     cluster: Annotated[Maybe, Parameter(group=LIMITS)] = None
     """dask scheduler address, or local:N"""
     shards: Annotated[Whole, Parameter(group=LIMITS)] = None

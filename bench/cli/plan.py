@@ -12,6 +12,7 @@ from bench.cli import console
 from bench.cli.flags import RunFlags, given
 from bench.cli.global_flags import current
 from bench.config.run import RunRequest
+from bench.journal.paths import CHECKPOINTS
 from bench.plan import Lane, Plan
 from bench.plan.cost_estimate import Estimate, batch_of, estimate
 from bench.plan.model import BenchmarkPlan
@@ -34,6 +35,8 @@ def show_plan(plan: Plan, flags: RunFlags, *, unset: Sequence[str] = (), detect:
     console.line(f"items {found.items}, calls {found.calls}{least}")
     console.line(f"builds {found.builds} (ingests), searches {found.searches}")
     console.line(_cost_text(found))
+    if plan.request.cache is not None:
+        console.line(_cache_text(plan))
     console.line(f"plan digest {plan.digest}")
     for text in plan.notes:
         console.line(f"note: {text}")
@@ -86,6 +89,15 @@ def _cost_text(found: Estimate) -> str:
     if unknown:
         return f"cost unknown; the known part is at most USD {known}; prices are not known: {', '.join(unknown)}"
     return f"cost at most USD {known}"
+
+
+def _cache_text(plan: Plan) -> str:
+    """What the call cache holds; which calls it saves is known only once the prompts are."""
+    from bench.models.call_cache import CACHE_FILE, count_replies
+
+    path = plan.workspace / CHECKPOINTS / CACHE_FILE
+    saved = "" if plan.request.cache == "write" else "; a call that is equal to one of them costs nothing"
+    return f"call cache ({plan.request.cache}): {count_replies(path):,} replies in {CHECKPOINTS}/{CACHE_FILE}{saved}"
 
 
 def _in_turn(lane: Lane) -> str:

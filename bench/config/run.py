@@ -247,6 +247,8 @@ class Operation(ConfigModel):
     publishable: bool = False
     judge_calibration: bool = False
     output: str | None = None
+    cache: Literal["read", "write", "readwrite"] | None = None
+    """replies of models are taken from earlier runs of this workspace (read), kept for later ones (write), or both"""
     cluster: str | None = None
     shards: Annotated[int, Field(ge=1, le=MOST_SHARDS)] | None = None
 

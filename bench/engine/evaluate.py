@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, field, replace
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -36,6 +37,7 @@ from bench.journal import Event, JournaledPhase, Key, Reader
 from bench.metrics import values
 from bench.model import Call, Completion, Hit, Item, Phase, Prompt, Row, ScoredItem, State, Verdict
 from bench.models import cleaned
+from bench.models.reply import CACHED, UNTIMED
 from bench.plan import NONE, Job, Lane
 from bench.plan.model_settings import judge_tokens
 from bench.values import dataclass
@@ -60,6 +62,8 @@ class Evaluated:
     """the values against the answer that an overlay gives instead"""
     flags: tuple[str, ...] = ()
     """what its judges' endpoints said, see `bench.model.Completion.flags`"""
+    saved_usd: str | None = None
+    """of its judges together, see `bench.model.Completion.saved_usd`"""
 
     def entry(self, key: Key, done: Attempt[Evaluated], generation: int = 0) -> JournaledPhase:
         """The journal's row, with what the judge cost."""
@@ -69,8 +73,9 @@ class Evaluated:
             | ({} if self.corrected is None else {"corrected": self.corrected}),
             payloads={"item": shown(self.item)},
             measured={"tokens": dict(self.row.tokens), "costs_usd": dict(self.row.costs_usd)}
-            | ({"flags": list(self.flags)} if self.flags else {}),
-            times_us=done.times_us,
+            | ({"flags": list(self.flags)} if self.flags else {})
+            | ({"saved_usd": self.saved_usd} if self.saved_usd is not None else {}),
+            times_us=done.times_us if UNTIMED.isdisjoint(self.flags) else {},
             calls=done.calls,
             state=self.row.state,
             labels=self.row.labels,
@@ -80,6 +85,7 @@ class Evaluated:
         )
 
 
+NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 Memo = list[tuple[str, Prompt, Completion]]
 """what judges reported of one item in one epoch: the same question to the same judge is not paid twice"""
 
@@ -99,6 +105,7 @@ class OnceJudge:
     """who asks"""
     max_tokens: int | None = None
     """of a reply, instead of what the evaluator asks for"""
+    epoch: int = 1
 
     @property
     def name(self) -> str:
@@ -106,17 +113,12 @@ class OnceJudge:
 
     def asked_by(self, evaluator: Evaluator) -> OnceJudge:
         """The same for one evaluator."""
-        return OnceJudge(
-            judge=self.judge,
-            memo=self.memo,
-            stored=self.stored,
-            evaluator=evaluator.name,
-            max_tokens=self.max_tokens,
-        )
+        return replace(self, evaluator=evaluator.name)
 
     async def ask(self, prompt: Prompt) -> Completion:
-        if self.max_tokens is not None and self.max_tokens != prompt.max_tokens:
-            prompt = replace(prompt, max_tokens=self.max_tokens)
+        limit = prompt.max_tokens if self.max_tokens is None else self.max_tokens
+        if (limit, self.epoch) != (prompt.max_tokens, prompt.epoch):
+            prompt = replace(prompt, max_tokens=limit, epoch=self.epoch)
         known = next((said for judge, asked, said in self.memo if judge == self.name and asked == prompt), None)
         if known is None:
             kept = self.stored.get((self.evaluator, prompt.template_sha256))
@@ -142,7 +144,7 @@ async def evaluate(
     evaluators = [one for one in lane.readers.evaluators(lane.plan) if said is not None or not needs_answer(one)]
     stored = {} if judge is None else await _stored(lane, job, item, epoch, evaluators)
     limit, earlier = judge_tokens(lane.plan.benchmark, lane.live.plan.request), len(memo)
-    once = None if judge is None else OnceJudge(judge=judge, memo=memo, stored=stored, max_tokens=limit)
+    once = None if judge is None else OnceJudge(judge=judge, memo=memo, stored=stored, max_tokens=limit, epoch=epoch)
     verdicts: list[Verdict] = []
     other: list[Verdict] = []
     with recording() as calls:
@@ -156,6 +158,8 @@ async def evaluate(
                     other = [await _verdict(one, scored, text, found.hits, anew) for one in evaluators]
         finally:
             spent = tuple(calls)
+    replies = [reply for _, _, reply in memo[earlier:]]
+    spent = (*spent, *_replayed(replies))
     state = _state(evaluators, verdicts, item, found)
     row = row_of(lane.plan, item, epoch, found, said, verdicts, state=state, judging=spent)
     metrics = lane.plan.benchmark.scoring.metrics
@@ -168,9 +172,27 @@ async def evaluate(
         row=row,
         corrected=corrected,
         values=values(metrics, row),
-        flags=tuple(dict.fromkeys(flag for _, _, reply in memo[earlier:] for flag in reply.flags)),
+        flags=tuple(dict.fromkeys(flag for reply in replies for flag in reply.flags)),
+        saved_usd=_saved(replies),
         not_sent=ready.content.veil.missing(row.relevant, lane.plan.level),
     )
+
+
+def _replayed(replies: Sequence[Completion]) -> list[Call]:
+    """Return what replies from the call cache used, as calls that cost nothing; the ledger has none of them."""
+    return [
+        Call(
+            endpoint="", role="judge", attempt=0, status=None, outcome="ok", started_at=NEVER,
+            model=reply.model, usage=reply.usage, cost_usd="0",
+        )
+        for reply in replies
+        if CACHED in reply.flags
+    ]  # fmt: skip
+
+
+def _saved(replies: Sequence[Completion]) -> str | None:
+    saved = [Decimal(reply.saved_usd) for reply in replies if reply.saved_usd is not None]
+    return str(sum(saved, Decimal(0))) if saved else None
 
 
 async def _verdict(

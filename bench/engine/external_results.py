@@ -200,6 +200,7 @@ async def score_foreign(plan: Plan, rows: Sequence[ForeignRow], folder: Path, *,
         # the answers are there already: no model is opened for them
         quiet = replace(lane, jobs=tuple(replace(job, answering=NONE) for job in lane.jobs))
         readers = open_readers(replace(live, plan=replace(plan, lanes=(quiet,))))
+        stack.callback(readers.close)
         width = request.concurrency if isinstance(request.concurrency, int) else 1
         (open_one,) = await open_lanes(stack, live, readers, width)
         foreign = Foreign(lane=open_one, rows=rows)

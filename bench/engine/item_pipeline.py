@@ -95,7 +95,9 @@ def _shown(hit: Hit, *, dated: bool) -> str:
     return f"[{hit.when:%Y-%m-%d %H:%M}] {body}" if dated and hit.when is not None else body
 
 
-async def answer(lane: OpenLane, model: str, corpus: Corpus, item: Item, found: SearchResult) -> AnswerResult:
+async def answer(
+    lane: OpenLane, model: str, corpus: Corpus, item: Item, found: SearchResult, *, epoch: int = 1
+) -> AnswerResult:
     """Let one model answer from what was found."""
     benchmark = lane.plan.benchmark
     chosen = benchmark.prompts.answer(item.question_type)
@@ -110,6 +112,7 @@ async def answer(lane: OpenLane, model: str, corpus: Corpus, item: Item, found: 
         seed=lane.live.plan.request.seed,
         question=item.question,
         context=context.texts,
+        epoch=epoch,
     )
     said = completion_without_secrets(await lane.readers.model(model).complete(prompt))
     usage, error = said.usage, no_answer(said)
@@ -132,6 +135,7 @@ async def answer(lane: OpenLane, model: str, corpus: Corpus, item: Item, found: 
         tokens_in=usage.input_tokens if usage else None,
         tokens_out=usage.output_tokens if usage else None,
         cost_usd=said.cost_usd,
+        saved_usd=said.saved_usd,
         ignored=said.ignored,
         flags=flags_of(said.text, said.finish, said.flags),
         messages=tuple((message.role, message.content) for message in prompt.messages),
@@ -266,7 +270,9 @@ class ItemEpoch:
                 known = AnswerResult.of(entry)
                 return known if known.failure is None else known.failure
         done = await self._attempt(
-            owner, Phase.ANSWER, lambda: answer(self.lane, model, self.ready.content.corpus, self.item, found)
+            owner,
+            Phase.ANSWER,
+            lambda: answer(self.lane, model, self.ready.content.corpus, self.item, found, epoch=self.epoch),
         )
         if done is None:
             return None
@@ -331,7 +337,7 @@ class ItemEpoch:
                 data=result.data if result else {},
                 measured=result.measured if result else {},
                 payloads=result.payloads if result else {},
-                times_us=done.times_us,
+                times_us=done.times_us if result is None else result.times_us,
                 calls=done.calls,
             )
         )

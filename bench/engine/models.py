@@ -16,12 +16,14 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Literal
 
 from bench.evaluators import Evaluator, Judge
+from bench.journal.paths import CHECKPOINTS
 from bench.model import Embedder, Model, Usage
 from bench.plan import NONE, Lane
 
 if TYPE_CHECKING:
     from bench.config.provider_sections import ClientEmbeddings
     from bench.engine.run_context import Live
+    from bench.models.call_cache import CallCache
     from bench.models.embedding import EmbeddingOptions
 
 
@@ -33,6 +35,7 @@ class Readers:
     judges: Mapping[str, Judge]
     embedders: Mapping[str, Embedder]
     by_lane: Mapping[str, tuple[Evaluator, ...]]
+    cache: CallCache | None = None
 
     def model(self, name: str) -> Model:
         return self.models[name]
@@ -42,6 +45,10 @@ class Readers:
 
     def evaluators(self, lane: Lane) -> tuple[Evaluator, ...]:
         return self.by_lane[lane.key]
+
+    def close(self) -> None:
+        if self.cache is not None:
+            self.cache.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +79,8 @@ def open_readers(live: Live) -> Readers:
     """
     from bench.models.chat import SchemaJudge
 
-    opening = ModelOpening(live, OwnPrice(live.plan.request.token_prices))
+    cache = open_cache(live)
+    opening = ModelOpening(live, OwnPrice(live.plan.request.token_prices), cache)
     jobs = [job for lane in live.plan.running for job in lane.jobs]
     names = dict.fromkeys(job.answering for job in jobs if job.answering != NONE)
     judges = dict.fromkeys(job.judge for job in jobs if job.judge != NONE)
@@ -82,7 +90,20 @@ def open_readers(live: Live) -> Readers:
         judges={name: SchemaJudge(opening.model(name, "judge")) for name in judges},
         embedders=embedders,
         by_lane={lane.key: lane.benchmark.scoring.open(opening.scorer(lane)) for lane in live.plan.running},
+        cache=cache,
     )
+
+
+def open_cache(live: Live) -> CallCache | None:
+    """Open the workspace's call cache, where the run asks for it."""
+    mode = live.plan.request.cache
+    if mode is None:
+        return None
+    from bench.models.call_cache import CACHE_FILE, CallCache
+
+    cache = CallCache(live.plan.workspace / CHECKPOINTS / CACHE_FILE, mode=mode)
+    cache.open()
+    return cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,14 +112,23 @@ class ModelOpening:
 
     live: Live
     price: OwnPrice
+    cache: CallCache | None = None
     _embedders: dict[tuple[str, EmbeddingOptions | None], Embedder] = field(default_factory=dict)
     """one for each model and way to ask it, so that lanes share vectors"""
 
     def model(self, name: str, role: Literal["answering", "judge"]) -> Model:
         from bench.models import open_model
 
-        live, files = self.live, self.live.plan.model_files
-        return open_model(name, http=live.http, environment=live.environment, role=role, files=files, price=self.price)
+        live = self.live
+        return open_model(
+            name,
+            http=live.http,
+            environment=live.environment,
+            role=role,
+            files=live.plan.model_files,
+            price=self.price,
+            cache=self.cache,
+        )
 
     def embedder(self, lane: Lane) -> Embedder:
         """The client-side embedder of a provider, with the options of its config."""

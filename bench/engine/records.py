@@ -41,10 +41,11 @@ from bench.engine.run_context import Failure
 from bench.events import redactor
 from bench.journal import JournaledPhase, Key
 from bench.journal.rows import OK
+from bench.metrics.latency import UNTIMED_PART
 from bench.model import Call, Completion, Hit, Item, Phase, Row, State, Verdict
 from bench.models import cleaned, no_answer
 from bench.models.dialect import Finish
-from bench.models.reply import is_page, is_tool_call
+from bench.models.reply import UNTIMED, is_page, is_tool_call
 from bench.plan import Lane
 from bench.values import dataclass
 
@@ -174,11 +175,18 @@ class AnswerResult:
     """our own estimate of the prompt"""
     messages: tuple[tuple[str, str], ...] = ()
     """role and content of what was sent; not read back"""
+    saved_usd: str | None = None
+    """see `bench.model.Completion.saved_usd`"""
     times_us: Mapping[str, int] = field(default_factory=dict)
 
     def timed(self, times_us: Mapping[str, int]) -> AnswerResult:
-        """Return a copy with timings."""
-        return replace(self, times_us=times_us)
+        """Return a copy with timings; a reply that no call of its own brought has none."""
+        return replace(self, times_us={} if self.untimed else times_us)
+
+    @property
+    def untimed(self) -> bool:
+        """The time that it took is not that of a call."""
+        return not UNTIMED.isdisjoint(self.flags)
 
     @property
     def data(self) -> dict[str, object]:
@@ -203,6 +211,7 @@ class AnswerResult:
             **({"native_finish": self.native_finish} if self.native_finish not in ("", self.finish) else {}),
             **({"reasoning_tokens": self.reasoning_tokens} if self.reasoning_tokens is not None else {}),
             **({"sent_tokens": self.sent_tokens} if self.sent_tokens is not None else {}),
+            **({"saved_usd": self.saved_usd} if self.saved_usd is not None else {}),
             **({"flags": list(self.flags)} if self.flags else {}),
         }
 
@@ -380,7 +389,7 @@ def facts(relevant: Sequence[str], reason: str, item: Item, *, not_sent: Sequenc
 def _times(found: SearchResult, said: AnswerResult | None) -> dict[str, int]:
     phases: dict[str, Mapping[str, int]] = {"search": found.times_us}
     if said is not None:
-        phases["answer"] = said.times_us
+        phases["answer"] = {UNTIMED_PART: 1} if said.untimed else said.times_us
     return {_spent_in(phase, part): spent for phase, parts in phases.items() for part, spent in parts.items()}
 
 

@@ -255,6 +255,7 @@ class Execution:
         live.journal.on_commit = counting
         live.journal.oldest_s = live.http.oldest_s
         readers = open_readers(live)
+        stack.callback(readers.close)
         lanes = await open_lanes(stack, live, readers, slots_of(live.plan))
         counting.expect({lane.key: lane.todo for lane in lanes}, anew=anew)
         return lanes

@@ -194,10 +194,13 @@ class Reader:
         """What was noted of the items of a phase, equal notes together."""
         rows = await self._all("flagged", clean(owner), PHASES[phase])
         return [
-            Flagged(flags=tuple(json.loads(flags)), outcome=str(outcome), count=count, sent_tokens=sent, tokens_in=read)
-            for flags, outcome, count, sent, read in rows
+            Flagged(
+                flags=tuple(json.loads(flags)), outcome=str(outcome), count=count,
+                sent_tokens=sent, tokens_in=read, tokens_out=written, saved_usd=saved,
+            )
+            for flags, outcome, count, sent, read, written, saved in rows
             if flags is not None
-        ]
+        ]  # fmt: skip
 
     async def reply_models(self, owner: str, phase: Phase, role: str) -> dict[str, int]:
         """Count the replies of a phase by the model that their endpoint names, the most frequent first."""

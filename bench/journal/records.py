@@ -155,6 +155,10 @@ class Flagged:
     """of their prompts together, by our own estimate"""
     tokens_in: int
     """of their prompts together, as the endpoint counts"""
+    tokens_out: int = 0
+    """of their replies together"""
+    saved_usd: float | None = None
+    """what they would have cost more, each sent alone to a vendor that remembers nothing; None = unknown"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

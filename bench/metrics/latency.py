@@ -18,6 +18,8 @@ from bench.model import Row
 
 Params = Mapping[str, object]
 
+UNTIMED_PART = "untimed"
+"""in place of the parts of a phase that took the time of no call"""
 PARTS = ("queue", "limiter", "network", "provider")
 US_PER_MS = 1_000
 STATISTICS: Mapping[str, FoldRule] = {
@@ -58,7 +60,7 @@ def _spent(network: int | None, provider: int | None, whole: int | None) -> int 
 def total_us(times_us: Mapping[str, int], part: str | None = None) -> int | None:
     """What a user waits for: search and answer together; search alone where nothing was answered."""
     search = phase_us(times_us, "search", part)
-    if search is None:
+    if search is None or f"answer.{UNTIMED_PART}" in times_us:
         return None
     return search + (phase_us(times_us, "answer", part) or 0)
 

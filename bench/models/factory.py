@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from bench.http import Endpoint, Http
     from bench.http.endpoint import Role
     from bench.model import Embedder, Model
+    from bench.models.call_cache import CallCache
     from bench.models.chat import Price
     from bench.models.dialect import Dialect
     from bench.models.embedding import EmbeddingOptions
@@ -54,15 +55,16 @@ def open_model(
     role: Literal["answering", "judge", "provider"],
     files: Mapping[str, ModelFile] | None = None,
     price: Price | None = None,
+    cache: CallCache | None = None,
 ) -> Model:
-    """Open a reader or judge by its name.
+    """Open a reader or judge by its name; ``cache`` keeps the replies of one behind HTTP.
 
     Raises:
         ConfigError: unknown name (with the nearest), or a variable that is not set (named).
     """
     from bench.models.reply import Answering
 
-    model = _opened(resolve_name(name), http, environment, role, files or {}, price)
+    model = _opened(resolve_name(name), http, environment, role, files or {}, price, cache)
     return Answering(model) if role == "provider" else model
 
 
@@ -73,6 +75,7 @@ def _opened(
     role: Literal["answering", "judge", "provider"],
     files: Mapping[str, ModelFile],
     price: Price | None,
+    cache: CallCache | None,
 ) -> Model:
     from bench.models.reply import Cleaned
 
@@ -88,7 +91,7 @@ def _opened(
 
     place = target(full, environment, files)
     settings = place.settings
-    return ChatModel(
+    model = ChatModel(
         target=place,
         dialect=_dialect(place, environment),
         http=http,
@@ -101,6 +104,12 @@ def _opened(
         ),
         price=price,
     )
+    if cache is None:
+        return model
+    from bench.models.call_cache import CachedModel
+
+    known = settings.identity() if settings is not None else {}
+    return CachedModel(model, cache, {"name": full, "address": place.base_url, "settings": known})
 
 
 def open_embedder(

@@ -32,6 +32,10 @@ from bench.reasoning import without_reasoning
 from bench.tokens import count_tokens
 
 DialectName = Literal["openai", "anthropic", "google"]
+CACHED = "cached"
+"""flag of a reply that comes from the call cache"""
+UNTIMED = frozenset({CACHED})
+"""flags of replies whose time is not that of a call"""
 
 
 MOST = 10**12

@@ -42,6 +42,7 @@ from bench.receipt.schema import Body, items_file_name
 from bench.receipt.totals import Corpora, Folds, item_rows
 from bench.report import JobReport
 from bench.report.fold import judge_notes
+from bench.report.job_notes import cache_notes
 from bench.settings import Environment
 
 
@@ -134,7 +135,10 @@ async def _compose(reader: Reader, job: JobReport, order: ReceiptOrder, items: P
         record=job.record,
         resumes=tuple(reader.resumes),
         parts=tuple(parts),
-        judge_notes=tuple(await judge_notes(reader, job.record, job.counts)),
+        judge_notes=(
+            *await judge_notes(reader, job.record, job.counts),
+            *await cache_notes(reader, job.record),
+        ),
         told=await _told(reader, job.record),
         reported=by_role({role: sorted(names) for role, names in folds.models.items()}),
     )

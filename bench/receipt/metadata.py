@@ -57,7 +57,7 @@ class Facts:
     reported: Mapping[str, str] = field(default_factory=dict)
     """role -> model ids as the endpoints returned them"""
     judge_notes: tuple[str, ...] = ()
-    """what was measured of the judge, and whether it judges its own kind"""
+    """what was measured of the judge, whether it judges its own kind, and what comes from the call cache"""
     parts: tuple[tuple[int, int], ...] = ()
     """1-based inclusive ranges that ran on their own, also when they were merged"""
 

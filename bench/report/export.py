@@ -32,6 +32,7 @@ from bench.errors import UsageError
 from bench.journal import JournaledPhase, Reader
 from bench.journal.records import ItemRecord, Spent
 from bench.model import Phase, State, Verdict
+from bench.models.reply import CACHED
 from bench.plan.job_record import JobRecord, read
 from bench.report.tables import safe_row
 
@@ -61,7 +62,9 @@ FIELDS: Mapping[str, str] = {
     "finish": "how the answer ended: stop, length (the token limit), refusal (the model or a filter) or other",
     "truncated": "the answer was cut at the token limit",
     "reasoning_tokens": "of the answer, as the endpoint counts; null = unknown",
-    "flags": "what was noted of the answer: cut, refused, empty, tool_call, page, usage_unreadable, prompt_cut",
+    "flags": "what was noted of the answer: cut, refused, empty, tool_call, page, usage_unreadable, prompt_cut, "
+    "cached (it comes from the call cache)",
+    "cached": "which of `answer` and `verdict` come from the call cache: no call, no cost, no latency",
     "error": "`kind` and `message` of an item that failed; else null",
 }
 """what a row states"""
@@ -113,9 +116,19 @@ async def _row(reader: Reader, run_id: str, record: JobRecord, item: ItemRecord,
         "tokens": _tokens(item.spent),
         "cost": _cost(item.spent),
         **answer_facts(answer),
+        "cached": _cached(item),
         "error": _error(item),
     }
     return {**row, **await _texts(reader, item, search, answer)} if texts else row
+
+
+def _cached(item: ItemRecord) -> list[str]:
+    phases = {"answer": item.phases.get(Phase.ANSWER), "verdict": item.phases.get(Phase.EVALUATE)}
+    return [
+        name
+        for name, entry in phases.items()
+        if entry is not None and CACHED in cast("Sequence[str]", entry.measured.get("flags", ()))
+    ]
 
 
 def answer_facts(answer: JournaledPhase | None) -> dict[str, object]:
@@ -186,7 +199,7 @@ def _error(item: ItemRecord) -> dict[str, object] | None:
 FLAT = (
     "run_id", "benchmark", "provider", "embedding_model", "answering_model", "judge_model", "item_id", "corpus",
     "epoch", "question_type", "state", "question", "expected", "answer", "answer_model", "score", "correct",
-    "error_kind", "finish", "truncated", "reasoning_tokens", "flags", "raw_answer",
+    "error_kind", "finish", "truncated", "reasoning_tokens", "flags", "cached", "raw_answer",
 )  # fmt: skip
 
 
@@ -235,6 +248,7 @@ def flat_row(row: Mapping[str, object]) -> dict[str, object]:
     flat |= {f"{role}_model": models[role] for role in ("embedding", "answering", "judge")}
     flat["expected"] = " | ".join(str(one) for one in expected) if isinstance(expected, list) else expected
     flat["flags"] = " ".join(cast("Sequence[str]", row.get("flags") or ())) or None
+    flat["cached"] = " ".join(cast("Sequence[str]", row.get("cached") or ())) or None
     flat["error_kind"] = error["kind"] if error else None
     return {name: whole(value) if isinstance(value, str) else value for name, value in flat.items()}
 

@@ -25,6 +25,7 @@ from bench.journal.records import Flagged
 from bench.metrics.overlay import GoldScores, Overlay, Suspect
 from bench.metrics.protocol import Measure
 from bench.model import Phase
+from bench.models.reply import CACHED
 from bench.plan.job_record import JobRecord
 
 MIN_CUT_PROMPTS = 3
@@ -41,7 +42,34 @@ async def answer_notes(reader: Reader, record: JobRecord, error_kinds: Mapping[s
         return []
     answers = await reader.flagged(record.answer_owner, Phase.ANSWER)
     verdicts = await reader.flagged(record.key, Phase.EVALUATE)
-    return [*_ended(answers, error_kinds), *_unreadable(answers, verdicts), *_cut_prompts(answers, verdicts)]
+    return [
+        *_ended(answers, error_kinds),
+        *_unreadable(answers, verdicts),
+        *_cut_prompts(answers, verdicts),
+        *cached_notes(answers, verdicts),
+    ]
+
+
+async def cache_notes(reader: Reader, record: JobRecord) -> list[str]:
+    """Return what of a job's replies comes from the call cache, as a sentence; empty where nothing does."""
+    return cached_notes(
+        await reader.flagged(record.answer_owner, Phase.ANSWER), await reader.flagged(record.key, Phase.EVALUATE)
+    )
+
+
+def cached_notes(answers: Sequence[Flagged], verdicts: Sequence[Flagged]) -> list[str]:
+    """Return a sentence on the replies that come from the call cache; none where there are none."""
+    found = [one for one in (*answers, *verdicts) if CACHED in one.flags]
+    if not found:
+        return []
+    counts = " and ".join(named for count, named in _named(answers, verdicts, CACHED) if count)
+    tokens = sum(one.tokens_in + one.tokens_out for one in found)
+    return [f"{counts} from the call cache: {tokens:,} tokens{_money(found)} not paid again; they have no latency"]
+
+
+def _money(found: Sequence[Flagged]) -> str:
+    known = [one.saved_usd for one in found if one.saved_usd is not None]
+    return f" (USD {math.fsum(known):.4g})" if known else ""
 
 
 def _ended(answers: Sequence[Flagged], error_kinds: Mapping[str, int]) -> list[str]:

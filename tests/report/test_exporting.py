@@ -99,6 +99,7 @@ async def test_a_row_holds_everything_that_is_known_of_an_item(tmp_path: Path) -
         "truncated": False,
         "reasoning_tokens": None,
         "flags": [],
+        "cached": [],
         "raw_answer": None,
         "reasoning": None,
         "score": 0.5,

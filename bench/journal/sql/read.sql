@@ -92,7 +92,9 @@ GROUP BY s.outcome, m.text ORDER BY count(*) DESC, s.outcome, m.text;
 -- name: flagged
 -- what was noted of the newest attempt of each item in a phase, with the tokens that were sent and counted
 SELECT json_extract(measured, '$.flags'), outcome, count(*), sum(coalesce(json_extract(measured, '$.sent_tokens'), 0)),
-  sum(coalesce(json_extract(measured, '$.tokens_in'), 0))
+  sum(coalesce(json_extract(measured, '$.tokens_in'), json_extract(measured, '$.tokens.judge_in'), 0)),
+  sum(coalesce(json_extract(measured, '$.tokens_out'), json_extract(measured, '$.tokens.judge_out'), 0)),
+  sum(CAST(json_extract(measured, '$.saved_usd') AS REAL))
 FROM (
   SELECT e.measured, p.outcome, max(p.attempt) FROM phase p JOIN entry e ON e.id = p.entry
   WHERE p.owner = (SELECT id FROM owner WHERE name = ?1) AND p.phase = ?2

@@ -1,0 +1,172 @@
+"""Replies of models kept across runs, so that an equal call is paid once: one SQLite file per workspace.
+
+Example::
+
+    cache = CallCache(workspace / "checkpoints" / CACHE_FILE, mode="readwrite")
+    model = CachedModel(chat_model, cache, identity)
+    (await model.complete(prompt)).flags            # ("cached",): nothing was called, nothing was paid
+
+The key is everything that decides a reply: model, address, parameters, messages and epoch, so that repeats of an item
+stay repeats. Only a whole reply is kept: none that failed, was cut, refused, empty or does not fit its schema, and none
+that holds a known secret. Several runs may use the file at once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from collections.abc import Mapping
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+import anyio
+import anyio.to_thread
+
+from bench.errors import ConfigError
+from bench.events import log, redactor
+from bench.model import Completion, Model, Prompt, Usage
+from bench.models.reply import CACHED, no_answer
+from bench.structured import ReplySchema
+
+CACHE_FILE = "calls.sqlite"
+VERSION = 1
+"""of the key and of what is kept"""
+BUSY_S = 10.0
+CacheMode = Literal["read", "write", "readwrite"]
+NOT_KEPT = ("latency_us", "attempts", "saved_usd")
+
+
+class CallCache:
+    """The file, opened at its first use."""
+
+    def __init__(self, path: Path, *, mode: CacheMode) -> None:
+        self.path = path
+        self.reads = mode != "write"
+        self.writes = mode != "read"
+        self._connection: sqlite3.Connection | None = None
+        self._lock = anyio.Lock()
+        self._failed = False
+
+    def open(self) -> None:
+        """Open the file, and make it where it is missing.
+
+        Raises:
+            ConfigError: it is not a call cache.
+        """
+        try:
+            self._connection = sqlite3.connect(self.path, timeout=BUSY_S, check_same_thread=False, isolation_level=None)
+            self._connection.execute("PRAGMA journal_mode=WAL")
+            self._connection.execute(
+                "CREATE TABLE IF NOT EXISTS reply (key BLOB PRIMARY KEY, body TEXT NOT NULL) STRICT, WITHOUT ROWID"
+            )
+        except sqlite3.Error as error:
+            self.close()
+            raise ConfigError(
+                f"the call cache cannot be opened: {error}", where=str(self.path), hint="delete the file"
+            ) from error
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    async def get(self, key: bytes) -> Completion | None:
+        """Return what was kept under a key."""
+        rows = await self._run("SELECT body FROM reply WHERE key = ?", key) if self.reads else []
+        return _read(rows[0][0]) if rows else None
+
+    async def put(self, key: bytes, said: Completion) -> None:
+        """Keep a reply; the first one under a key stays."""
+        body = json.dumps({name: value for name, value in asdict(said).items() if name not in NOT_KEPT})
+        if self.writes and not redactor.holds_secret(body):
+            await self._run("INSERT OR IGNORE INTO reply VALUES (?, ?)", key, body)
+
+    async def _run(self, statement: str, *values: bytes | str) -> list[tuple[str, ...]]:
+        """Execute one statement; a file that cannot be used costs the saving and never the run."""
+        async with self._lock:
+            try:
+                return await anyio.to_thread.run_sync(partial(self._execute, statement, values))
+            except sqlite3.Error as error:
+                if not self._failed:
+                    log().warning("call_cache_failed", error=str(error), path=str(self.path))
+                self._failed = True
+                return []
+
+    def _execute(self, statement: str, values: tuple[bytes | str, ...]) -> list[tuple[str, ...]]:
+        if self._connection is None:
+            self.open()
+        assert self._connection is not None
+        return self._connection.execute(statement, values).fetchall()
+
+
+def count_replies(path: Path) -> int:
+    """Count the replies that a cache holds; 0 where there is none."""
+    if not path.is_file():
+        return 0
+    connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+    try:
+        return int(connection.execute("SELECT count(*) FROM reply").fetchone()[0])
+    except sqlite3.Error:
+        return 0
+    finally:
+        connection.close()
+
+
+def _read(body: str) -> Completion | None:
+    try:
+        tree = json.loads(body)
+        usage = tree.pop("usage")
+        ignored, flags = tuple(tree.pop("ignored")), tuple(tree.pop("flags"))
+        return Completion(usage=None if usage is None else Usage(**usage), ignored=ignored, flags=flags, **tree)
+    except (ValueError, TypeError, KeyError):  # of another version, or damaged: the model is called
+        return None
+
+
+class CachedModel:
+    """A model whose replies are looked up before it is called."""
+
+    def __init__(self, model: Model, cache: CallCache, identity: Mapping[str, object]) -> None:
+        self._model = model
+        self._cache = cache
+        self._identity = identity
+        """what of the model decides a reply, beside its prompt"""
+
+    @property
+    def name(self) -> str:
+        return self._model.name
+
+    async def complete(self, prompt: Prompt) -> Completion:
+        """Return the kept reply, or call the model and keep what it replies."""
+        key = self._key(prompt)
+        kept = await self._cache.get(key)
+        if kept is not None:
+            return replace(
+                kept, flags=(*kept.flags, CACHED), saved_usd=kept.cost_usd, cost_usd="0", latency_us=0, attempts=0
+            )
+        said = await self._model.complete(prompt)
+        if _whole(prompt, said):
+            await self._cache.put(key, replace(said, flags=()))
+        return said
+
+    def _key(self, prompt: Prompt) -> bytes:
+        asked = {
+            "version": VERSION,
+            "model": self._identity,
+            "messages": [(message.role, message.content) for message in prompt.messages],
+            "max_tokens": prompt.max_tokens,
+            "temperature": prompt.temperature,
+            "seed": prompt.seed,
+            "schema": prompt.json_schema,
+            "epoch": prompt.epoch,
+        }
+        return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).digest()
+
+
+def _whole(prompt: Prompt, said: Completion) -> bool:
+    """Say whether a reply may stand for the next call: it ended by itself, has a text, and fits what was asked for."""
+    if said.finish != "stop" or not said.text.strip() or no_answer(said) is not None or "prompt_cut" in said.flags:
+        return False
+    return prompt.json_schema is None or ReplySchema.of(prompt.json_schema).read(said.text) is not None
