@@ -82,14 +82,14 @@ MESSAGES = {
     "integer_out_of_range": "an integer beyond 2^53-1 is read differently by different programs",
     "number_out_of_range": "a number beyond 2^53-1 is read differently by different programs",
     "number_not_finite": "NaN and infinities are not JSON",
-    "lone_surrogate": "half of a surrogate pair is no Unicode text",
+    "lone_surrogate": "half of a surrogate pair is not Unicode text",
     "too_deep": f"more than {MAX_DEPTH} levels of nesting",
     "key_not_string": "an object key is not a string",
 }
 
 
 class Stand:
-    """Stands in the parsed tree where a value was refused, so that its path can be reported."""
+    """Placeholder in the parsed tree where a value was refused, so that its path can be reported."""
 
     def __init__(self, code: str, key: str | None = None) -> None:
         self.code = code

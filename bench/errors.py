@@ -1,6 +1,6 @@
 """Every error this program raises on purpose, as one tree.
 
-A class states who must act; the text says what happened, where, and what to do::
+A class states who must act; the text is what happened, where, and what to do::
 
     BenchError
     ├── UsageError            the caller: flags, arguments, unknown names            exit 2
@@ -102,7 +102,7 @@ class DataError(BenchError):
 
     kind = "data"
     exit_code = 2
-    default_hint = "mend the row, or the config that maps it"
+    default_hint = "fix the row, or the config that maps it"
 
 
 class IdentityError(BenchError):
@@ -211,7 +211,7 @@ class AuthError(CallError):
 
 
 class QuotaError(CallError):
-    """402, or a body that says that the plan is used up."""
+    """402, or a body that reports that the plan is used up."""
 
     kind = "quota"
     stops_lane = True
@@ -317,10 +317,10 @@ class Unsupported(CallError):
 
 
 class PluginFault(CallError):
-    """An adapter's method gave what the Protocol does not know; the text says what is wanted."""
+    """An adapter's method gave what the Protocol does not know; the text is what is wanted."""
 
     kind = "plugin"
-    default_hint = "mend the adapter (see bench.providers.protocol.Provider), then start a new run"
+    default_hint = "fix the adapter (see bench.providers.protocol.Provider), then start a new run"
 
 
 class EvaluatorFailed(CallError):

@@ -7,7 +7,7 @@ one vocabulary, read from top to bottom: a line a field. Three sides must never 
 * *provider side* (``Memory``, ``Space``, ``Query``, ``Hit``) has no gold field at all;
 * *result side* (``ScoredItem``, ``Verdict``, ``Row``, ``Measurement``) is what evaluators and metrics speak.
 
-Between them ``Prompt`` and ``Completion`` are what a model is asked and states, and ``Call`` is what a call came to.
+Between them ``Prompt`` and ``Completion`` are what a model is asked and states, and ``Call`` is the result of a call.
 Durations are integer microseconds (``*_us``), instants are aware UTC datetimes.
 """
 

@@ -1,7 +1,7 @@
 """Known secrets, found in every form in which they can come back, and replaced.
 
 Each character of a secret is looked for in every spelling: as it is, with backslashes, as an escape of JSON, PHP or
-Python, as an entity of HTML, in percent form or as ``+``, also where one escape was escaped again. Beside that stand
+Python, as an entity of HTML, in percent form or as ``+``, also where one escape was escaped again. In addition
 the whole secret in hex and in base64, there also as part of a longer text such as ``user:pass``. A few plain searches
 pass what cannot hold a secret, so that ordinary text costs microseconds::
 

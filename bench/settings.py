@@ -233,7 +233,7 @@ def read_dotenv(path: Path) -> dict[str, str]:
             continue
         name, equals, value = text.partition("=")
         if not equals or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name.strip()):
-            raise ConfigError("this line is no NAME=value", where=f"{path}:{number}:1", hint="write NAME=value")
+            raise ConfigError("this line is not NAME=value", where=f"{path}:{number}:1", hint="write NAME=value")
         value = value.strip()
         if len(value) >= 2 and value[0] == value[-1] and value[0] in "'\"":
             value = value[1:-1]

@@ -61,7 +61,7 @@ class ReplySchema(dict[str, object]):
         return ReplySchema({**self, "required": list(required)})
 
     def read(self, text: str) -> dict[str, object] | None:
-        """Return the one object that a text is, if it fits; one code fence around it is no harm."""
+        """Return the one object that a text is, if it fits; one code fence around it is allowed."""
         tree = one_object(text)
         return tree if tree is not None and self.fits(tree) else None
 

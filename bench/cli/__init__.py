@@ -65,7 +65,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def name_command(problem: BenchError, rest: Sequence[str]) -> None:
-    """A usage error that says no more than that there is help: the help of the command shows its flags."""
+    """A usage error that only points to the help: the help of the command shows its flags."""
     if isinstance(problem, UsageError) and problem.hint == UsageError.default_hint and rest:
         problem.hint = f"bench {rest[0]} --help shows the flags"
 

@@ -197,7 +197,7 @@ def _own(workspace: Path, run_id: str) -> Path:
     """A run of this workspace: what lies around a copied journal is never deleted with it."""
     folder = folder_of(run_id)
     if folder.resolve().parent != (workspace / CHECKPOINTS).resolve():
-        raise UsageError(f"{run_id} is no run of this workspace", hint="delete a copied journal yourself")
+        raise UsageError(f"{run_id} is not a run of this workspace", hint="delete a copied journal yourself")
     return folder
 
 
@@ -216,13 +216,13 @@ def _before_deleting(found: Sequence[Cleanable]) -> str:
 
 
 def _foretell(work: Work, found: Sequence[Cleanable]) -> None:
-    """What would be given up, and what refuses to go; nothing is sent."""
+    """What would be abandoned, and what refuses to go; nothing is sent."""
     for one in found:
         name = one.folder.name
         given_up = sum(len(left.attempts) for left in one.left if left.is_at(work.services.forgotten))
         if given_up:
             kept = "the journal keeps that" if work.orphans else "nothing keeps that, for the journal is deleted"
-            console.note(f"{name}: {given_up} namespaces would be given up, which are not cleared; {kept}")
+            console.note(f"{name}: {given_up} namespaces would be abandoned, which are not cleared; {kept}")
         try:
             _refuse(work, one)
         except BenchError as problem:
@@ -284,7 +284,7 @@ def _clear(work: Work, one: Cleanable) -> None:
     name = one.folder.name
     given_up = anyio.run(forget, one.folder, work.services.forgotten)
     if given_up:
-        console.note(f"{name}: gave up {given_up} namespaces, which were not cleared")
+        console.note(f"{name}: abandoned {given_up} namespaces, which were not cleared")
     if given_up < one.namespaces:
         moved = work.services.moved
         swept = partial(sweep, work.workspace, one.folder, work.environment, moved=moved, orphans=work.orphans)

@@ -138,7 +138,7 @@ def cost_text(progress: Progress) -> str:
 
 
 class QuietDisplay:
-    """Says nothing but that the run stops."""
+    """Report only that the run stops."""
 
     every_s = PLAIN_EVERY_S
 

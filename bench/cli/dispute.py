@@ -176,7 +176,7 @@ def _receipt(target: str) -> Receipt | None:
     try:
         return read_receipt(tree)
     except Misfit as misfit:
-        raise UsageError(f"{path}: {misfit}", hint=f"bench verify {path} says what is wrong") from misfit
+        raise UsageError(f"{path}: {misfit}", hint=f"bench verify {path} shows what is wrong") from misfit
 
 
 def _of_file(path: Path, dataset: Dataset) -> Answers:

@@ -30,7 +30,7 @@ def whole_number(_type: object, tokens: Sequence[Token]) -> int:
     try:
         return int(tokens[0].value)
     except ValueError:
-        raise ValueError(f'"{tokens[0].value}" is no whole number') from None
+        raise ValueError(f'"{tokens[0].value}" is not a whole number') from None
 
 
 def whole_numbers(_type: object, tokens: Sequence[Token]) -> list[int]:

@@ -81,7 +81,7 @@ def log_verify(folder: Path | None = None, *, since: Path | None = None) -> int:
 
 @log_app.command(name="abandon")
 def log_abandon(run_id: str, *, reason: str | None = None) -> int:
-    """Say publicly that an announced run was given up.
+    """Say publicly that an announced run was abandoned.
 
     Parameters
     ----------

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 SHOWN_ITEMS = 20
-"""lost items of a job that bench failures shows unless --limit says otherwise"""
+"""lost items of a job that bench failures shows unless --limit changes it"""
 
 
 def results(
@@ -166,7 +166,7 @@ def _rebuilt() -> int:
     if current.get().json:
         console.json_value({"runs": count, "left_out": list(broken)})
     else:
-        console.line(f"{count} runs read anew")
+        console.line(f"{count} runs read again")
     return 0
 
 
@@ -273,7 +273,7 @@ def export(
     if format == "trec":
         several = read_run(run_id, lambda reader: export_trec(reader, Path(output)))
         for stem, count in several.items():
-            more = f" ({count} hits stand for several ids: each is written as the one it newly covers)" if count else ""
+            more = f" ({count} hits have several ids: each is written as the one it newly covers)" if count else ""
             console.note(f"{stem}.run, {stem}.qrels{more}")
         files = [f"{stem}.{kind}" for stem in several for kind in ("run", "qrels")]
         return _exported(run_id, format, output, files=files)

@@ -165,7 +165,9 @@ def _label(row: Sequence[str], known: set[str], where: str) -> Event | None:
         raise DataError(f"{len(row)} cells, expected {len(HEAD)}", where=where, hint="keep the columns of the file")
     name, given = row[0], row[-1].strip().lower()
     if name not in known:
-        raise DataError(f'"{name}" was not drawn from this run', where=where, hint="bench review RUN --n 50 draws anew")
+        raise DataError(
+            f'"{name}" was not drawn from this run', where=where, hint="bench review RUN --n 50 draws again"
+        )
     if not given:
         return None
     if given not in RIGHT | WRONG:

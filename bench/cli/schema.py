@@ -32,7 +32,7 @@ def schema_of(kind: Kind) -> dict[str, Any]:
 
 
 def editors_schema(kind: Kind) -> dict[str, object]:
-    """The schema of one kind as files are really written: either spelling of a key, one entry where a list may stand.
+    """The schema of one kind as files are really written: either spelling of a key, one entry where a list is allowed.
 
     It lets pass whatever the program reads, so that an editor marks nothing that is right; ``bench validate`` is exact.
     """

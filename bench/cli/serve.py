@@ -117,7 +117,7 @@ def _tell(site: OpenSite) -> None:
     elif site.secret is not None:
         console.note("log in with the token of the token file")
     for run_id in site.recovered:
-        console.note(f"goes on with run {run_id}")
+        console.note(f"continues run {run_id}")
     import sys
 
     sys.stdout.flush()

@@ -158,7 +158,7 @@ def merge(
 
     folder, missing = anyio.run(joined)
     for first, last in missing:
-        console.note(f"gap: nobody ran items {first} to {last}")
+        console.note(f"gap: no run of items {first} to {last}")
     if current.get().json:
         console.json_value({"run_id": into, "results": str(folder), "gaps": missing})
     else:

@@ -107,7 +107,7 @@ def _kind_of(path: Path) -> Kind:
         if keys & telling:
             return kind
     raise ConfigError(
-        "this is no config of a known kind",
+        "this is not a config of a known kind",
         where=str(path),
         hint="a benchmark has schema or manifest_version, a provider endpoints or adapter, a model dialect",
     )

@@ -1,7 +1,7 @@
 """``bench verify``: the verdict over each receipt and log, and in words what the receipt is about.
 
 Nothing is decided here: the receipt room returns outcomes, this module prints them. All of a receipt's text is hostile:
-it stays on its own line, and scores stand only below a VALID one.
+it stays on its own line, and scores are shown only below a VALID one.
 """
 
 from __future__ import annotations

@@ -190,7 +190,7 @@ def _catalog() -> Catalog:
 LONGEST_VARIABLE = 40
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 
-PROVIDER = """# A memory system behind HTTP: what is sent, and where the answers stand. See docs/add-a-provider.md
+PROVIDER = """# A memory system behind HTTP: what is sent, and where the answers are. See docs/add-a-provider.md
 apiVersion: bench/v1
 name: {quoted}
 displayName: {quoted}
@@ -264,7 +264,7 @@ def write_new(
         DataError: DATA cannot be read.
     """
     if not NAME.fullmatch(name):
-        raise UsageError(f'"{name}" is no name', hint="lower case letters, digits, dots, dashes and underscores")
+        raise UsageError(f'"{name}" is not a name', hint="lower case letters, digits, dots, dashes and underscores")
     from bench.datasets.config_guess import quoted
 
     guesses: tuple[str, ...] = ()

@@ -103,7 +103,7 @@ def _cuts(length: int, count: int, breaks: Sequence[int]) -> list[int]:
 WAY_S = 7.0
 """after a worker's own grace: time for its journal to arrive"""
 SILENT_S = 120.0
-"""a worker that says nothing for so long is dropped, and its shard run elsewhere; the second time it is given up"""
+"""a worker that is silent for so long is dropped, and its shard run elsewhere; the second time it fails"""
 LEAST_USD = 1e-9
 
 

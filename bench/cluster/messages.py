@@ -158,7 +158,7 @@ class Gathered(Progress):
                 self.jobs[job.key] = JobProgress.of(lane, job)
 
     def hear(self, word: Word) -> None:
-        """Take what a shard states now in place of what this attempt said before."""
+        """Take what a shard states now in place of what this attempt reported before."""
         self._attempts[word.shard, word.attempt] = word
         self._latest[word.shard] = word
         self._heard[word.shard] = time.monotonic()
@@ -346,7 +346,7 @@ class Returned:
     word: Word | None = None
     """the counters at the end"""
     whole: bool = False
-    """the shard came to its end"""
+    """the shard ended"""
     stop: str | None = None
     """why the engine was stopped, if it was"""
     stopped: Mapping[str, str] = field(default_factory=dict)

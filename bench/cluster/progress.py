@@ -95,7 +95,7 @@ class Shelf:
         return CompressedParts(journal=journal, stores=stores.read_bytes() if stores.exists() else None), phases
 
     async def is_done(self, shard: Shard, plan: Plan) -> bool:
-        """The shard came to its end and nothing of it failed."""
+        """The shard ended and nothing of it failed."""
         if not self.path(shard).exists():
             return False
         async with Reader.open(self.path(shard)) as reader:

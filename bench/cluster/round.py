@@ -88,7 +88,7 @@ class Out:
     order: ShardOrder
     errand: ShardTask
     dropped: int = 0
-    """workers that were taken from it because they said nothing"""
+    """workers that were taken from it because they were silent"""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -102,7 +102,7 @@ class Round:
     order: Callable[[Shard], ShardOrder]
     slots: int
     silent_s: float
-    """a worker that says nothing for so long is dropped; the second one of a shard ends the shard"""
+    """a worker that is silent for so long is dropped; the second one of a shard ends the shard"""
     max_usd: float | None
     out: list[Out] = field(default_factory=list)
     done: list[ShardOrder] = field(default_factory=list)
@@ -190,7 +190,7 @@ class Round:
             self.stopping.ask(Stop.MAX_COST)
 
     async def _watch_workers(self, waiting: deque[Shard]) -> None:
-        """Drop a worker that says nothing; stop when no worker is left."""
+        """Drop a silent worker; stop when no worker is left."""
         there = await self.fleet.slots()
         if there:
             self.alone_since = None
@@ -205,7 +205,7 @@ class Round:
         """Have a shard run elsewhere, once; without another worker, or the second time, it ends."""
         number = one.order.shard.number
         worker = self.progress.worker_of(number)
-        text = f"its worker {worker} said nothing for {self.silent_s:.0f} s"
+        text = f"its worker {worker} was silent for {self.silent_s:.0f} s"
         self.progress.took_back(number)
         self.progress.events.append(f"shard {one.order.shard}: {text}")
         one.dropped += 1

@@ -9,7 +9,7 @@ Example::
     config = Catalog.load(Path(".")).benchmark("locomo")
     config.search.default_limit, config.unit, config.evaluation.method      # 10, "session", "locomo-f1"
     config.judge_prompt("temporal", abstention=False)                       # ("temporal", "...") or None
-    config_sha256(config)       # 64 hex digits; the same for either dialect that says the same
+    config_sha256(config)       # 64 hex digits; the same for either dialect of the same config
 """
 
 from __future__ import annotations

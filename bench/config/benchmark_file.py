@@ -196,7 +196,7 @@ _MEAN_ANSWERABLE = frozenset((
 
 
 def _abstention(config: BenchmarkConfig) -> Iterator[Finding]:
-    """A flag that says by its name that there is an answer is never taken for one that says there is none."""
+    """A flag whose name states that there is an answer is never taken for one that states there is none."""
     rule = config.abstention
     if rule.field is None:
         if rule.equals is not None:
@@ -376,7 +376,7 @@ def _from_yaml(origin: ConfigOrigin, workspace: Path | None) -> tuple[BenchmarkC
 
 
 def _home_of_data(values: dict[str, object], origin: ConfigOrigin) -> None:
-    """The cache place carries the name of the config that says what to fetch, so children share the file."""
+    """The cache place carries the name of the config that defines what to fetch, so children share the file."""
     data = values["data"]
     assert isinstance(data, dict)
     if data["localPath"] is not None or data["files"]:
@@ -450,7 +450,7 @@ def _instructions(manifest: Manifest, origin: ConfigOrigin) -> dict[str, str]:
     try:
         values = json.loads(text)
     except json.JSONDecodeError as error:
-        raise ConfigError(f"the instructions are no JSON: {error}", where=origin.place(path), hint="mend it") from error
+        raise ConfigError(f"the instructions are not JSON: {error}", where=origin.place(path), hint="fix it") from error
     if not isinstance(values, dict) or not all(isinstance(value, str) for value in values.values()):
-        raise ConfigError("the instructions must map a type to a text", where=origin.place(path), hint="mend the file")
+        raise ConfigError("the instructions must map a type to a text", where=origin.place(path), hint="fix the file")
     return values

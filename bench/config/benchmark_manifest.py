@@ -155,7 +155,7 @@ class LlmAsJudge(ManifestPart):
     type_field: FieldPath | None = None
     """path of the question type"""
     type_instructions_file: str | None = None
-    """JSON file beside this one: question type -> what the judge is told; _default for the rest"""
+    """JSON file beside this one: question type -> what the judge is asked; _default for the rest"""
 
 
 class DeletionCheck(ManifestPart):

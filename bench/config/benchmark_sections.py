@@ -136,7 +136,7 @@ class Data(ConfigModel):
 
 
 class ItemSchema(ConfigModel):
-    """Where the parts of a turn stand inside it."""
+    """Where the parts of a turn are inside it."""
 
     content: FieldValue | None = None
     """JSON path of a turn's text"""
@@ -193,7 +193,7 @@ class ContextSection(ConfigModel):
     @classmethod
     def _one_star(cls, value: str) -> str:
         if value.count("*") != 1:
-            raise ValueError(f'"{value}" must hold one "*", which stands for digits')
+            raise ValueError(f'"{value}" must hold one "*", which represents digits')
         return value
 
 
@@ -228,7 +228,7 @@ class Choices(ConfigModel):
 
 
 class SchemaSection(ConfigModel):
-    """Where the parts of a row stand."""
+    """Where the parts of a row are."""
 
     item_id: FieldValue
     """path of the item's id; unique over the file"""
@@ -256,7 +256,7 @@ class SchemaSection(ConfigModel):
 
     @property
     def choice_paths(self) -> FieldPaths | None:
-        """Where the choices stand."""
+        """Where the choices are."""
         return self.choices.from_ if isinstance(self.choices, Choices) else self.choices
 
 

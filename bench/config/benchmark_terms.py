@@ -2,7 +2,7 @@
 
 Here too:
 
-* Which file said what: the sources of a config, the file itself first, then what it extends.
+* Which file set what: the sources of a config, the file itself first, then what it extends.
 
 Example::
 
@@ -35,7 +35,7 @@ from bench.errors import ConfigError
 
 def _segment(value: str) -> str:
     if not SEGMENT.fullmatch(value):
-        raise ValueError(f'"{value}" is no safe name: letters, digits, ".", "_" and "-", at most 100')
+        raise ValueError(f'"{value}" is not a safe name: letters, digits, ".", "_" and "-", at most 100')
     return portable(value)
 
 
@@ -60,7 +60,7 @@ def _zone(value: str) -> str:
     try:
         ZoneInfo(value)
     except (KeyError, ValueError, OSError) as error:
-        raise ValueError(f'"{value}" is no time zone of the IANA database') from error
+        raise ValueError(f'"{value}" is not a time zone of the IANA database') from error
     return value
 
 
@@ -69,7 +69,7 @@ def _date_format(value: str) -> str:
         datetime.strptime("", value)
     except ValueError as error:
         if "directive" in str(error) or "stray" in str(error):
-            raise ValueError(f'"{value}" is no format of strptime: {error}') from error
+            raise ValueError(f'"{value}" is not a format of strptime: {error}') from error
     return value
 
 

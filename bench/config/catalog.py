@@ -184,7 +184,7 @@ def _glance(path: Path, kind: Kind, *, builtin: bool) -> CatalogEntry:
     except (OSError, ValueError, RecursionError, ConfigError) as error:
         return CatalogEntry(name=fallback, kind=kind, path=path, builtin=builtin, problem=str(error))
     if not isinstance(keys, dict):
-        return CatalogEntry(name=fallback, kind=kind, path=path, builtin=builtin, problem="no map of keys")
+        return CatalogEntry(name=fallback, kind=kind, path=path, builtin=builtin, problem="not a map of keys")
     return CatalogEntry(
         name=_text(keys.get("name")) or fallback,
         kind=kind,

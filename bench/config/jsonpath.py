@@ -146,7 +146,9 @@ def compile_path(text: str, *, where: str | None = None, bare: bool = False) -> 
     if not text.startswith(("$", "@")):
         if bare and text:
             return Path(text, (text,))
-        raise ConfigError(f'"{text}" is no JSON path', where=where, hint='paths begin with "$", for example $.content')
+        raise ConfigError(
+            f'"{text}" is not a JSON path', where=where, hint='paths begin with "$", for example $.content'
+        )
     match = _PLAIN.fullmatch(text, 1)
     if match is None:
         return Path(text, _by_library(text, where))
@@ -162,7 +164,7 @@ def _plain_step(part: re.Match[str]) -> Step:
 def _by_library(text: str, where: str | None) -> tuple[Step, ...]:
     """Quoted names and every error message: python-jsonpath, imported only when needed (0.2 s)."""
     if not re.match(r".\s*[.\[]", text):  # the library reads "$a" as "$.a"
-        raise ConfigError(f'"{text}" is no JSON path: "." or "[" follows "$"', where=where, hint="see RFC 9535")
+        raise ConfigError(f'"{text}" is not a JSON path: "." or "[" follows "$"', where=where, hint="see RFC 9535")
     import jsonpath
     from jsonpath.selectors import IndexSelector, NameSelector, WildcardSelector
 
@@ -170,7 +172,7 @@ def _by_library(text: str, where: str | None) -> tuple[Step, ...]:
         compiled = jsonpath.compile("$" + text[1:])
     except jsonpath.JSONPathError as error:
         reason = str(error).splitlines()[0]
-        raise ConfigError(f'"{text}" is no JSON path: {reason}', where=where, hint="see RFC 9535") from error
+        raise ConfigError(f'"{text}" is not a JSON path: {reason}', where=where, hint="see RFC 9535") from error
     steps: list[Step] = []
     for segment in getattr(compiled, "segments", ()):
         selectors = segment.selectors if type(segment).__name__ == "JSONPathChildSegment" else ()

@@ -26,7 +26,7 @@ _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(\.\d+)?([eE][-+]?\d+)?")
 _STRINGS = JSONDecoder()
 _WORDS = {"true": True, "false": False, "null": None}
 HALF = re.compile("[\ud800-\udfff]")
-HALF_PAIR = "half of a surrogate pair, which is no Unicode text"
+HALF_PAIR = "half of a surrogate pair, which is not Unicode text"
 
 
 class _Reader:
@@ -78,7 +78,7 @@ class _Reader:
         except ValueError:  # Python reads no more than 4,300 digits
             number = inf
         if number in (inf, -inf):
-            self.fail(f"{shortened(match[0])} is no number that can be kept", self.at, "write a smaller number")
+            self.fail(f"{shortened(match[0])} is not a number that can be kept", self.at, "write a smaller number")
         self.at = match.end()
         return number
 

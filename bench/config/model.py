@@ -58,7 +58,7 @@ RESERVED: Mapping[str, str] = {
     **dict.fromkeys(("seed",), "use --seed"),
     **dict.fromkeys(("n", "candidatecount", "bestof"), "one reply is read"),
     **dict.fromkeys(
-        ("tools", "toolchoice", "toolconfig", "functions", "functioncall"), "a reply that calls a tool is no answer"
+        ("tools", "toolchoice", "toolconfig", "functions", "functioncall"), "a reply that calls a tool is not an answer"
     ),
     **dict.fromkeys(("responseformat", "responsemimetype", "responsejsonschema", "responseschema"), "judges set it"),
     **dict.fromkeys(("dimensions", "outputdimensionality", "encodingformat"), "use client_embeddings of the provider"),

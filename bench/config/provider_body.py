@@ -165,7 +165,7 @@ class Each:
     def fill(self, scope: Scope) -> list[object]:
         elements = self.source.fill(scope)
         if not isinstance(elements, list | tuple):
-            raise Missing(self.source.text, "is no list")
+            raise Missing(self.source.text, "is not a list")
         filled = (self.do.fill(Scope(scope.values, element)) for element in elements)
         return [value for value in filled if value is not ABSENT]
 
@@ -221,7 +221,7 @@ class AsLines:
     def fill(self, scope: Scope) -> object:
         value = self.inner.fill(scope)
         if not isinstance(value, list):
-            raise Missing("$lines", "is no list")
+            raise Missing("$lines", "is not a list")
         rows = (row for element in value for row in (element if isinstance(element, list) else [element]))
         return JsonLines("".join(_line(row) for row in rows))
 
@@ -364,8 +364,8 @@ class Compiler:
                 (*place, unknown),
                 "write {$literal: ...} around keys of the API that start with $",
             )
-        hint = "$each goes with $do, the other operators stand alone"
-        return TreeError(f"{', '.join(sorted(names))} cannot stand together", (*place, keys[0]), hint)
+        hint = "$each goes with $do, the other operators are used alone"
+        return TreeError(f"{', '.join(sorted(names))} cannot be used together", (*place, keys[0]), hint)
 
     def _reference(self, text: str, place: Place, element: Fields = None) -> Reference:
         shown = text if element is None else "@" + text[1:]

@@ -352,7 +352,7 @@ class ClearCall(RequestSection):
     """``clear``; services that delete in the background have a ``wait`` inside."""
 
     response: AddResponse = AddResponse()
-    """job ids of a deletion that goes on in the background"""
+    """job ids of a deletion that continues in the background"""
     wait: WaitBlock | None = None
     """when such a deletion is done"""
 

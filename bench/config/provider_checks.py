@@ -57,7 +57,7 @@ def adapter_problem(adapter: str, source: Source) -> ConfigError | None:
     name, _, class_name = adapter.partition(":")
     if name.endswith(FOREIGN_SUFFIXES):
         return ConfigError(
-            f'adapter "{adapter}" is no Python',
+            f'adapter "{adapter}" is not Python',
             where=where,
             hint="write it in Python (./file.py:Class), or put it behind HTTP or MCP",
         )
@@ -84,7 +84,7 @@ def _file_problem(name: str, class_name: str, source: Source, where: str) -> Con
     try:
         tree = ast.parse(path.read_bytes())
     except (SyntaxError, ValueError) as error:
-        return ConfigError(f"adapter file {name} is no Python: {error}", where=where, hint="correct the file")
+        return ConfigError(f"adapter file {name} is not Python: {error}", where=where, hint="correct the file")
     classes = {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
     if class_name in classes:
         return None
@@ -125,7 +125,7 @@ def _without_adapter(config: ProviderConfig) -> Iterator[tuple[TreePath, str]]:
         if config.mcp is not None:
             yield ("mcp",), f"the type is {config.type}"
     elif config.connection.base_url is not None:
-        yield ("connection", "base_url"), "the server is where mcp.url or mcp.command says"
+        yield ("connection", "base_url"), "the server is at mcp.url or mcp.command"
     if config.type == "docker" and config.docker is not None and config.connection.base_url is not None:
         yield ("connection", "base_url"), "the service answers at docker.baseUrl"
     if config.type == "mcp" and config.mcp is not None and config.mcp.url is None:
@@ -166,7 +166,7 @@ def _warnings(config: ProviderConfig) -> Iterator[tuple[tuple[str | int, ...], s
         yield ("endpoints", "search"), "the search never uses $.k and capabilities.max_tokens is not declared"
     add = endpoints.add
     if config.ingest.on_unknown == "repeat" and not _repeatable(add) and not any(map(_repeatable, add.steps)):
-        yield ("ingest", "on_unknown"), "repeat, but add has neither idempotency nor idempotent and is no upsert"
+        yield ("ingest", "on_unknown"), "repeat, but add has neither idempotency nor idempotent and is not an upsert"
     if capabilities.supports_chunks and endpoints.search.response.chunks_field is None:
         yield ("capabilities", "supports_chunks"), "declared, but endpoints.search.response.chunksField is not given"
     if capabilities.supports_batch != (config.ingest.batch.max_items > 1) and "supports_batch" in (

@@ -164,7 +164,7 @@ class Sanitize(ConfigModel):
         try:
             re.compile(f"[{value}]")
         except re.error as error:
-            raise ValueError(f"is no character class: {error}") from error
+            raise ValueError(f"is not a character class: {error}") from error
         return value
 
 

@@ -207,9 +207,9 @@ class Experiment(ConfigModel):
 
 def _shard(value: str) -> str:
     if re.fullmatch(_SHARD, value) is None:
-        raise ValueError(f'"{value}" is no shard: expected i/n, for example 1/4')
+        raise ValueError(f'"{value}" is not a shard: expected i/n, for example 1/4')
     if len(value) > LONGEST_SHARD:
-        raise ValueError(f'"{value[:LONGEST_SHARD]}..." is no shard: at most nine digits on either side')
+        raise ValueError(f'"{value[:LONGEST_SHARD]}..." is not a shard: at most nine digits on either side')
     return value
 
 

@@ -74,7 +74,7 @@ LOWER_NAME = r"^[a-z0-9][a-z0-9._-]{0,63}$"
 
 def _lower_name(value: str) -> str:
     if re.fullmatch(LOWER_NAME, value) is None:
-        raise ValueError(f'"{value}" is no name: lower case letters, digits, ".", "_" and "-", at most 64')
+        raise ValueError(f'"{value}" is not a name: lower case letters, digits, ".", "_" and "-", at most 64')
     return portable(value)
 
 
@@ -102,7 +102,7 @@ def problem_of(pattern: str, *, groups: int | None = 1) -> str | None:
         tree = _parser.parse(pattern)
         ways = _ways(tree)
     except (re.error, OverflowError, RecursionError) as error:
-        return f"is no regular expression: {error}"
+        return f"is not a regular expression: {error}"
     except _Nested:
         return "repeats a part that can match in more than one way, such as (a+)+ or (ab|a)*"
     if groups is not None and compiled.groups != groups:

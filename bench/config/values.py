@@ -1,4 +1,4 @@
-"""What may stand where a config takes something out of a row: a path, a template, or several of which one is there.
+"""What is allowed where a config takes something out of a row: a path, a template, or several of which one is there.
 
 ::
 

@@ -118,7 +118,9 @@ class _Builder:
         try:
             return int(node.value)
         except ValueError:
-            raise self.error(f"{shortened(node.value)} is no number", node, "put it in quotes if it is text") from None
+            raise self.error(
+                f"{shortened(node.value)} is not a number", node, "put it in quotes if it is text"
+            ) from None
 
     def number(self, node: ScalarNode) -> float:
         try:
@@ -126,7 +128,7 @@ class _Builder:
         except ValueError:
             value = float("nan")
         if value != value or value in (float("inf"), float("-inf")):
-            raise self.error(f"{shortened(node.value)} is no finite number", node, "put it in quotes if it is text")
+            raise self.error(f"{shortened(node.value)} is not a finite number", node, "put it in quotes if it is text")
         return value
 
 

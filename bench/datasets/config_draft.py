@@ -179,7 +179,7 @@ def guesses(row: Mapping[str, object]) -> tuple[str, ...]:
         "question": None if first(asked, QUESTIONS) else 'the name "question"',
         "the words of a turn": None if (words := _turn_words(row)) is None else f'the longest text, "{words}",',
     }
-    return tuple(f"no field looks like {key}: {text} stands there" for key, text in found.items() if text)
+    return tuple(f"no field looks like {key}: {text} is used" for key, text in found.items() if text)
 
 
 def _flat(guess: Guess, choices: tuple[str, str] | None) -> str:

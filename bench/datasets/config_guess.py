@@ -1,4 +1,4 @@
-"""Guess from sample rows where a benchmark's history, questions and gold stand; say what could not be mapped.
+"""Guess from sample rows where a benchmark's history, questions and gold are; report what could not be mapped.
 
 Gold is never taken for history, and what no config can read is named with what to write instead::
 
@@ -143,14 +143,14 @@ class Guess:
             self.unmapped.append(f'"{text}" is a list or map written as text: {DECODE}')
         if self.nested and not children and value:
             self.unmapped.append(
-                f'"{self.nested}" is no list of objects: write a row for each question, or make each an object: '
+                f'"{self.nested}" is not a list of objects: write a row for each question, or make each an object: '
                 f"jq -c '.{self.nested} = ([.{self.nested}, .answers] | transpose | "
                 "map({question: .[0], answer: .[1]}))'"
             )
         return union(children) if children else None
 
     def nested_path(self) -> str:
-        """Where the questions stand: in a list, or in lists under the keys of a map."""
+        """Where the questions are: in a list, or in lists under the keys of a map."""
         assert self.nested is not None
         value = self.row[self.nested]
         if not isinstance(value, Mapping):
@@ -300,7 +300,7 @@ class Guess:
         self.turns = list(objects(elements))
 
     def _item_schema(self) -> Iterator[str]:
-        """Where the parts of a turn stand, for turns that the usual names do not read whole."""
+        """Where the parts of a turn are, for turns that the usual names do not read whole."""
         turn = union(self.turns)
         if not turn:
             return

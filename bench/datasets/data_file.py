@@ -7,7 +7,7 @@ Here too:
 Example::
 
     found = find_file(config, Path("."))        # None: not on disk
-    file = checked_file(config, Path("."))      # DataFile(path, sha256), or a DataError that says how to get it
+    file = checked_file(config, Path("."))      # DataFile(path, sha256), or a DataError with a hint how to get it
     digest = ContentDigest()
     digest.add({"id": "q1", "answer": 12})
     digest.hexdigest()
@@ -281,7 +281,7 @@ def fetching(config: BenchmarkConfig) -> str:
     """How the data gets to its place."""
     command = f"bench download {config.name}"
     if config.data.type == "local":
-        reason = f"; the licence ({config.license}) lets nobody else hand it out" if config.license else ""
+        reason = f"; the licence ({config.license}) does not allow redistribution" if config.license else ""
         return f"{command} --from FILE{reason}"
     return f"{command}, or {command} --from FILE"
 

@@ -165,7 +165,7 @@ class TurnReader:
         text = scalar_text(value)
         raw.when, raw.date_text = self.dates.read(text) if text else None, text
         if raw.when is None:
-            raise place.error(f"{where}.{name_of(path)}", "is no date that can be read", value)
+            raise place.error(f"{where}.{name_of(path)}", "is not a date that can be read", value)
 
     def _id(self, turn: object, where: str, place: RowPlace) -> str | None:
         for name in self.ids:
@@ -185,7 +185,7 @@ def _order(dialogue: str) -> tuple[str, str]:
 
 
 def _paths(config: BenchmarkConfig, context: ContextSection) -> dict[str, tuple[Value, ...]]:
-    """Part of a turn -> where it may stand."""
+    """Part of a turn -> where it may be."""
     if config.fields_by_name or context.item_schema is None:
         return {part: tuple(compile_value(name) for name in names) for part, names in USUAL_NAMES.items()}
     return {part: (compile_value(path),) for part, path in mapped_parts(config, context).items()}
@@ -425,7 +425,7 @@ class ContextReader:
         session.when, session.date_text = self.dates.read(text) if text else None, text
         if session.when is None:
             hint = "see dateFormats in the config"
-            raise session.place.error(where, "is no date that can be read", value, hint=hint)
+            raise session.place.error(where, "is not a date that can be read", value, hint=hint)
 
 
 def _of_keys(name: str, holder: Mapping[str, object]) -> str:

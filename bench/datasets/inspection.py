@@ -175,8 +175,8 @@ class Scanner:
         except OutOfRange as error:
             raise place.error("", "holds a number beyond the range of a double", hint="write it as text") from error
         except ValueError as error:
-            text = "holds half of a surrogate pair, which is no Unicode text"
-            raise place.error("", text, hint="mend the escape \\ud8xx in the row") from error
+            text = "holds half of a surrogate pair, which is not Unicode text"
+            raise place.error("", text, hint="fix the escape \\ud8xx in the row") from error
 
     def _corpus(self, parsed: ParsedRow, place: RowPlace) -> int:
         """The index of the row's corpus."""

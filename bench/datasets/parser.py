@@ -415,8 +415,8 @@ class RowParser:
         item, reference = self.lost
         whole = f" ({self.lost_whole} of them nothing else, so they have no retrieval score)" if self.lost_whole else ""
         return (
-            f"{self.config.place('evidence')}: {self.lost_items} items name evidence that is no session and no turn of "
-            f'their history, or a session or turn without text{whole}: "{reference}" of item "{item.id}" '
+            f"{self.config.place('evidence')}: {self.lost_items} items name evidence that is neither a session nor "
+            f'a turn of their history, or a session or turn without text{whole}: "{reference}" of item "{item.id}" '
             f"({item.place}); map the ids of sessions (sessionIdField) or turns (itemSchema.id, dialogId)"
         )
 

@@ -246,7 +246,7 @@ class QuestionReader:
             return
         name = f"{prefix}{name_of(paths.answer)}" if paths.answer else "answer"
         found = "is missing" if paths.answer is None or paths.answer.get(row) is None else "is empty"
-        text = f'{found}, and "{item.id}" is no abstention item'
+        text = f'{found}, and "{item.id}" is not an abstention item'
         hint = path_hint(paths.answer.text, row) if paths.answer else ""
         raise item.place.error(name, text, hint=hint or "give an answer, or say in abstention which items have none")
 
@@ -315,7 +315,7 @@ class QuestionReader:
         text = scalar_text(value)
         when = self.dates.read(text) if text else None
         if when is None:
-            raise place.error(name_of(path), "is no date that can be read", value)
+            raise place.error(name_of(path), "is not a date that can be read", value)
         return when
 
     def _refs(self, path: Several | None, row: object, prefix: str, place: RowPlace) -> tuple[str, ...]:

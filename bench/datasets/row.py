@@ -161,13 +161,13 @@ def torn(place: RowPlace, reason: str) -> DataError:
     """The row breaks the grammar of its format."""
     first = reason.splitlines()[0].split(": line ")[0].split(";")[0] if reason else "it ends too early"
     lines = place.line is None and first == "Extra data"
-    hint = "set data.format to jsonl if the file has a row a line" if lines else "mend or remove the row"
+    hint = "set data.format to jsonl if the file has a row a line" if lines else "fix or remove the row"
     return place.error("", f"is torn: {first}", hint=hint)
 
 
 def no_object(place: RowPlace, value: object) -> DataError:
     """The row is JSON, but no map of fields."""
-    return place.error("", "is no object", value, hint="make each row an object of fields")
+    return place.error("", "is not an object", value, hint="make each row an object of fields")
 
 
 def too_deep(place: RowPlace) -> DataError:
@@ -442,5 +442,5 @@ def _several(paths: str | Sequence[ValueText] | None) -> Several | None:
 
 
 def value_of(given: ValueText | None) -> Value | None:
-    """Compile what a config states, if it says anything."""
+    """Compile what a config states, if anything."""
     return None if given is None else compile_value(given)

@@ -87,7 +87,7 @@ async def sweep(
 
 
 async def forget(folder: Path, names: Collection[str]) -> int:
-    """Give up what a run has left at these providers: an event reports it, nothing is sent and nothing counts as
+    """Abandon what a run has left at these providers: an event reports it, nothing is sent and nothing counts as
     cleared.
 
     Raises:
@@ -227,7 +227,7 @@ def _told_for_clean(again: str, lane: Lane, refused: list[CallError]) -> Iterato
     try:
         yield
     except CallError as problem:
-        problem.hint = f"the run was kept; once that is mended: {again}; {_gone(again, [lane.provider.label])}"
+        problem.hint = f"the run was kept; once that is fixed: {again}; {_gone(again, [lane.provider.label])}"
         refused.append(problem)
 
 

@@ -64,7 +64,7 @@ async def settle(ingest: IngestPass, doubts: Collection[int]) -> bool | Failure:
 
 
 async def _by_count(ingest: IngestPass, doubts: Collection[int]) -> set[int] | Failure | None:
-    """All of them or none, where the number of memories reports it; None where it says neither."""
+    """All of them or none, where the number of memories reports it; None where it reports neither."""
     provider, live = ingest.lane.provider, ingest.lane.live
     if not isinstance(provider, Counts):
         return None
@@ -277,7 +277,7 @@ class Preparation:
         """Clear what the last attempt may have left and begin the next one."""
         space = IngestPass.after(history, self.lane, self.corpus.id, self.veil).space
         await self.lane.clear(self.corpus.id, space)
-        text = f"{self.corpus.id}: attempt {history.attempt} given up, ingested anew"
+        text = f"{self.corpus.id}: attempt {history.attempt} abandoned, ingested again"
         self.lane.tell(Event(kind="corpus_reset", scope=self.lane.key, message=text))
         return CorpusState(attempt=history.attempt + 1)
 

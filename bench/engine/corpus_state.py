@@ -163,7 +163,7 @@ class CorpusState:
 
     @property
     def _index_failed(self) -> bool:
-        """The provider said that indexing failed: waiting longer would not help (a time-out might)."""
+        """The provider reported that indexing failed: waiting longer would not help (a time-out might)."""
         return self.kinds[-1] is CorpusKind.FAILED and not self.known_cut
 
 

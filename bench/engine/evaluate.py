@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluated:
-    """What an item came to in one job."""
+    """The result of one item in one job."""
 
     item: Item
     row: Row
@@ -61,7 +61,7 @@ class Evaluated:
     corrected: dict[str, float | None] | None = None
     """the values against the answer that an overlay gives instead"""
     flags: tuple[str, ...] = ()
-    """what its judges' endpoints said, see `bench.model.Completion.flags`"""
+    """what its judges' endpoints reported, see `bench.model.Completion.flags`"""
     saved_usd: str | None = None
     """of its judges together, see `bench.model.Completion.saved_usd`"""
 
@@ -214,7 +214,7 @@ def _without_text(verdict: Verdict) -> Verdict:
 
 
 async def _stored(lane: OpenLane, job: Job, item: Item, epoch: int, evaluators: Sequence[Evaluator]) -> Stored:
-    """What this judge reported of this answer in earlier scorings, where it came to a verdict; the newest counts.
+    """What this judge reported of this answer in earlier scorings, where it gave a verdict; the newest counts.
 
     Of evaluators of one name no one knows which was asked, so they ask again.
     """

@@ -1,4 +1,4 @@
-"""Score someone else's ranking or answers: their rows stand where a run's own search and answer rows would stand.
+"""Score someone else's ranking or answers: their rows take the place of a run's own search and answer rows.
 
 Here too:
 
@@ -132,7 +132,7 @@ def _memory(corpus: str, text: str, session: str, turns: tuple[str, ...]) -> Ren
 
 
 GIVEN = "(given)"
-"""is where the name of an answering model would stand"""
+"""is where the name of an answering model would be"""
 STAND_IN = "bm25"
 """a provider that every benchmark accepts; it is planned and never opened"""
 SILENT = "oracle"

@@ -60,7 +60,8 @@ class TrecLine:
 
 
 def read_foreign(path: Path) -> list[ForeignRow]:
-    """Read a whole file; the first line that says something decides its format. A torn last line is left out, and told.
+    """Read a whole file; the first line that is not empty decides its format. A torn last line is left out
+    with a warning.
 
     Raises:
         UsageError: the file cannot be read.
@@ -72,7 +73,9 @@ def read_foreign(path: Path) -> list[ForeignRow]:
     if not lines[0][1].lstrip().startswith(("{", "[", '"')):
         return _from_trec(lines)
     if len(lines) > 1 and _torn(lines[-1][1]):
-        log().warning("torn_last_line", where=lines[-1][0], hint="the rest is read; whoever wrote the file was cut off")
+        log().warning(
+            "torn_last_line", where=lines[-1][0], hint="the rest is read; the file was cut off while it was written"
+        )
         lines.pop()
     return _from_json(lines)
 
@@ -90,7 +93,7 @@ def _lines(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _torn(text: str) -> bool:
-    """The line has no end, and what is there is no JSON."""
+    """The line has no end, and what is there is not JSON."""
     if text.endswith("\n"):
         return False
     try:
@@ -105,7 +108,7 @@ def _decoded(raw: bytes, where: str) -> str:
     try:
         return getincrementaldecoder("utf-8")().decode(raw, final=raw.endswith(b"\n"))
     except UnicodeDecodeError as error:
-        raise DataError("this is no UTF-8 text", where=where, hint="save the file as UTF-8") from error
+        raise DataError("this is not UTF-8 text", where=where, hint="save the file as UTF-8") from error
 
 
 # ----------------------------------------------------------------------- JSON lines
@@ -125,7 +128,7 @@ def _object(text: str, where: str) -> Mapping[str, object]:
     try:
         value: object = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise DataError(f"this is no JSON: {error}", where=where, hint=JSONL_HINT) from error
+        raise DataError(f"this is not JSON: {error}", where=where, hint=JSONL_HINT) from error
     if not isinstance(value, dict):
         raise DataError("a row must be a JSON object", where=where, hint=JSONL_HINT)
     return value
@@ -187,7 +190,7 @@ def _trec_line(text: str, where: str) -> TrecLine:
     except ValueError as error:
         raise DataError("rank and score must be numbers", where=where, hint=TREC_HINT) from error
     if line.score != line.score:
-        raise DataError("the score is no number", where=where, hint=TREC_HINT)
+        raise DataError("the score is not a number", where=where, hint=TREC_HINT)
     return line
 
 

@@ -150,7 +150,7 @@ class IngestPass:
         self._row(CorpusKind.BATCH, data={"batch": position, "found_stored": True, **returned(got)})
 
     def can_accept(self, position: int) -> bool:
-        """Return False where only the lost answer said which memory is which: its hits would count as misses."""
+        """Return False where only the lost answer tells which memory is which: its hits would count as misses."""
         return all(self._assumed(self.batch(position)).ids.values())
 
     def batch(self, position: int) -> tuple[Memory, ...]:
@@ -317,7 +317,7 @@ class IngestPass:
 
 GROWTH = 1.5
 PATIENCE_S = 30
-"""so long a service that says that it is ready, or never states it, may need for one memory beside others"""
+"""so long a service that reports that it is ready, or never reports it, may need for one memory beside others"""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -374,7 +374,7 @@ class IndexWait:
         """One round: status calls, then the sentinel."""
         stands = await reread(lambda: self.lane.provider.ready(self.space, self.ingested))
         if stands.state == "failed":
-            raise IngestFailed(stands.detail or f"the provider says that indexing {self.corpus} failed")
+            raise IngestFailed(stands.detail or f"the provider reports that indexing {self.corpus} failed")
         if stands.captures:
             self.learned = merge_captures(self.learned, stands.captures)
             self.space = sentinel.space = replace(

@@ -96,7 +96,7 @@ class FirstWrite:
             self._changed.set()
 
     def leave(self, corpus: str) -> None:
-        """Let another corpus go ahead where this one came to its end and wrote nothing."""
+        """Let another corpus go ahead where this one ended and wrote nothing."""
         if self._first == corpus and not self._written:
             self._first = None
             self._changed.set()

@@ -1,4 +1,4 @@
-"""How a run ended: from durable rows only. Status, exit code, and what each job came to.
+"""How a run ended: from durable rows only. Status, exit code, and the result of each job.
 
 Example::
 
@@ -31,7 +31,7 @@ INVALID_EXIT = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobOutcome:
-    """What one job came to so far."""
+    """The result of one job so far."""
 
     job: Job
     benchmark: str

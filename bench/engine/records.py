@@ -52,7 +52,7 @@ from bench.values import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult:
-    """What a search came to."""
+    """The result of one search."""
 
     hits: tuple[Hit, ...]
     """all that may go into an answer, in the provider's order"""
@@ -144,7 +144,7 @@ def flags_of(text: str, finish: str, flags: Sequence[str] = ()) -> tuple[str, ..
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerResult:
-    """What an answering model said, and on what."""
+    """The answer of a model, and its input."""
 
     text: str
     """without reasoning"""

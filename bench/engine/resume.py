@@ -163,7 +163,7 @@ def _of_as_many(new: Sequence[JobRecord], old: Sequence[JobRecord]) -> list[JobR
 
 
 async def _keep_failures(path: Path, plan: Plan, journal: Journal) -> None:
-    """What never came to an answer failed for the new judge's job too: no judge makes an item pending."""
+    """An item without an answer failed for the new judge's job too: no judge makes an item pending."""
     async with Reader.open(path) as reader:
         for new in records(plan):
             if await reader.states(new.key):

@@ -328,7 +328,7 @@ async def still_there(lane: OpenLane, ready: Ready) -> None:
             data={"clean": False},
         )
     )
-    raise NotReady(text, hint="resume the run: the corpus is ingested anew")
+    raise NotReady(text, hint="resume the run: the corpus is ingested again")
 
 
 def provider_for(lane: OpenLane, ready: Ready, item: Item) -> Provider:

@@ -86,7 +86,7 @@ def read_vendor(path: Path, dataset: Dataset) -> VendorAnswers:
 
     Raises:
         UsageError: the file cannot be read.
-        DataError: no JSON, rows of no known shape, or no row that maps.
+        DataError: not JSON, rows of no known shape, or no row that maps.
     """
     try:
         tree: object = json.loads(path.read_text(encoding="utf-8-sig"))

@@ -210,7 +210,7 @@ class Counting:
     def expect(self, todos: Mapping[str, Todo], *, anew: bool = False) -> None:
         """Set the length of each bar: what this process has to do.
 
-        ``anew``: what has ended already ends once more, so a job is as long as what is done again of it.
+        ``again``: what has ended already ends once more, so a job is as long as what is done again of it.
         """
         for key, todo in todos.items():
             for job in todo.lane.jobs if anew else ():

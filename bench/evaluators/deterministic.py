@@ -180,7 +180,7 @@ os._exit({passed})
 """
 MEMORY = 512 << 20
 PASSED = 93
-"""exit code of a child that came to its end: an answer that ends the process by itself has not"""
+"""exit code of a child that ended: an answer that ends the process by itself has not"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -54,7 +54,7 @@ _NUMBER = re.compile(
 
 
 def value_of_word(word: str) -> float | None:
-    """1, 0.5 or 0; None when it is no verdict word."""
+    """1, 0.5 or 0; None when it is not a verdict word."""
     return _VALUES.get(" ".join(word.lower().split()))
 
 
@@ -268,7 +268,7 @@ _SENTENCE = re.compile(rf"(?<=[.!;])\s+|(?<=\?)\s+(?!(?:{ANY_WORD})[ ]*(?:$|[.,;
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
-    """One verdict: what was read, under which label, and what is said after it."""
+    """One verdict: what was read, under which label, and the text after it."""
 
     read: float | str
     label: str = ""

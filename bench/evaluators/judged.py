@@ -180,7 +180,7 @@ def _value(value: float | None, reason: str, threshold: float, faithfulness: flo
 
 
 def judged(name: str, prompt: JudgePrompt, said: Completion, parsed: ParsedVerdict, *, refused: bool) -> Verdict:
-    """The verdict of a judge, with everything that says where it came from."""
+    """The verdict of a judge, with its origin."""
     return Verdict(
         evaluator=name,
         value=parsed.value,

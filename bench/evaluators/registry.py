@@ -179,7 +179,7 @@ BUILT_IN: Mapping[str, BuiltInEvaluator] = {
         says="1 if the answer equals an accepted one after normalisation", open=_exact, keys=(*_MATCH, "variant")
     ),
     "contains": BuiltInEvaluator(
-        says="1 if an accepted answer stands in the answer as whole words",
+        says="1 if an accepted answer is in the answer as whole words",
         open=_contains,
         keys=(*_MATCH, "word_boundary"),
     ),
@@ -194,7 +194,7 @@ BUILT_IN: Mapping[str, BuiltInEvaluator] = {
     ),
     "rubric": BuiltInEvaluator(says="a judge scores each rubric line 0, 0.5 or 1", open=_rubric, keys=_JUDGED),
     "llm-judge": BuiltInEvaluator(
-        says="a judge says whether the answer is right", open=_judge, keys=(*_JUDGED, "protocol", "max_tokens")
+        says="a judge decides whether the answer is right", open=_judge, keys=(*_JUDGED, "protocol", "max_tokens")
     ),
     "faithfulness": BuiltInEvaluator(
         says="a judge checks each statement of the answer against the retrieved memories",

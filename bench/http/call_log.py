@@ -150,7 +150,7 @@ def body_of(endpoint: Endpoint, request: Request) -> bytes | None:
     try:
         text = _encode(request.json)
     except (TypeError, ValueError) as error:
-        raise MappingError(f"{endpoint.name}: the request body is no JSON: {error}") from error
+        raise MappingError(f"{endpoint.name}: the request body is not JSON: {error}") from error
     try:
         return text.encode()
     except UnicodeEncodeError:  # a lone surrogate: legal in JSON only as an escape

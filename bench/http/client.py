@@ -63,7 +63,7 @@ class Http:
         self._rates = dict(rates or {})
         self._share = share
         self.attempt_s = attempt_s
-        """what an attempt may take whatever its endpoint states; None: as that says"""
+        """what an attempt may take whatever its endpoint states; None: unchanged"""
         self._repeats_timeouts = repeats_timeouts
         self._random = random or _unseeded()
         self._gates: dict[str, Gate] = {}

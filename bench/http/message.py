@@ -125,7 +125,7 @@ class Response:
         """Parse the body.
 
         Raises:
-            MappingError: blank, HTML, cut or otherwise no JSON.
+            MappingError: blank, HTML, cut or otherwise not JSON.
         """
         return self._tree
 
@@ -136,7 +136,7 @@ class Response:
         try:
             tree: object = json.loads(_text_of(self.body))
         except (ValueError, RecursionError) as error:
-            kind = "HTML" if self.body.lstrip()[:1] == b"<" else "no JSON"
+            kind = "HTML" if self.body.lstrip()[:1] == b"<" else "not JSON"
             shown = redact(self.text)[:SHOWN_OF_BODY]
             raise MappingError(f"{self.request} -> {self.status}: the body is {kind}: {shown}") from error
         return tree

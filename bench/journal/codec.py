@@ -117,7 +117,7 @@ def unpack(packed: bytes) -> array[float]:
 
 
 def usage_column(usage: Usage | None) -> str | None:
-    """Give token counts as a JSON array, None when the endpoint told none."""
+    """Give token counts as a JSON array, None when the endpoint reported none."""
     if usage is None:
         return None
     return (

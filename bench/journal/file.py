@@ -142,7 +142,7 @@ def examine_header(path: Path) -> None:
             header = file.read(_HEADER_BYTES)
     where = str(path)
     if not header.startswith(_MAGIC) or len(header) < _HEADER_BYTES:
-        raise JournalError("this is no SQLite file, or its header is damaged; it was left as it is", where=where)
+        raise JournalError("this is not an SQLite file, or its header is damaged; it was left as it is", where=where)
     if int.from_bytes(header[68:72], "big") != APPLICATION_ID:
         raise JournalError("this SQLite file belongs to another program; it was left as it is", where=where)
     refuse_newer(path, int.from_bytes(header[60:64], "big"))
@@ -186,7 +186,7 @@ async def create(path: Path, meta: RunMeta) -> None:
 @asynccontextmanager
 async def drafted(path: Path, run_id: str) -> AsyncIterator[Path]:
     """Give a name to build a new journal under; it gets its place when the body ends, and goes when it fails."""
-    hint = f"bench resume {run_id} goes on with it"
+    hint = f"bench resume {run_id} continues it"
     try:
         unreserved(run_id)
     except ValueError as error:

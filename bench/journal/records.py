@@ -22,7 +22,7 @@ class Spent:
     calls: int = 0
     errors: int = 0
     usage: Usage = NO_USAGE
-    """of the calls that told their usage"""
+    """of the calls that reported their usage"""
     cost_usd: str = "0"
     """decimal text, of the calls whose cost is known"""
     unknown_costs: int = 0
@@ -30,7 +30,7 @@ class Spent:
     told: int = 0
     """calls with a usage"""
     estimated: int = 0
-    """those whose usage was counted here, because the endpoint told none"""
+    """those whose usage was counted here, because the endpoint reported none"""
 
     def __add__(self, other: Spent) -> Spent:
         return Spent(
@@ -197,7 +197,7 @@ class Values:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alike:
-    """Ended items that share state, outcome and labels, as columns; items of one corpus stand together."""
+    """Ended items that share state, outcome and labels, as columns; items of one corpus are next to each other."""
 
     state: str
     outcome: str

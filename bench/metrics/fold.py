@@ -198,7 +198,7 @@ def _groups(column: Column, cells: Sequence[FoldCell], options: Options) -> dict
 
 
 def _reasons(metric: Measure, cell: FoldCell, missing: int) -> Counter[str]:
-    """Why finished rows have no value of this metric: what they say themselves, else what their state says."""
+    """Why finished rows have no value of this metric: their own value, else the value of their state."""
     found: Counter[str] = Counter()
     if not missing:
         return found

@@ -224,7 +224,7 @@ class Pool:
         return cell
 
     def _runs(self, corpora: Sequence[str]) -> Iterable[tuple[str, Iterable[str]]]:
-        """Clusters that stand together."""
+        """Clusters whose values are next to each other."""
         if not self.clustered:
             return [("", corpora)]
         if corpora.count(corpora[0]) == len(corpora):

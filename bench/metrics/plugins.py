@@ -1,7 +1,7 @@
 """Finding the code that others bring: entry points by name, and ``./file.py:Class`` beside a config.
 
 Nothing is imported before a config names it. What cannot be imported, and a name that two
-distributions claim, is a ConfigError that says whose it is.
+distributions claim, is a ConfigError that names both.
 
 Example::
 
@@ -78,7 +78,7 @@ def load_installed(plugin: InstalledPlugin, group: str) -> object:
         raise ConfigError(
             f'{group}: "{plugin.name}" of distribution {plugin.distribution} cannot be loaded: '
             f"{type(error).__name__}: {error}",
-            hint=f"mend or uninstall {plugin.distribution}",
+            hint=f"fix or uninstall {plugin.distribution}",
         ) from error
 
 
@@ -93,7 +93,7 @@ def load_file(reference: str, *, folder: Path, where: str | None = None) -> type
         raise ConfigError(f"{reference}: expected ./file.py:Class", where=where, hint="name the file and its class")
     path = (folder / file_name).resolve()
     if path.suffix != ".py":
-        raise ConfigError(f"{reference}: {path.name} is no Python file", where=where, hint="name ./file.py:Class")
+        raise ConfigError(f"{reference}: {path.name} is not a Python file", where=where, hint="name ./file.py:Class")
     if not path.is_file():
         raise ConfigError(
             f"{reference}: no file {path.name} in {folder}", where=where, hint="paths start at the config"

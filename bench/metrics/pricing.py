@@ -204,7 +204,7 @@ def _rate(value: object) -> Decimal:
     except InvalidOperation:
         rate = Decimal("NaN")
     if not rate.is_finite() or rate < 0:
-        raise ConfigError(f"prices: {value!r} is no price", hint="write USD per million tokens, for example 0.15")
+        raise ConfigError(f"prices: {value!r} is not a price", hint="write USD per million tokens, for example 0.15")
     return rate
 
 

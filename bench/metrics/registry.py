@@ -177,8 +177,8 @@ class Registry:
             return None
         if isinstance(request.k, int) and asked not in (None, request.k):
             raise UnknownMetric(
-                f'metric "{request.name}": k = {asked!r}, but the name says {request.k}',
-                hint="leave k out, or choose the name that says it",
+                f'metric "{request.name}": k = {asked!r}, but its name has {request.k}',
+                hint="leave k out, or choose the name that has it",
             )
         cut: object = request.k if isinstance(request.k, int) else asked
         if cut is None and entry.cut == "required":
@@ -237,8 +237,8 @@ class Registry:
                 )
             if key in request.preset and request.preset[key] != value:
                 raise UnknownMetric(
-                    f'metric "{request.name}": {key} = {value!r}, but the name says {request.preset[key]!r}',
-                    hint=f"leave {key} out, or choose the name that says it",
+                    f'metric "{request.name}": {key} = {value!r}, but its name has {request.preset[key]!r}',
+                    hint=f"leave {key} out, or choose the name that has it",
                 )
             checked[key] = parameter.read(value)
         return checked

@@ -262,7 +262,7 @@ ENTRIES = (
     ),
     RegisteredMetric(
         name="locomo_qa_score",
-        summary="LoCoMo's official answer score: token F1 by category, 5 = says that it is not mentioned",
+        summary="LoCoMo's official answer score: token F1 by category, 5 = states that it is not mentioned",
         category="answer",
         build=locomo_qa_score,
         version=2,  # 2: scripts without spaces are cut into characters

@@ -259,7 +259,7 @@ REPAIR = (
 
 
 class SchemaJudge:
-    """A model as a judge: what it says is repaired once when it does not fit the prompt's schema."""
+    """A model as a judge: its reply is repaired once when it does not fit the prompt's schema."""
 
     def __init__(self, model: Model) -> None:
         self._model = model

@@ -55,7 +55,7 @@ FINISHES: Mapping[str, Finish] = {
 BROKEN = frozenset(
     {"error", "abort", "aborted", "cancelled", "network_error", "insufficient_system_resource", "failed"}
 )
-"""a finish that says that the endpoint broke off"""
+"""a finish that reports that the endpoint broke off"""
 FILTER_CODES = frozenset(
     {
         "content_filter", "responsibleaipolicyviolation", "content_policy_violation", "content_filtered",
@@ -200,7 +200,7 @@ def refused_by_filter(error: object) -> bool:
 
 
 def error_of(text: str) -> object:
-    """Return the error object inside the body of a refusal; the text itself where it is no JSON."""
+    """Return the error object inside the body of a refusal; the text itself where it is not JSON."""
     try:
         tree: object = json.loads(text)
     except (ValueError, RecursionError):
@@ -215,7 +215,7 @@ def refusal_or_error(error: object, model: object = None) -> Reply:
     """Return the reply that a content filter is.
 
     Raises:
-        CallError: what the error names, when it is no filter.
+        CallError: what the error names, when it is not a filter.
     """
     if refused_by_filter(error):
         return Reply(text="", model=text_or_none(model), finish="refusal", native_finish="content_filter")

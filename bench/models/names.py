@@ -139,7 +139,7 @@ def resolve_name(name: str | Mapping[str, str]) -> str:
         prefix, _, model = name.partition("/")
         if prefix and model:
             return name
-        raise ConfigError(f'"{name}" is no model name', hint="write provider/model")
+        raise ConfigError(f'"{name}" is not a model name', hint="write provider/model")
     if "/" in (full := named(name)):
         return full
     near = difflib.get_close_matches(name, [*EXAMPLES, *BUILTINS], n=1, cutoff=0.5)
@@ -160,7 +160,7 @@ def is_local(name: str, files: Mapping[str, ModelFile]) -> bool:
 
 
 def prefixes() -> dict[str, str]:
-    """What can be named without a file: prefix -> one line that says what it needs."""
+    """What can be named without a file: prefix -> one line with what it needs."""
     found = {prefix: f"{vendor.dialect} dialect; {_needs(vendor)}" for prefix, vendor in VENDORS.items()}
     return {**found, LOCAL: "embeds on this machine; no key, extra [embed]"}
 

@@ -151,5 +151,5 @@ def _refusal_part(content: Sequence[object]) -> str | None:
 def _index(row: Mapping[str, object], position: int) -> int:
     index = row.get("index", position)
     if isinstance(index, bool) or not isinstance(index, int):
-        raise MappingError(f"embeddings: index is no whole number: {shown(index)}")
+        raise MappingError(f"embeddings: index is not a whole number: {shown(index)}")
     return index

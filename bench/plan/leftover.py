@@ -20,9 +20,9 @@ from bench.plan.job_record import read
 from bench.providers.names import BUILT_IN
 
 FORGOTTEN = "forgotten"
-"""kind of the event that says that namespaces were given up"""
+"""kind of the event that records that namespaces were abandoned"""
 NOT_CLEARED = "not_cleared"
-"""kind of the event that says that a clear failed"""
+"""kind of the event that records that a clear failed"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ class Leftover:
 
     def given_up(self) -> Event:
         """The event that reports it."""
-        text = f"{len(self.attempts)} namespaces at {self.provider} were given up: not cleared"
+        text = f"{len(self.attempts)} namespaces at {self.provider} were abandoned: not cleared"
         return Event(kind=FORGOTTEN, scope=self.lane, message=text, data={"attempts": dict(self.attempts)})
 
 
@@ -69,7 +69,7 @@ async def leftovers(reader: Reader) -> list[Leftover]:
 
 
 async def still_true(reader: Reader, events: Sequence[Event]) -> list[Event]:
-    """The events without those of a failed clear whose namespace was cleared or given up since."""
+    """The events without those of a failed clear whose namespace was cleared or abandoned since."""
     if not any(event.kind == NOT_CLEARED and "corpus" in event.data for event in events):
         return list(events)
     left = {(one.lane, corpus) for one in await leftovers(reader) for corpus in one.attempts}
@@ -81,7 +81,7 @@ async def still_true(reader: Reader, events: Sequence[Event]) -> list[Event]:
 
 
 async def _forgotten(reader: Reader) -> set[tuple[str, str, int]]:
-    """Lane, corpus and attempt of each namespace that was given up."""
+    """Lane, corpus and attempt of each namespace that was abandoned."""
     events = [event for _, event in await reader.events() if event.kind == FORGOTTEN]
     given_up = [(one.scope, cast("Mapping[str, int]", one.data["attempts"])) for one in events]
     return {(lane, corpus, attempt) for lane, attempts in given_up for corpus, attempt in attempts.items()}

@@ -184,7 +184,7 @@ def read_prompt(text: str, folder: Path) -> str:
         try:
             return (folder / named).read_text(encoding="utf-8-sig")
         except UnicodeDecodeError as error:
-            raise ConfigError(f"prompt file {named} is no UTF-8 text", hint="save it as UTF-8") from error
+            raise ConfigError(f"prompt file {named} is not UTF-8 text", hint="save it as UTF-8") from error
     if text.startswith("@") or not (set(text) & set(" \n{")):
         raise ConfigError(f"no such prompt file: {named}", hint="the path starts at the workspace")
     return text
@@ -199,7 +199,7 @@ def _is_file(folder: Path, name: str) -> bool:
 
 def _allow(benchmark: str, flag: str, allowed: bool) -> None:
     if not allowed:
-        raise UsageError(f"{benchmark} allows no {flag}", hint="its config says userOverride: false")
+        raise UsageError(f"{benchmark} allows no {flag}", hint="its config has userOverride: false")
 
 
 IN_EVERY_RUN = frozenset({"question", "retrievedContext", "answer", "response", "evidence"})
@@ -231,7 +231,7 @@ class _Asked:
             yield ConfigError(
                 f'the {self.role} prompt "{self.name}" needs ${{{name}}}, which no item of {config.name} has',
                 where=self._place(config),
-                hint=f"say in schema where it stands, or write ${{{name}|default:''}}",
+                hint=f"say in schema where it is, or write ${{{name}|default:''}}",
             )
 
     def _place(self, config: BenchmarkConfig) -> str | None:

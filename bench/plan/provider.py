@@ -2,7 +2,7 @@
 
 Here too:
 
-* What the environment puts into a provider's config: part of what is measured, told without a secret.
+* What the environment puts into a provider's config: part of what is measured, without a secret.
 
 Example::
 
@@ -86,7 +86,7 @@ class _Chosen:
         name, at, variant = given.partition("@")
         if at and not VARIANT.fullmatch(variant):
             raise UsageError(
-                f'"{variant}" in "{given}" is no label of a variant', hint="use letters, digits, - and _: chroma@big"
+                f'"{variant}" in "{given}" is not a label of a variant', hint="use letters, digits, - and _: chroma@big"
             )
         return cls(given, load_named(catalog, name))
 
@@ -207,7 +207,7 @@ def _value(key: str, value: object) -> object:
     try:
         canonical.dumps(read)
     except CanonicalError as error:
-        hint = f"a text stands in quotes: '\"{value}\"'"
+        hint = f"a text is quoted: '\"{value}\"'"
         raise UsageError(f"--set {key}={value}: {error.message}", hint=hint) from error
     return read
 
@@ -239,7 +239,7 @@ def _put(tree: dict[str, object], path: str, value: object) -> None:
         key = _spelled(node, part)
         below = node.setdefault(key, {})
         if not isinstance(below, dict):
-            raise UsageError(f"--set {path}: {key} is no map of keys", hint="see bench describe PROVIDER")
+            raise UsageError(f"--set {path}: {key} is not a map of keys", hint="see bench describe PROVIDER")
         node = below
     node[_spelled(node, last)] = value
 

@@ -149,7 +149,7 @@ def _readable(entry: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """Stands for an embedding model that is not open yet."""
+    """Placeholder for an embedding model that is not open yet."""
 
     name: str
 

@@ -25,7 +25,7 @@ from bench.plan.provider import filled, from_outside, told
 from bench.settings import Environment
 
 BUILD = "build"
-"""kind of the event that says what a build was made with"""
+"""kind of the event that records what a build was made with"""
 SEARCH_LIMITS = ("max_k", "max_query_chars", "max_tokens")
 
 

@@ -206,7 +206,7 @@ def invalid_reasons(
     reasons = [useless_judge] if useless_judge else []
     if lost and planned and ((failed + lost) / planned > max_error_rate or not scored(states)):
         also = f" and {failed} failed" if failed else ""
-        allowed = f"above the allowed {max_error_rate * 100:g} %" if scored(states) else "nothing can be said"
+        allowed = f"above the allowed {max_error_rate * 100:g} %" if scored(states) else "nothing can be concluded"
         reasons.append(f"{missing_verdicts(unscored, states, planned)}{also}: {allowed}")
     if planned and failed / planned > max_error_rate:
         share = f"{max_error_rate * 100:g} %"

@@ -113,7 +113,7 @@ def _checked(module: object, name: str, adapter: str, where: str | None) -> Prov
     lacking = [method for method in METHODS if not callable(getattr(found, method, None))]
     if lacking:
         raise ConfigError(
-            f"{adapter} is no provider: it lacks {', '.join(lacking)}",
+            f"{adapter} is not a provider: it lacks {', '.join(lacking)}",
             where=where,
             hint="see bench.providers.protocol.Provider",
         )

@@ -100,7 +100,7 @@ class Compose:
     variables: tuple[str, ...]
     where: str | None
     seen: str = "nothing answers"
-    """what the health check said last"""
+    """what the health check reported last"""
 
     @classmethod
     def of(cls, config: ProviderConfig, settings: Docker, context: ProviderContext) -> Compose:

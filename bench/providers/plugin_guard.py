@@ -3,12 +3,12 @@
 Example::
 
     provider = complete(built(config, context), config)      # has every attribute of the Protocol
-    mind(provider, config)                                   # a wrong answer is a PluginFault that says what was wanted
+    mind(provider, config)                                   # a wrong answer is a PluginFault with what was wanted
     await provider.search(space, query)
     # PluginFault: own.py:Own: search gave None, a bench.model.Found is wanted
 
 A coroutine that computes or sleeps instead of awaiting holds up every other call: the longest stretch is measured and
-said, since it can neither be ended nor be made up for.
+reported, since it can neither be ended nor be made up for.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Blame:
         raise ConfigError(
             f"adapter {self.config.adapter} {self.what}: {text}",
             where=self.config.place("adapter"),
-            hint="mend the adapter; --traceback shows how it came there",
+            hint="fix the adapter; --traceback shows how it came there",
         ) from error
 
 
@@ -119,7 +119,7 @@ class Minded:
     async def __call__(self, *arguments: object) -> object:
         work = self.method(*arguments)
         if not isinstance(work, Awaitable):
-            raise PluginFault(f"{self.adapter}: {self.name} is no coroutine", hint=f"write `async def {self.name}`")
+            raise PluginFault(f"{self.adapter}: {self.name} is not a coroutine", hint=f"write `async def {self.name}`")
         found = await TimedSteps(work.__await__(), self._seen)
         self._check(found)
         return found

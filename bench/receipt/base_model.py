@@ -160,7 +160,7 @@ def integer(value: object) -> int:
 
 
 def text_or_none(value: object) -> str | None:
-    """A text that says something."""
+    """A text that is not empty."""
     return value if isinstance(value, str) and value else None
 
 

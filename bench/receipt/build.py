@@ -51,7 +51,7 @@ class ReceiptRefused(VerificationError):
 
     kind = "receipt_refused"
     exit_code = 4
-    default_hint = "bench results shows how the job stands"
+    default_hint = "bench results shows the state of the job"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """The two digests that anyone can compute from a receipt alone.
 
 ``config_digest`` is equal where the same thing was measured the same way; ``result_digest`` is equal where two
-such runs came to the same deterministic result, whether killed, resumed, sharded or merged::
+such runs gave the same deterministic result, whether killed, resumed, sharded or merged::
 
     receipt.config_digest == config_digest(receipt)
 """

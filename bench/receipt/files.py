@@ -75,7 +75,7 @@ def changed(folder: Path, places: Iterable[Path]) -> tuple[Path, ...]:
 
 
 def _git(folder: Path, *arguments: str) -> str | None:
-    """What git answers; None when it says no or is not there."""
+    """The output of git; None when it fails or is not there."""
     git = shutil.which("git")
     if git is None:
         return None

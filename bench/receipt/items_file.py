@@ -286,7 +286,7 @@ def _inconsistency(row: ItemRow, value: JSON) -> str | None:
     if any(earlier >= later for earlier, later in zip(row.gold, row.gold[1:], strict=False)):
         return "gold is not sorted and unique"
     if (row.error_kind is None) is (row.state == "error"):
-        return "errorKind stands exactly where the state is error"
+        return "errorKind is present exactly where the state is error"
     if row.retrieved is not None and row.returned < len(row.retrieved):
         return "fewer returned than retrieved"
     if "answer" in value and (row.answer is None or row.answer_sha256 != sha256_hex(row.answer.encode("utf-8"))):

@@ -135,7 +135,7 @@ class Keyring:
         if entry is None:
             return
         if entry.status != "active":
-            told = f"{entry.name} is {entry.status}: what it signs now is believed by nobody"
+            told = f"{entry.name} is {entry.status}: what it signs now is not trusted"
             raise KeyRefused(f"key_{entry.status}", told, where=where, hint="bench keys list shows the active keys")
         if role not in entry.roles:
             hint = f"bench keys new NAME --roles {role}"

@@ -128,7 +128,9 @@ def all_or_nothing(*files: Path) -> Iterator[None]:
 
 def _refuse_name(store: TrustStore, name: str) -> None:
     if not re.fullmatch(SEGMENT, name):
-        raise UsageError(f"{name!r} is no key name", hint="letters, digits, dot, dash and underscore, no leading dot")
+        raise UsageError(
+            f"{name!r} is not a key name", hint="letters, digits, dot, dash and underscore, no leading dot"
+        )
     try:
         portable(name)
     except ValueError as error:

@@ -163,7 +163,7 @@ def _lines(view: LogView) -> Iterator[Finding]:
     if not view.faults:
         wrong = [place for place, entry in enumerate(view.entries) if entry.index != place]
         if wrong:
-            yield _fail("log_index", f"entry {wrong[0]} says index {view.entries[wrong[0]].index}")
+            yield _fail("log_index", f"entry {wrong[0]} has index {view.entries[wrong[0]].index}")
     for key in view.of(KeyAdded):
         if not _names_its_key(key):
             yield _fail("log_entry", f"entry {key.index}: the fingerprint is not its key's")

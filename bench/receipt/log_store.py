@@ -78,7 +78,7 @@ class NoteSignature:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """A signed note: its text and who says to have signed it."""
+    """A signed note: its text and who claims to have signed it."""
 
     text: str
     signatures: tuple[NoteSignature, ...]
@@ -127,7 +127,7 @@ def read_note(data: bytes) -> Note:
 def _signature(line: str) -> NoteSignature:
     parts = line.split(" ")
     if len(parts) != 3 or parts[0] != "—" or not parts[1]:
-        raise _malformed("a line is no signature")
+        raise _malformed("a line is not a signature")
     raw = _base64(parts[2])
     if len(raw) < 5:
         raise _malformed("a signature is too short")
@@ -202,7 +202,7 @@ class RunStarted(LogEntry):
 
 
 class RunAbandoned(LogEntry):
-    """A run that was announced and given up."""
+    """A run that was announced and abandoned."""
 
     type: Literal["run-abandoned"] = "run-abandoned"
     run_id: Name
@@ -248,7 +248,7 @@ def write_entry(entry: AnyEntry) -> bytes:
 
 
 def read_entry(line: bytes) -> AnyEntry:
-    """Read one line (without LF); raise ``log_entry`` when it is no canonical, known entry."""
+    """Read one line (without LF); raise ``log_entry`` when it is not a canonical, known entry."""
     try:
         return _fit(parse(line), line)
     except (CanonicalError, Misfit) as error:
@@ -262,7 +262,7 @@ def _fit(value: JSON, line: bytes) -> AnyEntry:
         raise VerificationError("log_entry", f"only {SCHEMA} is read")
     kind = _KINDS.get(str(value.get("type")))
     if kind is None:
-        raise VerificationError("log_entry", f"{value.get('type')!r} is no type of entry")
+        raise VerificationError("log_entry", f"{value.get('type')!r} is not a type of entry")
     return cast("AnyEntry", admit(kind, value))
 
 

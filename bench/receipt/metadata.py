@@ -115,7 +115,7 @@ class Facts:
         )
 
     def provider(self) -> schema.ReceiptProvider:
-        """The memory system and its version, as far as anyone said it."""
+        """The memory system and its version, as far as it is known."""
         version, source = self._version()
         return schema.ReceiptProvider(
             name=self.record.provider,
@@ -227,7 +227,7 @@ class Facts:
         reasons += self.record.prompt_leaks
         unknown = self._version()[0] == UNKNOWN
         if unknown:
-            reasons.append("nobody said which version of the provider answered")
+            reasons.append("the version of the provider that answered is unknown")
         return schema.Reproducibility(class_="none" if unknown else "statistical", reasons=tuple(reasons))
 
     def _inexact_parts(self) -> list[str]:
@@ -290,7 +290,7 @@ def _concurrency(stored: object) -> int:
 
 
 def _host(base_url: object) -> str | None:
-    """The host of an address, and its port where it says one; never user, path or query."""
+    """The host of an address, and its port where it has one; never user, path or query."""
     if not isinstance(base_url, str) or not base_url:
         return None
     try:

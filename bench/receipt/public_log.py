@@ -99,7 +99,7 @@ def _mend_torn_end(file: BinaryIO) -> None:
 
 
 def refuse_altered(view: LogView, store: TrustStore) -> None:
-    """Never extend, and so never sign, a log that was altered: its signed past must stand, signature and all.
+    """Never extend, and so never sign, a log that was altered: its signed past must be intact, signature included.
 
     A checkpoint by a key that went since is not a fault: after a revocation the log must still be able to report it.
     """

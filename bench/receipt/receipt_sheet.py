@@ -31,7 +31,7 @@ def receipt_sheet(outcome: VerificationOutcome, path: Path, catalog: Catalog) ->
     """
     receipt = outcome.receipt
     if receipt is None:
-        raise UsageError(f"{path}: not a receipt of bench.receipt/1", hint=f"bench verify {path} says what is wrong")
+        raise UsageError(f"{path}: not a receipt of bench.receipt/1", hint=f"bench verify {path} shows what is wrong")
     facts = {
         **_asked(receipt),
         **_measured(receipt),

@@ -182,7 +182,7 @@ FROM_VERDICTS = frozenset(
 
 
 class _Column:
-    """One metric of the receipt: what it says, what the rows say, and how to compute it again (None = cannot)."""
+    """One metric of the receipt: its value, the value of the rows, and how to compute it again (None = cannot)."""
 
     def __init__(self, name: str, score: ReceiptScore) -> None:
         self.name, self.score, self.tally = name, score, RecomputedTally()

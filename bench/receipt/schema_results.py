@@ -30,7 +30,7 @@ class ByState(Wire):
     partial: Natural
     """some of what was asked for was there"""
     abstained: Natural
-    """the system said that it does not know"""
+    """the system answered that it does not know"""
     error: Natural
     """a call failed for good; errorKinds states why"""
     not_ready: Annotated[int, Field(strict=True, ge=0, alias="not_ready")]

@@ -170,9 +170,9 @@ class ReceiptProvider(Wire):
     name: Name
     """of the provider's config"""
     version: Text
-    """of the system that answered; unknown where no one said it"""
+    """of the system that answered; unknown where it is not known"""
     version_source: Literal["api", "image", "package", "declared"]
-    """who said so: the service, its image, its installed package, or the config"""
+    """where it comes from: the service, its image, its installed package, or the config"""
     kind: Literal["hosted", "local", "docker", "mcp"]
     """hosted: an API elsewhere; local: here or in this process; docker: a container; mcp: an MCP server"""
     config_sha256: Hex64

@@ -52,7 +52,7 @@ class Build:
     cost_usd: str
     cost_unknown_calls: int
     ingest_us: int
-    """the times of all batches together, without queue and limiter: waiting for other jobs is no ingest"""
+    """the times of all batches together, without queue and limiter: waiting for other jobs is not ingest"""
 
     @property
     def as_json(self) -> dict[str, object]:

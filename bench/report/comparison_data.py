@@ -424,7 +424,7 @@ async def newest_targets(
             known = ", ".join(dict.fromkeys(job.provider for job in jobs)) or "none"
             raise UsageError(
                 f"{name} has no complete valid run of {benchmark}",
-                hint=f"providers that have one: {known} (bench results --rebuild reads the journals anew)",
+                hint=f"providers that have one: {known} (bench results --rebuild reads the journals again)",
             )
     chosen = _together(list(by_provider.values()))
     return [(ComparisonTarget(run=job.run_id, provider=job.provider, job=job.job), job) for job in chosen]

@@ -34,7 +34,7 @@ from bench.report.export import ITEM_PAYLOAD, payload
 from bench.report.tables import Grid, models_named
 
 Verdicts = Mapping[tuple[str, str], tuple[Verdict, ...]]
-"""(corpus, item) -> what every judge said in every epoch"""
+"""(corpus, item) -> the verdict of every judge in every epoch"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +132,7 @@ def _kinds(names: Sequence[str] | None) -> frozenset[LossKind]:
     known = [str(kind) for kind in LossKind]
     unknown = next((name for name in asked if name not in known), None)
     if unknown is not None:
-        raise UsageError(f'"{unknown}" is no kind of loss', hint=f"known: {', '.join(known)}")
+        raise UsageError(f'"{unknown}" is not a kind of loss', hint=f"known: {', '.join(known)}")
     return frozenset(LossKind(name) for name in asked or known)
 
 
@@ -264,7 +264,7 @@ async def _lost(reader: Reader, item: ItemRecord, loss: Loss) -> LostItem:
 
 
 def _unscored(verdicts: Sequence[Verdict]) -> str:
-    """What the evaluators that gave no value said."""
+    """What the evaluators that gave no value reported."""
     return "; ".join(dict.fromkeys(one.reason for one in verdicts if one.value is None and one.reason))
 
 

@@ -2,7 +2,7 @@
 
 Here too:
 
-* Where tokens and money come from: what endpoints said or what was counted here, and whose prices.
+* Where tokens and money come from: what endpoints reported or what was counted here, and whose prices.
 
 Example::
 
@@ -44,7 +44,7 @@ Owners = Mapping[str, Mapping[str, Spent]]
 """owner of rows -> role -> calls"""
 
 USAGE = "usage"
-"""the endpoint said it"""
+"""the endpoint reported it"""
 OWN = "prices"
 """the run file or the provider's config named the price"""
 TABLE = "genai-prices"
@@ -250,7 +250,7 @@ def fold_rows(batch: Values, names: Sequence[str], reasons: Mapping[Unit, str] |
 
 
 def measures(record: JobRecord) -> tuple[list[Measure], list[str]]:
-    """The job's metrics ready to fold; a plug-in that is gone is folded as a plain mean, and said so."""
+    """The job's metrics ready to fold; a plug-in that is gone is folded as a plain mean, with a note."""
     folder = Path(record.metric_folder or ".")
     try:
         return open_metrics(record.metric_entries, k=record.k, folder=folder), []
@@ -286,7 +286,7 @@ def size_notes(record: JobRecord, facts: JobFacts) -> list[str]:
         return []
     return [
         f"k = {record.k} is near the size of the corpora ({near} of {len(sizes)} hold fewer than "
-        f"{NEAR * record.k} memories, the smallest {sizes[0]}): recall says little"
+        f"{NEAR * record.k} memories, the smallest {sizes[0]}): recall means little"
     ]
 
 

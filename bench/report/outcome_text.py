@@ -121,7 +121,7 @@ async def _margin(reader: Reader, best: JobReport, second: JobReport, names: dic
         return f"{names[second.record.key]} has the same score."
     behind = f"{names[second.record.key]} is {_difference(one, other)} behind"
     if best.n_planned > MOST_TESTED:
-        return f"{behind}; bench compare {reader.meta.run_id} says whether that is more than chance."
+        return f"{behind}; bench compare {reader.meta.run_id} shows whether that is more than chance."
     return f"{behind}{await _sureness(reader, best, second)}."
 
 

@@ -5,7 +5,7 @@ Example::
     sample = await draw(reader, record, n=50, seed=0)       # journaled as an event, then written as a TSV
 
 A verdict is doubtful where the judge gave none or a partial one, where the expected answer is in an answer that it
-calls wrong or absent from one that it calls right, and where another scoring of the same answer came to another one.
+calls wrong or absent from one that it calls right, and where another scoring of the same answer gave another one.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _number(judged: bool | None) -> float:
 
 
 async def _verdicts(reader: Reader, record: JobRecord, rescored: int) -> dict[AnswerKey, set[bool | None]]:
-    """What every scoring of the job came to."""
+    """The verdicts of every scoring of the job."""
     found: dict[AnswerKey, set[bool | None]] = {}
     for generation in range(rescored + 1):
         for one in await reader.judged(record.key, generation):

@@ -37,7 +37,7 @@ def order_notes(counts: HitCounts) -> list[str]:
         f"scores {way} with rank in {count} of {counts.searches} searches: is the order worst first? {why}"
         for way, count, why in (
             ("rise", counts.rising, "If a low score is good, say search.response.score: {kind: distance}"),
-            ("fall", counts.falling, "search.response.score says that a low score is good"),
+            ("fall", counts.falling, "search.response.score declares that a low score is good"),
         )
         if count > REVERSED_ALLOWED * counts.searches
     ]

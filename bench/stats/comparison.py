@@ -118,7 +118,7 @@ def compare_times(
 
 
 def as_ratio(logs: Comparison) -> Comparison:
-    """A comparison of logarithms said in ratios: a, b as geometric means; delta, interval, mde as ratio - 1."""
+    """A comparison of logarithms as ratios: a, b as geometric means; delta, interval, mde as ratio - 1."""
     if logs.delta is None or logs.a is None or logs.b is None:
         return logs
     return replace(

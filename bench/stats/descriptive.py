@@ -55,7 +55,7 @@ def stderr_clustered(
 
 
 def by_cluster(values: Sequence[float], clusters: Sequence[Hashable]) -> dict[Hashable, list[float]]:
-    """The values of each cluster, clusters in order of first appearance; fast where clusters stand together."""
+    """The values of each cluster, clusters in order of first appearance; fast where clusters are next to each other."""
     if len(values) != len(clusters):
         raise ValueError(f"{len(values)} values and {len(clusters)} clusters do not pair")
     members: dict[Hashable, list[float]] = {}

@@ -1,7 +1,7 @@
 """How many times a percentile of one side is that of the other, over paired times (metrics.md 9).
 
 Few clusters are drawn as whole, and the draws give the error of a t test with C - 1 degrees of freedom: taken as
-they are, the tails of ten clusters told equal systems apart in 8 of 100 comparisons (perf/significance.py).
+they are, the tails of ten clusters found equal systems different in 8 of 100 comparisons (perf/significance.py).
 Elsewhere the marginal intervals say how dense the values are there, and the pairs above the percentiles how the two
 sides, and the pairs of one cluster, go together::
 

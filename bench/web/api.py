@@ -44,7 +44,7 @@ PATHS: tuple[tuple[str, str, str, tuple[str, ...], int], ...] = (
     ("get", "/runs", "All runs of the workspace, newest first", (), 200),
     ("post", "/runs", "Start a run: the body is a run file's content", (), 202),
     ("get", "/runs/{run_id}", "One run: state, progress, jobs, digests, numbers", (), 200),
-    ("post", "/runs/{run_id}/pause", "Stop cleanly; a later resume goes on", (), 202),
+    ("post", "/runs/{run_id}/pause", "Stop cleanly; a later resume continues", (), 202),
     ("post", "/runs/{run_id}/resume", "Go on with a run", (), 202),
     ("post", "/runs/{run_id}/cancel", "Stop cleanly and leave it stopped", (), 202),
     ("get", "/runs/{run_id}/results", "The numbers, as bench results --json", (), 200),
@@ -261,7 +261,7 @@ def _limit(text: str) -> int:
     if not text:
         return PAGE_ITEMS
     if not (text.isascii() and text.isdigit() and len(text) <= 6 and 1 <= int(text) <= MOST_ITEMS):
-        raise RequestRefused(400, "usage", "limit is no number from 1 to 500", "leave it out for 50")
+        raise RequestRefused(400, "usage", "limit is not a number from 1 to 500", "leave it out for 50")
     return int(text)
 
 
@@ -349,10 +349,10 @@ async def _body(request: web.Request) -> Mapping[str, object]:
         body = json.loads(await request.read())
     except (ValueError, RecursionError) as error:
         raise RequestRefused(
-            400, "body", "the body is no JSON", "send a run file's content as a JSON object"
+            400, "body", "the body is not JSON", "send a run file's content as a JSON object"
         ) from error
     if not isinstance(body, dict):
-        raise RequestRefused(400, "body", "the body is no JSON object", "send a run file's content as a JSON object")
+        raise RequestRefused(400, "body", "the body is not a JSON object", "send a run file's content as a JSON object")
     return body
 
 

@@ -41,7 +41,7 @@ class BadId(UsageError):
 def run_id(text: str) -> str:
     """Give the id back, or raise BadId."""
     if not SEGMENT.fullmatch(text):
-        raise BadId("this is no run id")
+        raise BadId("this is not a run id")
     return text
 
 
@@ -60,7 +60,7 @@ def item_of(slug: str) -> str:
     try:
         return urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode("utf-8", "surrogatepass")
     except ValueError as error:
-        raise BadId("this is no item id") from error
+        raise BadId("this is not an item id") from error
 
 
 def check_path(raw: str) -> None:
@@ -78,7 +78,7 @@ def check_path(raw: str) -> None:
         text = unquote(segment, errors="replace")
         hidden = "/" in text or "\\" in text or "%" in text or CONTROL.search(text)
         if not text or text in (".", "..") or hidden or DRIVE.match(text):
-            raise BadId("the path holds a segment that is no id")
+            raise BadId("the path holds a segment that is not an id")
 
 
 API = "/api/"

@@ -129,7 +129,7 @@ class _Crawl:
         return LINK.sub(linked, ANCHOR.sub(unwrapped, text))
 
     def _target(self, address: str, to: str) -> str | None:
-        """The relative file of a link; None where no file stands for it."""
+        """The relative file of a link; None where it has no file."""
         to = unescape(to)
         if to.startswith("#"):
             return to
@@ -144,7 +144,7 @@ class _Crawl:
 
 
 def address_of(link: str, runs: frozenset[str]) -> str | None:
-    """The page that stands for a link; None for what needs a server or belongs to no chosen run."""
+    """The page of a link; None for what needs a server or belongs to no chosen run."""
     parts = urlsplit(link)
     found = PAGES.fullmatch(parts.path)
     if parts.netloc or found is None or (runs and not _is_of(parts.path, parts.query, found["run"], runs)):

@@ -17,8 +17,8 @@ An error is two lines on stderr, `error: WHAT, WHERE` and `hint: WHAT TO DO`; wi
 `{"error": {"kind", "message", "hint", "where"}}`."""
 
 CALLS = """\
-The call of a provider or model that fails for good is no crash: it becomes the outcome of its item, with one of these
-kinds. `bench results` counts them, `bench failures` shows them."""
+The call of a provider or model that fails for good is not a crash: it becomes the outcome of its item, with one of
+these kinds. `bench results` counts them, `bench failures` shows them."""
 
 
 def text() -> str:

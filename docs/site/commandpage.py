@@ -16,7 +16,7 @@ from docs.site.markdown import code, page, prose, table
 
 LEAD = """\
 Every command, as its parser knows it. A flag that takes several values takes them spaced, comma-separated or repeated.
-The flags below "Flags of every command" may stand before or after any command."""
+The flags below "Flags of every command" may come before or after any command."""
 
 
 def text() -> str:

@@ -32,7 +32,7 @@ TWICE = "the key occurs twice in one object"
 INTEGER = "an integer beyond 2^53-1 is read differently by different programs"
 NUMBER = "a number beyond 2^53-1 is read differently by different programs"
 FINITE = "NaN and infinities are not JSON"
-SURROGATE = "half of a surrogate pair is no Unicode text"
+SURROGATE = "half of a surrogate pair is not Unicode text"
 DEEP = "more than 64 levels of nesting"
 
 

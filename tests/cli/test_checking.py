@@ -53,7 +53,7 @@ def test_a_variable_that_is_not_set_is_a_note_until_the_workspace_has_it(bench: 
 
 def test_a_file_of_no_known_kind_is_said_and_a_path_that_is_not_there_too(bench: Bench, tmp_path: Path) -> None:
     (tmp_path / "x.yaml").write_text("a: 1\n")
-    assert "x.yaml: this is no config of a known kind" in bench("validate", "x.yaml", check=2).stderr
+    assert "x.yaml: this is not a config of a known kind" in bench("validate", "x.yaml", check=2).stderr
     assert "gone.yaml: no such file or folder" in bench("validate", "gone.yaml", check=2).stderr
 
 

@@ -135,14 +135,14 @@ def test_a_service_that_is_gone_is_to_be_started_and_no_resume_is_advised(
     done = bench("clean", "r", "--yes", check=3)
     hint = done.stderr.partition("hint: ")[2]
     assert hint == (
-        "the run was kept; once that is mended: bench clean r; "
+        "the run was kept; once that is fixed: bench clean r; "
         "where it is gone for good: bench clean r --forget faulty\n"
     )
     world.heal()
     world.fault("clear:status:code=401")
     hint = bench("clean", "r", "--yes", check=3).stderr.partition("hint: ")[2]
     assert hint == (
-        "the run was kept; once that is mended: bench clean r; "
+        "the run was kept; once that is fixed: bench clean r; "
         "where it is gone for good: bench clean r --forget faulty\n"
     )
     assert (tmp_path / "checkpoints/r/journal.sqlite").is_file()
@@ -157,7 +157,7 @@ def test_a_service_that_is_away_keeps_no_other_run_from_being_cleared(
     done = bench("clean", "--orphans", "--yes", check=3)
     assert "s: cleared 2 namespaces\n" in done.stderr and (held(second), held(world)) == (0, 2)
     assert done.stderr.endswith(
-        "hint: the run was kept; once that is mended: bench clean r --orphans; "
+        "hint: the run was kept; once that is fixed: bench clean r --orphans; "
         "where it is gone for good: bench clean r --orphans --forget faulty\n"
     )
     assert "error: r: 2 namespaces left at faulty: " in done.stderr, "which run, and what is left"
@@ -211,12 +211,12 @@ def test_what_lies_at_a_service_that_is_gone_is_given_up_and_never_said_to_be_cl
     listed = bench("clean", "--orphans", "--forget", "faulty")
     assert "2 namespaces left at faulty" in listed.stdout and "nothing was changed" in listed.stderr
     done = bench("clean", "--orphans", "--forget", "faulty", "--yes")
-    assert done.stderr == "r: gave up 2 namespaces, which were not cleared\n"
+    assert done.stderr == "r: abandoned 2 namespaces, which were not cleared\n"
     assert bench("clean", "--orphans").stderr == "nothing to clean\n"
     assert (held(world), world.calls("clear")) == (2, 0)
     assert world.query("r", "select count(*) from corpus_row where kind = 'cleared'") == [(0,)]
     assert world.query("r", "select kind, message from event where kind = 'forgotten'") == [
-        ("forgotten", "2 namespaces at faulty were given up: not cleared")
+        ("forgotten", "2 namespaces at faulty were abandoned: not cleared")
     ]
     assert "complete" in bench("status", "r").stdout
     bench("clean", "r", "--yes")
@@ -240,7 +240,7 @@ def test_beside_a_service_that_is_gone_the_others_are_cleared(bench: Bench, worl
     path.with_name("second.yaml").unlink()
     before = world.calls("clear")
     done = bench("clean", "two", "--forget", "second", "--yes")
-    assert "gave up 2 namespaces" in done.stderr and "cleared 2 namespaces" in done.stderr
+    assert "abandoned 2 namespaces" in done.stderr and "cleared 2 namespaces" in done.stderr
     assert world.calls("clear") - before == 2
 
 
@@ -275,7 +275,7 @@ def test_a_failed_clear_is_noted_only_as_long_as_the_namespace_lies_there(
     bench("clean", "back", "--orphans", "--yes")
     given_up, cleared = (results(name)["jobs"][0]["notes"] for name in ("gone", "back"))
     assert "tries again" not in f"{given_up}{cleared}"
-    assert "2 namespaces at faulty were given up: not cleared" in given_up
+    assert "2 namespaces at faulty were abandoned: not cleared" in given_up
 
 
 def test_a_resume_at_another_address_is_first_told_to_put_the_old_one_back(
@@ -292,7 +292,7 @@ def test_a_resume_at_another_address_is_first_told_to_put_the_old_one_back(
 def test_without_yes_it_says_what_would_be_given_up_and_what_refuses(
     bench: Bench, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given_up = "r: 2 namespaces would be given up, which are not cleared; "
+    given_up = "r: 2 namespaces would be abandoned, which are not cleared; "
     assert f"{given_up}the journal keeps that\n" in bench("clean", "r", "--orphans", "--forget", "faulty").stderr
     told = bench("clean", "r", "--forget", "faulty").stderr
     assert f"{given_up}nothing keeps that, for the journal is deleted\n" in told

@@ -195,7 +195,7 @@ def test_a_messy_file_is_refused_with_its_place(bench: Bench, raw: bytes, parts:
 def test_evidence_that_leads_nowhere_is_counted(bench: Bench) -> None:
     path = put("lost", [row(1, gold=["S1"]), row(2, gold=["s1"])], extra="evidence: {sessionIdsField: gold}\n")
     told = bench("validate", path)
-    assert "1 items name evidence that is no session and no turn of their history" in told.stdout + told.stderr
+    assert "1 items name evidence that is neither a session nor a turn of their history" in told.stdout + told.stderr
     assert '"S1" of item "r1"' in told.stdout + told.stderr
 
 
@@ -234,7 +234,7 @@ def test_new_maps_what_the_data_says(bench: Bench, rows: list[object], lines: li
     ("row", "told"),
     [
         ({"id": "1", "evidence": ["The long gold text."], "question": "?", "answer": "x"}, '"evidence" seems to hold'),
-        ({"id": "1", "context": "C", "questions": ["?"], "answers": ["x"]}, '"questions" is no list of objects'),
+        ({"id": "1", "context": "C", "questions": ["?"], "answers": ["x"]}, '"questions" is not a list of objects'),
         ({"id": "1", "context": [["T", ["x"]]], "question": "?", "answer": "x"}, "pairs of a name and a list"),
         ({"id": "1", "context": "[{'role': 'user'}]", "question": "?", "answer": "x"}, "written as text"),
     ],

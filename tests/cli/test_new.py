@@ -60,7 +60,7 @@ def test_the_sample_benchmark_runs_and_is_right(bench: Bench) -> None:
 def test_a_name_that_is_none_writes_nothing(tmp_path: Path, name: str) -> None:
     with pytest.raises(UsageError) as told:
         write_new("provider", name, data=None, workspace=tmp_path)
-    assert (str(told.value), told.value.hint) == (f'"{name}" is no name', NAMING)
+    assert (str(told.value), told.value.hint) == (f'"{name}" is not a name', NAMING)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -107,9 +107,9 @@ def test_fields_with_telling_names_are_no_guess(bench: Bench, tmp_path: Path, ro
     assert json.loads(bench("new", "benchmark", "mine2", "--from", "d.jsonl", "--json").stdout)["guesses"] == []
 
 
-ID = 'no field looks like itemId: the first field, "{}" stands there'
-HISTORY = 'no field looks like context.field (the history): the name "{}" stands there'
-QUESTION = 'no field looks like question: the name "question" stands there'
+ID = 'no field looks like itemId: the first field, "{}" is used'
+HISTORY = 'no field looks like context.field (the history): the name "{}" is used'
+QUESTION = 'no field looks like question: the name "question" is used'
 
 
 @pytest.mark.parametrize(

@@ -135,7 +135,7 @@ def test_a_job_that_cannot_be_signed_says_why_and_what_to_do(bench: Bench, keys:
     done = bench("sign", "r", check=None)
     assert done.returncode != 0
     assert done.stdout == "refused  demo x no-memory  zero_items: no item has ended yet\n"
-    assert (done.returncode, done.stderr) == (4, "hint: bench results shows how the job stands\n")
+    assert (done.returncode, done.stderr) == (4, "hint: bench results shows the state of the job\n")
 
 
 def test_only_the_jobs_that_were_named_are_signed(bench: Bench, keys: Path) -> None:

@@ -92,7 +92,7 @@ def test_a_workspace_that_is_only_looked_at_goes_on_with_nothing(bench: Bench, t
         (("explore", "--host", "0.0.0.0"), "0.0.0.0 can be reached from other machines: a token is needed"),
         (("serve", "--host", "0.0.0.0"), "0.0.0.0 can be reached from other machines: a token is needed"),
         (("serve", "--max-runs", "0"), "--max-runs must be at least 1"),
-        (("explore", "--port", "1.5"), "no whole number"),
+        (("explore", "--port", "1.5"), "not a whole number"),
     ],
 )
 def test_what_cannot_be_opened_is_said_before_anything_listens(bench: Bench, words: tuple[str, ...], text: str) -> None:

@@ -187,7 +187,7 @@ async def test_nobody_is_asked_to_delete_where_nothing_is_done_or_nobody_answers
     assert one.fleet.asked == []
 
 
-REFUSED = Refusal(kind="config", message="a.yaml: bad", hint="mend it", worker="w2", exit_code=2)
+REFUSED = Refusal(kind="config", message="a.yaml: bad", hint="fix it", worker="w2", exit_code=2)
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ REFUSED = Refusal(kind="config", message="a.yaml: bad", hint="mend it", worker="
         ("ValueError: odd", "error", "ValueError: odd"),
         (None, "cancelled", "the scheduler tcp://h:1 let it go"),
         (None, "finished", "its journal was lost on its way; the worker still has it"),
-        (Returned(pack=None, refusal=REFUSED), "finished", "worker w2: a.yaml: bad (mend it)"),
+        (Returned(pack=None, refusal=REFUSED), "finished", "worker w2: a.yaml: bad (fix it)"),
         (Returned(pack=None, message="odd end"), "finished", "ended early: odd end"),
         (Returned(pack=None, stop=Stop.MAX_TIME), "finished", "ended early: max_time"),
     ],
@@ -323,13 +323,13 @@ async def test_a_silent_worker_is_dropped_and_its_shard_run_elsewhere(desk: Call
     one.fleet.on_submit = lambda order: one.round.progress.hear(word(1))
     assert await one.carry_out() == {}
     assert one.fleet.dropped == ["w1"]
-    assert list(one.round.progress.events) == ["shard 1of1: its worker w1 said nothing for 0 s"]
+    assert list(one.round.progress.events) == ["shard 1of1: its worker w1 was silent for 0 s"]
 
 
 async def test_a_silent_worker_that_is_the_only_one_ends_its_shard(desk: Callable[..., Desk]) -> None:
     one = desk(shards=1, silent_s=0.01, states={1: "pending"}, there={"w1": 1})
     one.fleet.on_submit = lambda order: one.round.progress.hear(word(1))
-    assert await one.carry_out() == {1: "its worker w1 said nothing for 0 s"}
+    assert await one.carry_out() == {1: "its worker w1 was silent for 0 s"}
     assert one.fleet.dropped == [] and one.fleet.errands[1].cancelled
 
 
@@ -338,7 +338,7 @@ async def test_the_second_silence_ends_a_shard(desk: Callable[..., Desk]) -> Non
     one.fleet.on_submit = lambda order: one.round.progress.hear(word(1))
 
     one.fleet.on_drop = lambda worker: one.round.progress.hear(word(1, worker="w2"))
-    assert await one.carry_out() == {1: "its worker w2 said nothing for 0 s"}
+    assert await one.carry_out() == {1: "its worker w2 was silent for 0 s"}
     assert one.fleet.dropped == ["w1"] and one.fleet.errands[1].cancelled
 
 

@@ -90,8 +90,8 @@ def test_only_a_named_file_of_variables_travels_by_its_path(world: World, tmp_pa
 
 
 def test_a_refusal_is_an_error_as_plain_data() -> None:
-    found = Refusal.of(ConfigError("bad", where="a:1", hint="mend it"), "tcp://w")
-    assert found == Refusal(kind="config", message="a:1: bad", hint="mend it", worker="tcp://w", exit_code=2)
+    found = Refusal.of(ConfigError("bad", where="a:1", hint="fix it"), "tcp://w")
+    assert found == Refusal(kind="config", message="a:1: bad", hint="fix it", worker="tcp://w", exit_code=2)
 
 
 # --------------------------------------------------------------------------- where

@@ -200,26 +200,26 @@ def test_the_title_is_the_name_for_people(home: Home) -> None:
 @pytest.mark.parametrize(
     ("more", "text"),
     [
-        ("timezone: Mars/Base\n", 'b.yaml:6:1: timezone: "Mars/Base" is no time zone of the IANA database'),
-        ("timezone: ../etc\n", 'b.yaml:6:1: timezone: "../etc" is no time zone of the IANA database'),
+        ("timezone: Mars/Base\n", 'b.yaml:6:1: timezone: "Mars/Base" is not a time zone of the IANA database'),
+        ("timezone: ../etc\n", 'b.yaml:6:1: timezone: "../etc" is not a time zone of the IANA database'),
         (
             "abstention: {idPattern: '('}\n",
-            'b.yaml:6:14: abstention.idPattern: "(" is no regular expression: missing ), unterminated subpattern '
+            'b.yaml:6:14: abstention.idPattern: "(" is not a regular expression: missing ), unterminated subpattern '
             "at position 0",
         ),
         (
             "aliases: ['a b']\n",
-            'b.yaml:6:11: aliases[0]: "a b" is no safe name: letters, digits, ".", "_" and "-", at most 100',
+            'b.yaml:6:11: aliases[0]: "a b" is not a safe name: letters, digits, ".", "_" and "-", at most 100',
         ),
         (
             "aliases: [.x]\n",
-            'b.yaml:6:11: aliases[0]: ".x" is no safe name: letters, digits, ".", "_" and "-", at most 100',
+            'b.yaml:6:11: aliases[0]: ".x" is not a safe name: letters, digits, ".", "_" and "-", at most 100',
         ),
         (
             "corpus: {field: $.a..b}\n",
             'b.yaml:6:10: corpus.field: "$.a..b" uses more of JSONPath than names, indexes, [*] and unions of names',
         ),
-        ("corpus: {field: ''}\n", 'b.yaml:6:10: corpus.field: "" is no JSON path'),
+        ("corpus: {field: ''}\n", 'b.yaml:6:10: corpus.field: "" is not a JSON path'),
         ("search: {defaultLimit: 0}\n", "b.yaml:6:10: search.defaultLimit must be greater than or equal to 1, not 0"),
         (
             "search: {defaultLimit: 2147483648}\n",
@@ -254,7 +254,7 @@ def test_a_value_that_cannot_be_used(home: Home, more: str, text: str) -> None:
 def test_a_pattern_of_session_keys_has_one_star(home: Home, star: str) -> None:
     text = YAML.format(name="b").replace("type: string", f"type: object, sessionPattern: '{star}'")
     assert said(lambda: home.read(home.write("b", text))) == [
-        f'b.yaml:4:80: schema.context.sessionPattern: "{star}" must hold one "*", which stands for digits'
+        f'b.yaml:4:80: schema.context.sessionPattern: "{star}" must hold one "*", which represents digits'
     ]
 
 
@@ -514,7 +514,8 @@ def test_the_instructions_of_types_come_from_a_file_beside_the_manifest(home: Ho
         (None, 'the file "types.json" is not there'),
         (
             "{",
-            "the instructions are no JSON: Expecting property name enclosed in double quotes: line 1 column 2 (char 1)",
+            "the instructions are not JSON: Expecting property name enclosed in double quotes: "
+            "line 1 column 2 (char 1)",
         ),
         ("[]", "the instructions must map a type to a text"),
         ('{"when": 5}', "the instructions must map a type to a text"),

@@ -194,8 +194,8 @@ def test_extends_that_leads_nowhere(yaml, text: str, part: str) -> None:
     ("text", "part"),
     [
         ("groups: {g: [facts]}\nquestionTypes: [{name: fact}]\n", 'did you mean "fact"?'),
-        ("abstention: {idPattern: '('}\n", "no regular expression"),
-        ("timezone: Europe/Atlantis\n", "no time zone"),
+        ("abstention: {idPattern: '('}\n", "not a regular expression"),
+        ("timezone: Europe/Atlantis\n", "not a time zone"),
         ("requiredCapabilities: [add_memry]\n", 'did you mean "add_memory"?'),
         ("ingestion: {batchSize: 0}\n", "greater than or equal to 1"),
         ("ingestion: {preprocessing: {formatTemplate: '${sesion}'}}\n", 'did you mean "session"?'),

@@ -74,7 +74,7 @@ def test_a_node_fills_itself(node: Node, filled: object) -> None:
     [
         (reference("$.gone"), '"$.gone": nothing there', "$.gone"),
         (reference("$.items[7].id"), '"$.items[7].id": nothing there', "$.items[7].id"),
-        (Each(reference("$.k"), Constant(1)), '"$.k": is no list', "$.k"),
+        (Each(reference("$.k"), Constant(1)), '"$.k": is not a list', "$.k"),
         (Each(reference("$.items"), reference("$.n", of_element=True)), '"$.n": nothing there', "$.n"),
         (Text(("", "gone", "")), '"gone": nothing there', "gone"),
         (Text(("x", "none", "")), '"none": is null and cannot be text', "none"),
@@ -144,11 +144,16 @@ def test_each_use_knows_its_place() -> None:
         ),
         (
             {"$json": 1, "a": 2},
-            "$json, a cannot stand together",
+            "$json, a cannot be used together",
             ("$json",),
-            "$each goes with $do, the other operators stand alone",
+            "$each goes with $do, the other operators are used alone",
         ),
-        ({"$do": 1}, "$do cannot stand together", ("$do",), "$each goes with $do, the other operators stand alone"),
+        (
+            {"$do": 1},
+            "$do cannot be used together",
+            ("$do",),
+            "$each goes with $do, the other operators are used alone",
+        ),
         ({"a": "@.id"}, '"@.id" is outside of $each', ("a",), "@ is the element of $each"),
         ({"$each": "items", "$do": 1}, "$each needs a path to a list", ("$each",), None),
         (

@@ -148,12 +148,12 @@ def test_whatever_a_writer_writes_is_seen_in_a_glance(
     ("name", "content", "problem"),
     [
         ("x.yaml", b"name: [\n", "expected the node content"),
-        ("x.yaml", b"- a\n", "no map of keys"),
-        ("x.yaml", b"", "no map of keys"),
+        ("x.yaml", b"- a\n", "not a map of keys"),
+        ("x.yaml", b"", "not a map of keys"),
         ("x.yaml", b"name: \xff\n", "utf-8"),
         ("x.yaml", b"name: a\nname: b\n", 'repeated key "name"'),
         ("x.json", b"{", "Expecting property name"),
-        ("x.json", b"[]", "no map of keys"),
+        ("x.json", b"[]", "not a map of keys"),
         ("x.json", b"[" * 100_000, "recursion"),
     ],
 )

@@ -34,7 +34,7 @@ def refused(text: str, folder: Path = Path()) -> list[tuple[str, str]]:
 
 
 def test_a_name_that_is_none_is_told_what_a_name_is(tmp_path: Path) -> None:
-    told = '1:1: name: "Own" is no name: lower case letters, digits, ".", "_" and "-", at most 64'
+    told = '1:1: name: "Own" is not a name: lower case letters, digits, ".", "_" and "-", at most 64'
     assert refused(FILE.replace("name: acme", "name: Own"), tmp_path)[0][0] == told
 
 
@@ -63,7 +63,7 @@ IN_PROCESS = "name: acme\ntype: local\nadapter: some.where:Thing\n"
          "8:9: local.k1 is not read: these are options of an adapter, and the file names none"),
         (FILE + "mcp: {url: http://h}\n", "8:1: mcp is not read: the type is hosted"),
         (URL + "connection: {base_url: http://h}\n",
-         "8:14: connection.base_url is not read: the server is where mcp.url or mcp.command says"),
+         "8:14: connection.base_url is not read: the server is at mcp.url or mcp.command"),
         (COMMAND + "connection: {headers: {a: b}}\n",
          "8:14: connection.headers is not read: a command has no headers"),
         (COMMAND + "auth: {type: bearer, envVar: MY_KEY}\n",
@@ -250,7 +250,7 @@ def test_the_id_of_one_memory_stands_for_no_batch(name: str) -> None:
         (
             "endpoints:\n",
             "ingest: {on_unknown: repeat}\nendpoints:\n",
-            ("acme.yaml:4:10: repeat, but add has neither idempotency nor idempotent and is no upsert",),
+            ("acme.yaml:4:10: repeat, but add has neither idempotency nor idempotent and is not an upsert",),
         ),
         (
             "endpoints:\n",
@@ -345,7 +345,7 @@ def test_an_adapter_beside_the_file_is_taken_as_it_stands(tmp_path: Path) -> Non
 def test_an_adapter_file_that_is_no_python(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "own.py").write_bytes(content)
     ((said, hint),) = refused("name: acme\ntype: local\nadapter: ./own.py:Own\n", tmp_path)
-    assert said.startswith("3:1: adapter file ./own.py is no Python: ")
+    assert said.startswith("3:1: adapter file ./own.py is not Python: ")
     assert hint == "correct the file"
 
 

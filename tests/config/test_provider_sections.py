@@ -256,7 +256,7 @@ def test_text_without_a_digit_is_no_long_token(text: str) -> None:
         ),
         (
             "scoping: {sanitize: {allowed: 'z-a'}}\n",
-            "8:22: scoping.sanitize.allowed: is no character class: bad character range z-a at position 1",
+            "8:22: scoping.sanitize.allowed: is not a character class: bad character range z-a at position 1",
         ),
         (
             "scoping: {sanitize: {max_length: 23}}\n",

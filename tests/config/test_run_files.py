@@ -169,7 +169,7 @@ def test_what_was_never_said_stays_unsaid() -> None:
             "metrics: [{name: x, configs: {}}]\n",
             'nightly.yaml:1:21: unknown field "configs" in metrics[0]; did you mean "config"?',
         ),
-        ("shard: half\n", 'nightly.yaml:1:1: shard: "half" is no shard: expected i/n, for example 1/4'),
+        ("shard: half\n", 'nightly.yaml:1:1: shard: "half" is not a shard: expected i/n, for example 1/4'),
         ("start: 5\nend: 2\n", "nightly.yaml:1:1: --end 2 lies before --start 5"),
     ],
 )

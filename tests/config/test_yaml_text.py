@@ -83,12 +83,12 @@ def test_a_value_is_what_yaml_1_2_says_it_is(text: str, expected: object) -> Non
 @pytest.mark.parametrize(
     ("text", "said", "hint"),
     [
-        ("k: 0b101\n", "x.yaml:1:4: 0b101 is no number", "put it in quotes if it is text"),
-        ("k: 1__0\n", "x.yaml:1:4: 1__0 is no number", "put it in quotes if it is text"),
-        ("k: .nan\n", "x.yaml:1:4: .nan is no finite number", "put it in quotes if it is text"),
-        ("k: -.inf\n", "x.yaml:1:4: -.inf is no finite number", "put it in quotes if it is text"),
-        ("k: 1e999\n", "x.yaml:1:4: 1e999 is no finite number", "put it in quotes if it is text"),
-        ("k: !!float x\n", "x.yaml:1:4: x is no finite number", "put it in quotes if it is text"),
+        ("k: 0b101\n", "x.yaml:1:4: 0b101 is not a number", "put it in quotes if it is text"),
+        ("k: 1__0\n", "x.yaml:1:4: 1__0 is not a number", "put it in quotes if it is text"),
+        ("k: .nan\n", "x.yaml:1:4: .nan is not a finite number", "put it in quotes if it is text"),
+        ("k: -.inf\n", "x.yaml:1:4: -.inf is not a finite number", "put it in quotes if it is text"),
+        ("k: 1e999\n", "x.yaml:1:4: 1e999 is not a finite number", "put it in quotes if it is text"),
+        ("k: !!float x\n", "x.yaml:1:4: x is not a finite number", "put it in quotes if it is text"),
         ("k: !!bool maybe\n", 'x.yaml:1:4: "maybe" is no bool of YAML 1.2', "write true, false or null, or use quotes"),
         ("k: !!null x\n", 'x.yaml:1:4: "x" is no null of YAML 1.2', "write true, false or null, or use quotes"),
         (
@@ -126,12 +126,12 @@ def test_a_value_is_what_yaml_1_2_says_it_is(text: str, expected: object) -> Non
         ("a:\n - b\tc\n", "x.yaml:2:5: tab character", 'use spaces; inside text write "\\t" in double quotes'),
         (
             'k: "\\ud800"\n',
-            "x.yaml:1:4: half of a surrogate pair, which is no Unicode text",
+            "x.yaml:1:4: half of a surrogate pair, which is not Unicode text",
             "write the character itself, or both halves",
         ),
         (
             '"\\udfff": 1\n',
-            "x.yaml:1:1: half of a surrogate pair, which is no Unicode text",
+            "x.yaml:1:1: half of a surrogate pair, which is not Unicode text",
             "write the character itself, or both halves",
         ),
         ("a: &a [*a]\n", "x.yaml:1:4: nested deeper than 100 levels", "write the values out, without aliases"),
@@ -143,7 +143,7 @@ def test_a_fault_is_told_at_its_place_with_what_to_do(text: str, said: str, hint
 
 def test_a_number_too_long_to_read_is_shown_in_part() -> None:
     said, _ = refused(f"k: {'9' * 5000}\n")
-    assert said == f"x.yaml:1:4: {'9' * 97}... is no number"
+    assert said == f"x.yaml:1:4: {'9' * 97}... is not a number"
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "# only a comment\n", "---\n"])

@@ -15,7 +15,7 @@ from tests.datasets.conftest import Workspace
 ROW = '{"id": "1", "q": "Q?", "a": "A", "c": "C"}'
 TWO = '{"id": "2", "q": "Q?", "a": "A", "c": "C"}'
 UTF8 = "save the file as UTF-8"
-MEND = "mend or remove the row"
+MEND = "fix or remove the row"
 ROWS = "check the file and its format"
 OBJECT = "make each row an object of fields"
 FLAT = "flatten the row"
@@ -51,13 +51,13 @@ def told(workspace: Workspace, file: str, data: bytes) -> tuple[str, str]:
         (" \n\t ", "x.json: there are no rows", ROWS),
         ("[]", "x.json: there are no rows", ROWS),
         ("\ufeff[ ]\n", "x.json: there are no rows", ROWS),
-        ("5", "x.json: [0]: row is no object: 5", OBJECT),
-        ('"text"', 'x.json: [0]: row is no object: "text"', OBJECT),
-        ("null", "x.json: [0]: row is no object: null", OBJECT),
-        ("[null]", "x.json: [0]: row is no object: null", OBJECT),
-        (f"[{ROW}, 1]", "x.json: [1]: row is no object: 1", OBJECT),
-        (f"[1, {ROW}]", "x.json: [0]: row is no object: 1", OBJECT),
-        (f"[[{ROW}]]", "x.json: [0]: row is no object: a list", OBJECT),
+        ("5", "x.json: [0]: row is not an object: 5", OBJECT),
+        ('"text"', 'x.json: [0]: row is not an object: "text"', OBJECT),
+        ("null", "x.json: [0]: row is not an object: null", OBJECT),
+        ("[null]", "x.json: [0]: row is not an object: null", OBJECT),
+        (f"[{ROW}, 1]", "x.json: [1]: row is not an object: 1", OBJECT),
+        (f"[1, {ROW}]", "x.json: [0]: row is not an object: 1", OBJECT),
+        (f"[[{ROW}]]", "x.json: [0]: row is not an object: a list", OBJECT),
         (f"[{ROW}", "x.json: [1]: row is torn: premature EOF", MEND),
         (f"[{ROW},", "x.json: [1]: row is torn: premature EOF", MEND),
         (f"[{ROW}, {TWO[:-3]}", "x.json: [1]: row is torn: premature EOF", MEND),
@@ -85,7 +85,7 @@ def test_a_json_file_that_is_no_array_of_objects(workspace: Workspace, data: str
         ("\ufeff\n\r\n  \n", "x.jsonl: there are no rows", ROWS),
         (f"{ROW}\n{TWO[:20]}", "x.jsonl:2: row is torn: Unterminated string starting at", MEND),
         (f"{ROW}\n\n{TWO},", "x.jsonl:3: row is torn: Extra data", MEND),
-        (f"{ROW}\r\n5\r\n", "x.jsonl:2: row is no object: 5", OBJECT),
+        (f"{ROW}\r\n5\r\n", "x.jsonl:2: row is not an object: 5", OBJECT),
         (f"{ROW}{TWO}", "x.jsonl:1: row is torn: Extra data", MEND),
         (f"{ROW}\r{TWO}", "x.jsonl:1: row is torn: Extra data", MEND),
         (ROW.replace('"C"', "-Infinity"), "x.jsonl:1: row is torn: -Infinity is not JSON", MEND),
@@ -130,7 +130,7 @@ COMMA = "quote a field that holds a comma or a line end"
         (f'{HEAD}1,Q,A,"two\nlines"\n2,Q\n', "x.csv:4: row has 2 fields, the header names 4", COMMA),
         (f'{HEAD}1,Q,A,"C\n', "x.csv:2: row is torn: unexpected end of data", MEND),
         (f'{HEAD}1,Q,A,"C"C\n', "x.csv:2: row is torn: ',' expected after '\"'", MEND),
-        ("id,q,a\n1,Q,A\n", "x.csv:2: c is missing (row 1)", "mend the row, or the config that maps it"),
+        ("id,q,a\n1,Q,A\n", "x.csv:2: c is missing (row 1)", "fix the row, or the config that maps it"),
     ],
 )
 def test_a_csv_file_that_is_no_table(workspace: Workspace, data: str, text: str, hint: str) -> None:

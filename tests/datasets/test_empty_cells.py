@@ -55,9 +55,9 @@ def test_an_empty_date_is_no_date(workspace: Workspace) -> None:
 
 
 def test_a_date_that_is_there_must_still_be_readable(workspace: Workspace) -> None:
-    with pytest.raises(BenchError, match=r'cells\.csv:2: asked is no date that can be read: "soon" \(row 1\)'):
+    with pytest.raises(BenchError, match=r'cells\.csv:2: asked is not a date that can be read: "soon" \(row 1\)'):
         opened(workspace, cells(asked="soon"))
-    with pytest.raises(BenchError, match=r'asked is no date that can be read: " "'):
+    with pytest.raises(BenchError, match=r'asked is not a date that can be read: " "'):
         opened(workspace, cells(asked=" "))
 
 
@@ -82,7 +82,7 @@ def test_an_empty_metadata_cell_is_not_carried(workspace: Workspace) -> None:
 def test_an_empty_answer_is_missing_unless_the_item_abstains(workspace: Workspace) -> None:
     with pytest.raises(BenchError) as caught:
         opened(workspace, cells(a=""))
-    assert str(caught.value).endswith('cells.csv:2: a is missing, and "1" is no abstention item (row 1)')
+    assert str(caught.value).endswith('cells.csv:2: a is missing, and "1" is not an abstention item (row 1)')
     dataset = opened(workspace, cells(a="", skip="yes"), cells(id="2"), extra="abstention: {field: skip}\n")
     assert [(item.abstention, item.answers) for item in map(dataset.item, ("1", "2"))] == [(True, ()), (False, ("A",))]
 
@@ -145,5 +145,5 @@ def test_the_content_digest_is_over_the_texts_of_the_file(workspace: Workspace) 
 def test_a_json_date_that_is_an_empty_text_is_still_unreadable(workspace: Workspace) -> None:
     workspace.yaml("lines", YAML.replace("cells", "lines").replace("csv", "jsonl"))
     workspace.data("lines.jsonl", '{"id": "1", "q": "Q?", "a": "A", "c": "C", "asked": ""}')
-    with pytest.raises(BenchError, match=r'lines\.jsonl:1: asked is no date that can be read: ""'):
+    with pytest.raises(BenchError, match=r'lines\.jsonl:1: asked is not a date that can be read: ""'):
         workspace.open("lines")

@@ -142,7 +142,7 @@ def test_how_data_gets_to_its_place(workspace: Workspace, data: str, comes: bool
 
 def test_a_licence_that_forbids_handing_out_is_named(workspace: Workspace) -> None:
     workspace.yaml("b", yaml("{type: local, path: ./d.jsonl, localPath: ./d.jsonl}", more="license: ACME-1\n"))
-    way = "bench download b --from FILE; the licence (ACME-1) lets nobody else hand it out"
+    way = "bench download b --from FILE; the licence (ACME-1) does not allow redistribution"
     assert fetching(workspace.config("b")) == way
 
 

@@ -72,7 +72,7 @@ def test_an_abstention_item_needs_no_answer_and_keeps_its_type(chat) -> None:
 @pytest.mark.parametrize(
     ("changes", "parts"),
     [
-        ({"a": None}, ["[0].a", "is missing", "no abstention item"]),
+        ({"a": None}, ["[0].a", "is missing", "not an abstention item"]),
         ({"q": None}, ["[0].q", "q is null", "(row q1)"]),
         ({"q": 5}, ["must be text, not: 5"]),
         ({"dates": ["2023/05/20 (Sat) 18:10"]}, ["dates has 1 entries for 2 sessions"]),
@@ -82,7 +82,7 @@ def test_an_abstention_item_needs_no_answer_and_keeps_its_type(chat) -> None:
         ({"sessions": [[turn("a")], [{"role": "user"}]]}, ["[0].sessions[1][0].content", "is missing"]),
         ({"sessions": [[turn("a")], [{"content": "x"}]]}, ["sessions[1][0].role is missing"]),
         ({"sessions": [[turn("a")], [{"role": "user", "content": 5}]]}, ["sessions[1][0].content", "5"]),
-        ({"asked": "once"}, ["asked is no date that can be read"]),
+        ({"asked": "once"}, ["asked is not a date that can be read"]),
     ],
 )
 def test_what_is_wrong_with_a_row(chat, changes, parts) -> None:
@@ -120,7 +120,7 @@ def test_a_question_type_that_is_not_listed_is_an_error(chat) -> None:
     [
         ("", ["there are no rows"]),
         ("[]", ["there are no rows"]),
-        ("[1]", ["is no object"]),
+        ("[1]", ["is not an object"]),
         ('[{"id": "a"}, {"id": ', ["[0]", "[1]", "torn"]),
         ('[{"id": NaN}]', ["torn"]),
         ("{", ["torn"]),

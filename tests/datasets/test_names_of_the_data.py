@@ -75,7 +75,7 @@ def test_a_misspelt_name_is_told_at_its_place_under_its_own_key(workspace: Works
 def test_a_part_that_one_item_has_even_if_null_or_false_is_not_told(workspace: Workspace, extra: str) -> None:
     bare = {"q": "?", "a": "!", "talk": "x"}
     found = notes(workspace, extra, bare, ROW, bare)
-    assert [note for note in found if "name evidence that is no session" not in note] == []
+    assert [note for note in found if "name evidence that is neither a session" not in note] == []
 
 
 TYPED = "  metadata: {questionType: kind}\n"

@@ -101,9 +101,9 @@ def test_metadata_is_looked_for_in_the_question_then_in_the_row(workspace: Works
         (QA | {"q": ["x"]}, "[0].qa[1].q: qa[1].q must be text, not: a list (row r)"),
         ({"q": "Q?", "a": "A"}, "[0].qa[1].kind: qa[1].kind is missing (row r)"),
         (QA | {"kind": True}, "[0].qa[1].kind: qa[1].kind must be an id, not: true (row r)"),
-        (QA | {"a": None}, '[0].qa[1].a: qa[1].a is missing, and "r_1" is no abstention item (row r)'),
+        (QA | {"a": None}, '[0].qa[1].a: qa[1].a is missing, and "r_1" is not an abstention item (row r)'),
         (QA | {"a": {}}, "[0].qa[1].a: qa[1].a must be text or a list of texts, not: a map of keys (row r)"),
-        (QA | {"asked": "soon"}, '[0].asked: asked is no date that can be read: "soon" (row r)'),
+        (QA | {"asked": "soon"}, '[0].asked: asked is not a date that can be read: "soon" (row r)'),
     ],
 )
 def test_what_is_no_nested_question(workspace: Workspace, child: object, text: str) -> None:
@@ -182,7 +182,7 @@ def test_s10_an_empty_gold_is_no_gold(chat, answer: object) -> None:
     """Every answer contains an empty text, so it would pass whatever is said."""
     with pytest.raises(BenchError) as caught:
         chat(row(a=answer))
-    assert str(caught.value).endswith('[0].a: a is empty, and "q1" is no abstention item (row q1)')
+    assert str(caught.value).endswith('[0].a: a is empty, and "q1" is not an abstention item (row q1)')
     assert caught.value.hint == "give an answer, or say in abstention which items have none"
     assert chat(row(id="q1_abs", a=answer)).item("q1_abs").answers == ()
 

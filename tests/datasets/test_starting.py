@@ -188,7 +188,7 @@ def test_a_data_file_elsewhere_is_named_by_its_whole_path(workspace: Workspace, 
         ("x.csv", "id,q\n", DataError, "{path}: there are no rows"),
         ("x.jsonl", "{}", DataError, "{path}:1: row has no field"),
         ("x.json", "[{]", DataError, "{path}: [0]: row is torn: invalid object key (must be a string)"),
-        ("x.jsonl", "5", DataError, "{path}:1: row is no object: 5"),
+        ("x.jsonl", "5", DataError, "{path}:1: row is not an object: 5"),
         ("x.csv", "id;q\n1;2", DataError, '{path}:1: the header names one field only, "id;q"'),
     ],
 )

@@ -87,7 +87,7 @@ def test_only_what_is_mapped_is_read(workspace: Workspace) -> None:
     assert (found.id, found.role, found.speaker, found.text, found.caption) == ("7", None, "Ann", "W", "a cat")
 
 
-NO_DATE = "at: talk[0][1].at is no date that can be read"
+NO_DATE = "at: talk[0][1].at is not a date that can be read"
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ def test_the_patterns_of_keys_are_ones_own(workspace: Workspace) -> None:
         ({"session_1": [5]}, "talk.session_1[0]: talk.session_1[0] must be a turn, not: 5 (row r)"),
         (
             {"session_1": [], "session_1_date_time": "soon"},
-            'talk.session_1_date_time: talk.session_1_date_time is no date that can be read: "soon" (row r)',
+            'talk.session_1_date_time: talk.session_1_date_time is not a date that can be read: "soon" (row r)',
         ),
         (
             {"session_1": [{"speaker": "A", "text": "x"}], "session_1_date_time": "2024-01-01", "session_2": []},
@@ -254,8 +254,8 @@ PARALLEL = ", dateField: dates, sessionIdField: ids"
         ("2024-01-01", ["a", "b"], 'dates: dates must be a list, not: "2024-01-01" (row r)'),
         (None, ["a", "b"], "dates: dates is null (row r)"),
         (["2024-01-01", None], ["a", "b"], "dates[1]: dates[1] is null, a date is needed (row r)"),
-        (["2024-01-01", 7], ["a", "b"], "dates[1]: dates[1] is no date that can be read: 7 (row r)"),
-        (["2024-01-01", {}], ["a", "b"], "dates[1]: dates[1] is no date that can be read: a map of keys (row r)"),
+        (["2024-01-01", 7], ["a", "b"], "dates[1]: dates[1] is not a date that can be read: 7 (row r)"),
+        (["2024-01-01", {}], ["a", "b"], "dates[1]: dates[1] is not a date that can be read: a map of keys (row r)"),
         (["2024-01-01"] * 2, ["a", None], "ids[1]: ids[1] must be a session id, not: null (row r)"),
         (["2024-01-01"] * 2, ["a", ""], 'ids[1]: ids[1] must be a session id, not: "" (row r)'),
         (["2024-01-01"] * 2, ["a", True], "ids[1]: ids[1] must be a session id, not: true (row r)"),

@@ -74,7 +74,7 @@ async def test_reset_clears_and_begins_anew_where_nothing_tells(world: World, ef
     assert kinds(world, 1) == ["intent", "intent", "batch", "intent", "batch", "intent", "cleared"]
     assert kinds(world, 2) == ["intent", *["intent", "batch"] * 4, "ingested", "ready"]
     assert world.query("r", "select message from event where kind = 'corpus_reset'") == [
-        ("c0: attempt 1 given up, ingested anew",)
+        ("c0: attempt 1 abandoned, ingested again",)
     ]
 
 
@@ -395,4 +395,4 @@ async def test_a_provider_that_says_failed_is_a_failure(world: World, detail: st
     failing = text.replace('Readiness(state="ready")', f'Readiness(state="failed", detail={detail!r})')
     world.write("configs/providers/scripted.py", failing)
     assert (await run(world)).jobs[0].states == {State.ERROR: 4}
-    assert world.query("r", "select text from message") == [(detail or "the provider says that indexing c0 failed",)]
+    assert world.query("r", "select text from message") == [(detail or "the provider reports that indexing c0 failed",)]

@@ -43,11 +43,11 @@ def test_a_row_has_hits_or_an_answer_or_both(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ('{"item": "q2", "hits": ["a"]', "this is no JSON: "),
+        ('{"item": "q2", "hits": ["a"]', "this is not JSON: "),
         ("[1]", "a row must be a JSON object"),
         ('"q2"', "a row must be a JSON object"),
         ("null", "a row must be a JSON object"),
-        ("[" * 100_000, "this is no JSON: "),
+        ("[" * 100_000, "this is not JSON: "),
         ('{"item": "q2", "hit": ["a"]}', 'unknown key "hit"'),
         ('{"hits": ["a"]}', '"item" must be the id of an item'),
         ('{"item": "", "hits": ["a"]}', '"item" must be the id of an item'),
@@ -114,7 +114,7 @@ def test_a_trec_ranking_falls_in_score_whatever_the_order_of_lines(
         ("q1 Q0 b first 0.7 me", "rank and score must be numbers", TREC_HINT),
         ("q1 Q0 b 1.5 0.7 me", "rank and score must be numbers", TREC_HINT),
         ("q1 Q0 b 2 high me", "rank and score must be numbers", TREC_HINT),
-        ("q1 Q0 b 2 nan me", "the score is no number", TREC_HINT),
+        ("q1 Q0 b 2 nan me", "the score is not a number", TREC_HINT),
         ('{"item": "q1", "answer": "x"}', "4 fields where a TREC run has 6", TREC_HINT),
     ],
 )
@@ -165,7 +165,7 @@ def test_a_last_line_without_an_end_is_no_torn_one(tmp_path: Path) -> None:
 
 
 def test_a_torn_line_that_is_the_only_one_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="this is no JSON"):
+    with pytest.raises(DataError, match="this is not JSON"):
         read_foreign(file_of(tmp_path, '{"item": "q1", "ans'))
 
 
@@ -176,7 +176,7 @@ def test_text_of_another_encoding_is_named_by_its_line(tmp_path: Path, line: int
     path = file_of(tmp_path, b"".join(lines))
     with pytest.raises(DataError) as refused:
         read_foreign(path)
-    assert (refused.value.message, refused.value.where) == ("this is no UTF-8 text", f"{path}:{line}")
+    assert (refused.value.message, refused.value.where) == ("this is not UTF-8 text", f"{path}:{line}")
     assert refused.value.hint == "save the file as UTF-8"
 
 

@@ -242,7 +242,7 @@ def test_a_shard_is_a_range(tmp_path: Path, shard: str, ranges: object) -> None:
         ({"shard": "0/0"}, "--shard 0/0: i goes from 1 to n"),
         ({"shard": "1/9"}, "--shard 1/9 holds none of the 8 items"),
         ({"start": 9}, "--start 9: there are 8 items"),
-        ({"shard": "-1/4"}, '--shard: "-1/4" is no shard: expected i/n, for example 1/4'),
+        ({"shard": "-1/4"}, '--shard: "-1/4" is not a shard: expected i/n, for example 1/4'),
         ({"shard": "1/4/2"}, "--shard: "),
         ({"shard": "a/b"}, "--shard: "),
         ({"start": 0}, "--start must be greater than or equal to 1, not 0"),

@@ -141,7 +141,7 @@ def test_an_error_is_its_place_then_its_text_and_always_has_a_hint(
 
 
 def test_an_empty_hint_is_no_hint() -> None:
-    assert DataError("x", hint="").hint == "mend the row, or the config that maps it"
+    assert DataError("x", hint="").hint == "fix the row, or the config that maps it"
 
 
 def test_one_finding_of_a_file_is_raised_as_it_is() -> None:

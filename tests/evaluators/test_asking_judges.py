@@ -444,7 +444,7 @@ async def test_a_judge_is_calibrated_as_it_will_judge() -> None:
     base = JudgeEvaluator(prompts=TWO, protocol="json", threshold=0.5, temperature=0.3)
     plain, _ = await calibrate(judge, TWO, evaluator=base)
     assert {prompt.temperature for prompt in judge.asked} == {0.3}
-    assert plain.unparsed == 72  # "yes" is no JSON
+    assert plain.unparsed == 72  # "yes" is not JSON
     half, _ = await calibrate(
         SaidBefore("partially correct"), TWO, evaluator=JudgeEvaluator(prompts=TWO, threshold=0.5)
     )

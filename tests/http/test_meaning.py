@@ -228,9 +228,9 @@ def test_a_body_is_parsed_once(body: bytes, tree: object) -> None:
         (" \n", "POST /v1/search -> 200: expected JSON, the body is empty"),
         ("<html>oops", "POST /v1/search -> 200: the body is HTML: <html>oops"),
         ("  <p>", "POST /v1/search -> 200: the body is HTML:   <p>"),
-        ("plain", "POST /v1/search -> 200: the body is no JSON: plain"),
-        ('{"a": 1', 'POST /v1/search -> 200: the body is no JSON: {"a": 1'),
-        ("[" * 100_000, f"POST /v1/search -> 200: the body is no JSON: {'[' * 300}"),
+        ("plain", "POST /v1/search -> 200: the body is not JSON: plain"),
+        ('{"a": 1', 'POST /v1/search -> 200: the body is not JSON: {"a": 1'),
+        ("[" * 100_000, f"POST /v1/search -> 200: the body is not JSON: {'[' * 300}"),
     ],
 )
 def test_a_body_that_is_no_json_is_said_and_shown_short(body: str, text: str) -> None:

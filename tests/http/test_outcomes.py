@@ -213,7 +213,7 @@ async def test_an_error_inside_a_200_that_is_ours_is_not_asked_again(fault_serve
     assert seen(url)["calls"] == 1
 
 
-@pytest.mark.parametrize(("fault", "says"), [("html", "HTML"), ("blank", "empty"), ("badjson", "no JSON")])
+@pytest.mark.parametrize(("fault", "says"), [("html", "HTML"), ("blank", "empty"), ("badjson", "not JSON")])
 async def test_p6_what_is_no_json_is_a_mapping_error_after_one_call(
     fault_server: Starter, seen: Seen, fault: str, says: str
 ) -> None:

@@ -144,7 +144,7 @@ def test_every_phase_has_a_number_of_its_own() -> None:
     assert {PHASE_OF[number]: number for number in PHASE_OF} == PHASES
 
 
-@pytest.mark.parametrize("error", [TypeError("bytes are no JSON"), ValueError("circular")])
+@pytest.mark.parametrize("error", [TypeError("bytes are not JSON"), ValueError("circular")])
 def test_a_value_that_is_no_json_is_named_with_the_file(error: Exception) -> None:
     with pytest.raises(JournalError) as refused, storable(Path("r/journal.sqlite")):
         raise error

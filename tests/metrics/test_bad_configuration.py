@@ -142,13 +142,13 @@ KEYS = "a metric has name, method, config, breakdown, evaluator"
         ({"name": "rouge_l", "config": {"k": 1}}, 'metric "rouge_l" has no parameter "k"', 'did you mean "variant"?'),
         (
             {"name": "recall_all@5", "config": {"variant": "any"}},
-            "metric \"recall_all_at_5\": variant = 'any', but the name says 'all'",
-            "leave variant out, or choose the name that says it",
+            "metric \"recall_all_at_5\": variant = 'any', but its name has 'all'",
+            "leave variant out, or choose the name that has it",
         ),
         (
             {"name": "hit@5", "config": {"k": 3}},
-            'metric "hit_at_5": k = 3, but the name says 5',
-            "leave k out, or choose the name that says it",
+            'metric "hit_at_5": k = 3, but its name has 5',
+            "leave k out, or choose the name that has it",
         ),
         (
             {"name": "hit", "config": {"k": "ten"}},
@@ -221,7 +221,7 @@ CLASS = "./m.py:C"
         (None, CLASS, "./m.py:C: no file m.py in FOLDER", "paths start at the config"),
         ("", "./m.ts", "./m.ts: evaluators and metrics are written in Python", "name ./file.py:Class"),
         ("", "./m.js:C", "./m.js:C: evaluators and metrics are written in Python", "name ./file.py:Class"),
-        ("", "./m.txt:C", "./m.txt:C: m.txt is no Python file", "name ./file.py:Class"),
+        ("", "./m.txt:C", "./m.txt:C: m.txt is not a Python file", "name ./file.py:Class"),
         ("", "./m.py", "./m.py: expected ./file.py:Class", "name the file and its class"),
         ("", "./m.py:not a name", "./m.py:not a name: expected ./file.py:Class", "name the file and its class"),
         ("x = 1", CLASS, "./m.py:C: m.py has no class C", "check the spelling"),

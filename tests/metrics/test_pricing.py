@@ -92,7 +92,7 @@ def test_a_usage_that_says_too_little_or_too_much_has_no_price(usage: dict[str, 
 def test_a_price_that_is_none_is_told(price: object) -> None:
     with pytest.raises(ConfigError) as caught:
         cost(tokens(10, 10), "a/b", {"a/b": {"input": price, "output": 1}})
-    assert caught.value.message == f"prices: {price!r} is no price"
+    assert caught.value.message == f"prices: {price!r} is not a price"
     assert caught.value.hint == "write USD per million tokens, for example 0.15"
 
 

@@ -351,7 +351,7 @@ def test_what_cannot_be_loaded_says_whose_it_is(tmp_path: Path, monkeypatch: pyt
         'bench.metrics: "broken_one" of distribution broken-dist cannot be loaded: '
         "ModuleNotFoundError: No module named 'nowhere_to_be_found'"
     )
-    assert caught.value.hint == "mend or uninstall broken-dist"
+    assert caught.value.hint == "fix or uninstall broken-dist"
 
 
 def test_the_catalog_names_what_is_installed_and_imports_nothing(

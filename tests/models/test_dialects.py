@@ -261,8 +261,8 @@ def test_vectors_are_read_in_the_order_of_the_texts(dialect: str, body: object) 
     [
         ("openai", {"data": [{"index": 0, "embedding": [1]}, {"index": 0, "embedding": [1]}]}, "the indexes are not"),
         ("openai", {"data": [{"index": 1, "embedding": [1]}]}, "the indexes are not 0 to 0"),
-        ("openai", {"data": [{"index": True, "embedding": [1]}]}, "index is no whole number"),
-        ("openai", {"data": [{"index": "0", "embedding": [1]}]}, "index is no whole number"),
+        ("openai", {"data": [{"index": True, "embedding": [1]}]}, "index is not a whole number"),
+        ("openai", {"data": [{"index": "0", "embedding": [1]}]}, "index is not a whole number"),
         ("openai", {"data": [{"embedding": []}]}, "expected a list of finite numbers"),
         ("openai", {"data": [{"embedding": "AAAA"}]}, "expected a list; got"),
         ("openai", {"data": [5]}, "data[0]: expected an object; got 5"),

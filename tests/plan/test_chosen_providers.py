@@ -88,12 +88,16 @@ def test_a_file_of_the_workspace_stands_in_for_a_built_in(world: World) -> None:
             "write bm25@a and bm25@b for variants",
         ),
         (["bm25@x", "bm25@x"], 'provider "bm25@x" is named twice', "see bench --help"),
-        (["bm25@"], '"" in "bm25@" is no label of a variant', "use letters, digits, - and _: chroma@big"),
-        (["bm25@a@b"], '"a@b" in "bm25@a@b" is no label of a variant', "use letters, digits, - and _: chroma@big"),
-        (["bm25@v1.2"], '"v1.2" in "bm25@v1.2" is no label of a variant', "use letters, digits, - and _: chroma@big"),
-        (["bm25@a|b"], '"a|b" in "bm25@a|b" is no label of a variant', "use letters, digits, - and _: chroma@big"),
-        (["bm25@a/b"], '"a/b" in "bm25@a/b" is no label of a variant', "use letters, digits, - and _: chroma@big"),
-        (["bm25@ü"], '"ü" in "bm25@ü" is no label of a variant', "use letters, digits, - and _: chroma@big"),
+        (["bm25@"], '"" in "bm25@" is not a label of a variant', "use letters, digits, - and _: chroma@big"),
+        (["bm25@a@b"], '"a@b" in "bm25@a@b" is not a label of a variant', "use letters, digits, - and _: chroma@big"),
+        (
+            ["bm25@v1.2"],
+            '"v1.2" in "bm25@v1.2" is not a label of a variant',
+            "use letters, digits, - and _: chroma@big",
+        ),
+        (["bm25@a|b"], '"a|b" in "bm25@a|b" is not a label of a variant', "use letters, digits, - and _: chroma@big"),
+        (["bm25@a/b"], '"a/b" in "bm25@a/b" is not a label of a variant', "use letters, digits, - and _: chroma@big"),
+        (["bm25@ü"], '"ü" in "bm25@ü" is not a label of a variant', "use letters, digits, - and _: chroma@big"),
     ],
 )
 def test_a_name_that_means_nothing_or_too_much_is_refused(
@@ -210,23 +214,23 @@ def test_what_is_set_changes_the_digest_of_the_config_and_the_file_stays(world: 
         ),
         (
             {"faulty.name.x": 1},
-            "--set name.x: name is no map of keys",
+            "--set name.x: name is not a map of keys",
             "see bench describe PROVIDER",
         ),
         (
             {"faulty.prices.add": "NaN"},
             "--set faulty.prices.add=NaN: NaN and infinities are not JSON",
-            "a text stands in quotes: '\"NaN\"'",
+            "a text is quoted: '\"NaN\"'",
         ),
         (
             {"faulty.vars.big": "1e999"},
             "--set faulty.vars.big=1e999: NaN and infinities are not JSON",
-            "a text stands in quotes: '\"1e999\"'",
+            "a text is quoted: '\"1e999\"'",
         ),
         (
             {"faulty.vars.n": 2**53},
             "--set faulty.vars.n=9007199254740992: an integer beyond 2^53-1 is read differently by different programs",
-            "a text stands in quotes: '\"9007199254740992\"'",
+            "a text is quoted: '\"9007199254740992\"'",
         ),
         (
             {"bm25.type": "cloud"},

@@ -1,4 +1,4 @@
-"""What a run left at its providers follows from its journal: cleared is cleared, given up is given up, no more."""
+"""What a run left at its providers follows from its journal: cleared is cleared, abandoned is abandoned."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def test_what_was_given_up_is_left_no_more_and_counts_as_cleared_nowhere(t
         assert [each.attempts for each in await left(folder)] == [{"c3": 2}], "a later attempt is another namespace"
     async with Reader.open(folder) as reader:
         ((_, event),) = [each for each in await reader.events() if each[1].kind == FORGOTTEN]
-    assert (event.scope, event.message) == ("lane-hosted", "2 namespaces at hosted were given up: not cleared")
+    assert (event.scope, event.message) == ("lane-hosted", "2 namespaces at hosted were abandoned: not cleared")
 
 
 def test_a_plain_name_means_each_of_its_variants() -> None:

@@ -137,7 +137,7 @@ def test_a_benchmark_may_allow_no_other_prompt(
         prompts(world, **flags)  # type: ignore[arg-type]
     assert (caught.value.message, caught.value.hint) == (
         f"facts allows no {flag}",
-        "its config says userOverride: false",
+        "its config has userOverride: false",
     )
 
 
@@ -182,7 +182,7 @@ def test_what_looks_like_a_file_and_is_none_is_said(tmp_path: Path, named: str) 
 
 def test_a_file_that_is_no_text_is_said(tmp_path: Path) -> None:
     (tmp_path / "picture.png").write_bytes(b"\x89PNG\xff\xfe")
-    with pytest.raises(ConfigError, match=r"prompt file picture.png is no UTF-8 text"):
+    with pytest.raises(ConfigError, match=r"prompt file picture.png is not UTF-8 text"):
         read_prompt("@picture.png", tmp_path)
 
 

@@ -72,7 +72,7 @@ def test_nested_each_sees_the_inner_element() -> None:
 def test_missing_below_a_variable_is_an_error_of_the_run() -> None:
     with pytest.raises(Missing, match=r"metadata\.lang"):
         fill("$.metadata.lang", metadata={})
-    with pytest.raises(Missing, match="is no list"):
+    with pytest.raises(Missing, match="is not a list"):
         fill({"$each": "$.k", "$do": "@"}, k=5)
     with pytest.raises(Missing, match="null"):
         fill("x ${k}", k=None)
@@ -81,8 +81,8 @@ def test_missing_below_a_variable_is_an_error_of_the_run() -> None:
 @pytest.mark.parametrize(
     ("tree", "said", "place"),
     [
-        ({"a": {"$each": "$.items"}}, "cannot stand together", ("a", "$each")),
-        ({"a": {"$json": 1, "b": 2}}, "cannot stand together", ("a", "$json")),
+        ({"a": {"$each": "$.items"}}, "cannot be used together", ("a", "$each")),
+        ({"a": {"$json": 1, "b": 2}}, "cannot be used together", ("a", "$json")),
         ({"a": {"$or": []}}, "unknown operator", ("a", "$or")),
         ({"a": ["@.id"]}, "outside of", ("a", 0)),
         ({"a": {"$each": "x", "$do": 1}}, "path to a list", ("a", "$each")),

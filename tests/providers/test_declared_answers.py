@@ -58,7 +58,7 @@ async def test_empty_result_is_a_result_and_a_missing_list_is_not() -> None:
     assert (await asked({}, {"results": []})).hits == ()
     for body, said in (
         ({"hits": []}, "nothing there"),
-        ({"results": {}}, "no list but an object"),
+        ({"results": {}}, "not a list but an object"),
         ({"results": None}, "null"),
     ):
         with pytest.raises(MappingError, match=rf'search.response.results "\$.results": .*{said}'):
@@ -154,7 +154,7 @@ async def test_body_in_an_error_is_short_and_without_keys() -> None:
 
 
 async def test_content_that_is_an_object_is_no_text() -> None:
-    with pytest.raises(MappingError, match="is no text but an object"):
+    with pytest.raises(MappingError, match="is not text but an object"):
         await hits({}, {"text": {"a": 1}})
 
 

@@ -129,7 +129,7 @@ CLEAR = "return len(self.spaces.pop(space.namespace, {}))"
         ("rejected = {}", "rejected = {memories[0].id: 'too long'}", "add", "rejected: {"),
         (
             'return Readiness(state="ready")', 'return Readiness(state="failed", detail="no disk")',
-            "ready", "the provider says that indexing failed: no disk",
+            "ready", "the provider reports that indexing failed: no disk",
         ),
         (
             'return Readiness(state="ready")', 'return Readiness(state="pending", detail="1 of 3")',
@@ -152,7 +152,7 @@ CLEAR = "return len(self.spaces.pop(space.namespace, {}))"
         ),
         (
             STORE, "self.rows(space).update({f'{one.id}.{len(self.rows(space))}': one for one in memories})",
-            "adding again", "on_unknown says repeat, but a repeated batch is stored twice: [",
+            "adding again", "on_unknown is repeat, but a repeated batch is stored twice: [",
         ),
         (HIT, HIT.replace("content=one.content", "content=one.content[:300]"), "text survives", "long-1 does not come"),
         (HIT, HIT.replace("content=one.content", "content=one.content[-9990:]"), "text survives", "long-1 does not"),
@@ -171,15 +171,15 @@ CLEAR = "return len(self.spaces.pop(space.namespace, {}))"
         (
             "words = set(query.text.lower().split())",
             "words = set(query.text.lower().split())\n        if not words:\n            raise Rejected(self.key)",
-            "no secret shown", "a secret stands in an error or detail",
+            "no secret shown", "there is a secret in an error or detail",
         ),
         (
             "rejected = {}", "rejected = {}\n        import logging\n        logging.getLogger().warning(self.key)",
-            "no secret shown", "a secret stands in the log",
+            "no secret shown", "there is a secret in the log",
         ),
         (
             "rejected=rejected)", "rejected=rejected, captures={'seen': [self.key]})",
-            "no secret shown", "a secret stands in the journal",
+            "no secret shown", "there is a secret in the journal",
         ),
     ],
 )  # fmt: skip

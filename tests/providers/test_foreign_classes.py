@@ -83,7 +83,7 @@ FIND = 'return Found(hits=(Hit(id="a", content=query.text),), requested=query.k,
         (FIND, "return None", r"own\.py:Own: search gave None, bench\.model\.Found is wanted"),
         (FIND, "return []", r"search gave a list, bench\.model\.Found is wanted"),
         (FIND, 'return Found(hits=("Ana",), requested=1, returned=1)', r"a hit that is a str, a bench\.model\.Hit"),
-        ("async def search", "def search", r"search is no coroutine"),
+        ("async def search", "def search", r"search is not a coroutine"),
         ('return Readiness(state="ready")', "return True", r"ready gave a bool, bench\.model\.Readiness is wanted"),
         ("return Ingested(ids={one.id: (one.id,) for one in memories})", "pass", r"ingest gave None, bench\.model"),
         ("async def clear(self, space):\n        return None", "async def clear(self, space):\n        return 'ok'",
@@ -113,7 +113,7 @@ async def test_a_wrong_answer_says_which_method_and_what_is_wanted(
          r"acme\.yaml:3:1: adapter \./own\.py:Own cannot be built: Failure: no room \(own\.py:\d+, in __init__\)"),
         ("(self):\n        return self", "(self):\n        raise Failure('away')",
          r"cannot be opened: Failure: away \(own\.py:\d+, in __aenter__\)"),
-        ("async def __aexit__", "async def leave", r"own\.py:Own is no provider: it lacks __aexit__"),
+        ("async def __aexit__", "async def leave", r"own\.py:Own is not a provider: it lacks __aexit__"),
     ],
 )  # fmt: skip
 async def test_a_class_that_cannot_be_opened_is_a_config_error_with_its_line(

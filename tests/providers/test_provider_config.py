@@ -156,9 +156,14 @@ def test_all_errors_of_a_file_come_at_once(tmp_path: Path) -> None:
         ('{text: "$.content"', "{text: {$column: contnet}", "12:19", 'did you mean "content"'),
         ('{text: "$.content"', '{text: "@.content"', "12:12", "outside of $each"),
         ('results: "$.results"', 'results: "$..results"', "18:7", "more of JSONPath"),
-        ("path: /add", 'path: /add\n    capture: {job: "$.job["}', "12:15", "no JSON path"),
-        ("endpoints:", 'wait: {request: {method: GET, path: /s}, until: {"$.a[": 1}}\nendpoints:', "8:50", "no JSON"),
-        ("endpoints:", 'errors: {error_when: [{path: "$.e[", equals: 1}]}\nendpoints:', "8:24", "no JSON path"),
+        ("path: /add", 'path: /add\n    capture: {job: "$.job["}', "12:15", "not a JSON path"),
+        (
+            "endpoints:",
+            'wait: {request: {method: GET, path: /s}, until: {"$.a[": 1}}\nendpoints:',
+            "8:50",
+            "not a JSON",
+        ),
+        ("endpoints:", 'errors: {error_when: [{path: "$.e[", equals: 1}]}\nendpoints:', "8:24", "not a JSON path"),
         (
             "endpoints:",
             "setup: [{name: a, method: GET, path: /a, existing: {method: GET, path: /a, results: $.x}}]\nendpoints:",
@@ -245,7 +250,7 @@ def test_digest_covers_the_adapter_file(tmp_path: Path) -> None:
         ("./own.py:Onw", 'did you mean "Own"'),
         ("./own.py", "names no class"),
         ("builtin:bm52", 'did you mean "bm25"'),
-        ("./own.mjs:Own", "no Python"),
+        ("./own.mjs:Own", "not Python"),
     ],
 )
 def test_adapter_is_checked_without_importing_it(adapter: str, said: str, tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ FIELDS: list[tuple[str, object, str]] = [
     ("state", None, "state: Input should be 'correct', "),
     ("errorKind", "", "errorKind: String should have at least 1 character"),
     ("errorKind", 500, "errorKind: Input should be a valid string"),
-    ("errorKind", "timeout", "errorKind stands exactly where the state is error"),
+    ("errorKind", "timeout", "errorKind is present exactly where the state is error"),
     ("attempts", -1, "attempts: Input should be greater than or equal to 0"),
     ("attempts", None, "attempts: Input should be a valid integer"),
     ("labels", None, "labels: Input should be a valid dictionary"),
@@ -268,7 +268,7 @@ def test_the_first_five_faults_of_a_file_are_told_and_no_more(desk: Any) -> None
     for row in rows:
         row["errorKind"] = "timeout"
     found = verified(desk, rows)
-    bad = [f"line {n}: errorKind stands exactly where the state is error" for n in range(1, 6)]
+    bad = [f"line {n}: errorKind is present exactly where the state is error" for n in range(1, 6)]
     assert [detail for code, detail in found if code == "items_row"] == bad
     assert found[-1] == ("items_order", "not sorted by itemId and epoch, or not unique: line 2, 3, 4, 5, 6")
 

@@ -290,7 +290,7 @@ INEXACT: list[tuple[dict[str, str | None], dict[str, Any], Upstream, str, tuple[
     ({}, {}, Upstream(version="1"), "statistical", ("the provider mem0 does not promise to answer the same again",)),
     ({}, {"determinism": "seeded"}, Upstream(), "none",
      ("the provider mem0 does not promise to answer the same again",
-      "nobody said which version of the provider answered")),
+      "the version of the provider that answered is unknown")),
 ]  # fmt: skip
 
 

@@ -299,8 +299,8 @@ def test_a_file_that_holds_another_key_than_trusted_json_says_is_not_used(ring: 
     ("roles", "spoil", "code", "message"),
     [
         (("log",), None, "key_role", "k has no role receipt"),
-        (("receipt",), "retire", "key_retired", "k is retired: what it signs now is believed by nobody"),
-        (("receipt",), "revoke", "key_revoked", "k is revoked: what it signs now is believed by nobody"),
+        (("receipt",), "retire", "key_retired", "k is retired: what it signs now is not trusted"),
+        (("receipt",), "revoke", "key_revoked", "k is revoked: what it signs now is not trusted"),
     ],
 )
 def test_a_named_key_that_trusted_json_knows_better_is_not_used(
@@ -370,7 +370,7 @@ def test_the_log_key_at_hand_is_trusted_active_and_not_the_one_that_goes(ring: K
 def test_a_key_name_is_a_safe_file_name(ring: Keyring, name: str) -> None:
     with pytest.raises(UsageError) as caught:
         new_key(ring, name, ("receipt",))
-    assert str(caught.value) == f"{name!r} is no key name"
+    assert str(caught.value) == f"{name!r} is not a key name"
     assert caught.value.hint == "letters, digits, dot, dash and underscore, no leading dot"
     assert not ring.key_folder.exists() and not ring.workspace.exists()
 

@@ -210,13 +210,13 @@ def test_a_log_with_two_names_is_told_by_the_name_that_is_trusted(ring: Keyring,
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        (lambda lines: [*lines[:2], lines[3], lines[2], lines[4]], ("log_index", "entry 2 says index 3")),
-        (lambda lines: lines[1:], ("log_index", "entry 0 says index 1")),
-        (lambda lines: [*lines[:4], lines[3]], ("log_index", "entry 4 says index 3")),
+        (lambda lines: [*lines[:2], lines[3], lines[2], lines[4]], ("log_index", "entry 2 has index 3")),
+        (lambda lines: lines[1:], ("log_index", "entry 0 has index 1")),
+        (lambda lines: [*lines[:4], lines[3]], ("log_index", "entry 4 has index 3")),
         (lambda lines: [*lines[:2], b"", *lines[2:4]], ("log_entry", "entry 2: Expecting value at line 1 column 1")),
         (lambda lines: [*lines[:4], lines[4][:-1]],
          ("log_entry", "entry 4: Expecting ',' delimiter at line 1 column 127")),
-        (lambda lines: [*lines[:4], lines[4].replace(b":4,", b":3,")], ("log_index", "entry 4 says index 3")),
+        (lambda lines: [*lines[:4], lines[4].replace(b":4,", b":3,")], ("log_index", "entry 4 has index 3")),
         (lambda lines: [*lines[:4], lines[4].replace(b"run-4", b"run-5")],
          ("log_root", "the first 5 entries are not those under the checkpoint")),
         (lambda lines: lines[:4], ("log_size", "the checkpoint covers 5 entries, there are 4")),
@@ -562,7 +562,7 @@ REASONS: list[tuple[Callable[[Keyring], object], str, str]] = [
      "only --publishable runs are"),
     (lambda ring: abandon("run-2", ring, reason="", at=AT), "a reason is missing", "--reason TEXT"),
     (lambda ring: abandon("run-1", ring, reason="x", at=AT),
-     f"run run-1 was not given up: its receipt {make.RECEIPT_ID} is published",
+     f"run run-1 was not abandoned: its receipt {make.RECEIPT_ID} is published",
      f"bench publish --retract {make.RECEIPT_ID} takes the receipt back"),
 ]  # fmt: skip
 

@@ -60,7 +60,7 @@ def test_each_field_of_an_entry_must_be_there(kind: str, field: str) -> None:
     del told[field]
     expected = {
         "schema": "only bench.log-entry/1 is read",
-        "type": "None is no type of entry",
+        "type": "None is not a type of entry",
     }.get(field, f"{field}: Field required")
     assert refused(dumps(told)) == expected
 
@@ -142,10 +142,10 @@ def test_every_field_of_every_kind_is_in_the_table() -> None:
         ({"schema": "bench.log-entry/2"}, "only bench.log-entry/1 is read"),
         ({"schema": None}, "only bench.log-entry/1 is read"),
         ({"schema": 1}, "only bench.log-entry/1 is read"),
-        ({"type": "delete"}, "'delete' is no type of entry"),
-        ({"type": "Retract"}, "'Retract' is no type of entry"),
-        ({"type": None}, "None is no type of entry"),
-        ({"type": ["retract"]}, "['retract'] is no type of entry"),
+        ({"type": "delete"}, "'delete' is not a type of entry"),
+        ({"type": "Retract"}, "'Retract' is not a type of entry"),
+        ({"type": None}, "None is not a type of entry"),
+        ({"type": ["retract"]}, "['retract'] is not a type of entry"),
         ({"type": "receipt"}, "receiptSha256: Field required"),
     ],
 )
@@ -171,7 +171,7 @@ SPELLINGS: list[tuple[bytes, str]] = [
     (LINE.replace(b":4,", b":4,\"\\u0069ndex\":5,"), "index: the key occurs twice in one object"),
     (LINE.replace(b":4,", b":9007199254740992,"), "index: an integer beyond 2^53-1 is read differently"),
     (LINE.replace(b":4,", b":NaN,"), "index: NaN and infinities are not JSON"),
-    (LINE.replace(b"wrong", b"\\ud800"), "reason: half of a surrogate pair is no Unicode text"),
+    (LINE.replace(b"wrong", b"\\ud800"), "reason: half of a surrogate pair is not Unicode text"),
     (LINE.replace(b"wrong", b"\xff"), "byte 51 is not UTF-8"),
     (b"\xef\xbb\xbf" + LINE, "the document begins with a byte order mark"),
     (LINE[:-1], "Expecting ',' delimiter at line 1"),
@@ -204,13 +204,13 @@ NOTES: list[tuple[str, Callable[[str], str | bytes], str]] = [
     ("too much", lambda note: note[:-1] + " " * MAX_NOTE + "\n", "no text, blank line and signatures"),
     ("no signature", lambda note: note[: note.index("—")], "no text, blank line and signatures"),
     ("an empty signature line", lambda note: note + "\n", "no text, blank line and signatures"),
-    ("a line of another kind", lambda note: note + "— x\n", "a line is no signature"),
-    ("a minus for a dash", lambda note: note.replace("—", "-"), "a line is no signature"),
-    ("an en dash", lambda note: note.replace("—", "–"), "a line is no signature"),
-    ("two spaces", lambda note: note.replace("— ", "—  "), "a line is no signature"),
-    ("a tab", lambda note: note.replace("— ", "—\t"), "a line is no signature"),
-    ("no name", lambda note: note.replace("— bench.local/log", "— "), "a line is no signature"),
-    ("words behind", lambda note: note[:-1] + " x\n", "a line is no signature"),
+    ("a line of another kind", lambda note: note + "— x\n", "a line is not a signature"),
+    ("a minus for a dash", lambda note: note.replace("—", "-"), "a line is not a signature"),
+    ("an en dash", lambda note: note.replace("—", "–"), "a line is not a signature"),
+    ("two spaces", lambda note: note.replace("— ", "—  "), "a line is not a signature"),
+    ("a tab", lambda note: note.replace("— ", "—\t"), "a line is not a signature"),
+    ("no name", lambda note: note.replace("— bench.local/log", "— "), "a line is not a signature"),
+    ("words behind", lambda note: note[:-1] + " x\n", "a line is not a signature"),
     ("carriage returns", lambda note: note.replace("\n", "\r\n"), "no text, blank line and signatures"),
     ("a signature of 4 bytes", lambda note: note.replace(SIGNED, b64(b"1234")), "a signature is too short"),
     ("no base64", lambda note: note.replace(SIGNED, "!" + SIGNED[1:]), "not base64"),

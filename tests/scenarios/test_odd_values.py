@@ -25,7 +25,7 @@ SCORES = {"K0x0": "0.5", "K0x1": "Infinity", "K0x2": "1e400", "K0x3": "NaN", "K0
 
 
 async def oddly(request: web.Request) -> web.Response:
-    """A provider that finds one memory of odd text, with a score that is no number of JSON's."""
+    """A provider that finds one memory of odd text, with a score that is not a number of JSON's."""
     if request.path != "/v1/search":
         return web.json_response({"job_id": "j", "count": 0})
     query = (await request.json())["query"]
@@ -36,7 +36,7 @@ async def oddly(request: web.Request) -> web.Response:
 
 
 def no_constant(name: str) -> float:
-    raise AssertionError(f"{name} is no JSON")
+    raise AssertionError(f"{name} is not JSON")
 
 
 def strictly(text: bytes) -> object:
@@ -97,7 +97,7 @@ async def test_T3_odd_text_and_infinities_survive_a_locale_without_utf_8(tmp_pat
 
 
 def checked(rows: list[dict[str, Any]]) -> None:
-    """Odd text is there as it was; a score that is no number is unknown, and the answer stays."""
+    """Odd text is there as it was; a score that is not a number is unknown, and the answer stays."""
     items = {row["item_id"]: row for row in rows}
     for sound in (items["c0q0"], items["c0q6"]):
         assert sound["error"] is None and sound["expected"] == [TEXT]

@@ -56,7 +56,7 @@ def test_a_line_that_assigns_nothing_is_told_without_its_value(path: Path, line:
     with pytest.raises(ConfigError) as caught:
         read_dotenv(path)
     number = 4 if line.endswith("x") and "\n" in line else 3
-    assert str(caught.value) == f"{path}:{number}:1: this line is no NAME=value"
+    assert str(caught.value) == f"{path}:{number}:1: this line is not NAME=value"
     assert caught.value.hint == "write NAME=value"
     assert "hunter2" not in str(caught.value)
 

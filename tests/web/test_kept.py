@@ -143,7 +143,7 @@ async def test_a_process_that_fails_altogether_is_a_problem_of_that_document() -
     with pytest.raises(JournalError) as refused:
         await apart(posixpath.join, "no", "coroutine")  # type: ignore[arg-type]
     assert str(refused.value) == "a document could not be made"
-    assert refused.value.hint == "the same command of bench says why"
+    assert refused.value.hint == "the same command of bench reports why"
 
 
 async def test_what_is_large_is_made_in_another_process_and_what_is_small_in_a_thread(finished: Path) -> None:

@@ -45,13 +45,13 @@ def test_any_item_id_is_one_plain_segment_and_comes_back(item: str) -> None:
 def test_a_slug_that_stands_for_no_text_is_refused(slug: str) -> None:
     with pytest.raises(BadId) as refused:
         item_of(slug)
-    assert str(refused.value) == "this is no item id"
+    assert str(refused.value) == "this is not an item id"
     assert refused.value.hint == "ids are letters, digits, dot, dash and underscore"
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", ".x", "a/b", "a b", "ä", "a" * 101, "a\n", "C:"])
 def test_a_name_that_is_no_safe_segment_is_no_run_id(name: str) -> None:
-    with pytest.raises(BadId, match="this is no run id"):
+    with pytest.raises(BadId, match="this is not a run id"):
         run_id(name)
 
 

@@ -302,7 +302,7 @@ class Verifying:
                 pause_s = min(pause_s * 1.5, LONGEST_PAUSE_S)
         raise NotCleared(
             f"{values['runTag']} still holds something {self.timeout_s:g} s after it was cleared",
-            hint="the service says success and keeps the data; bench clean --orphans tries again",
+            hint="the service reports success and keeps the data; bench clean --orphans tries again",
         )
 
     def _is_empty(self, answer: ServiceResponse) -> bool:

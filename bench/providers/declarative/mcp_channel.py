@@ -171,13 +171,13 @@ class McpChannel:
             problem, hint = "does not start", f"run it by hand; its stderr is in {self.stderr}"
         why = [f"no answer within {START_S:g} s" if isinstance(error, TimeoutError) else str(error)]
         if self._noise.first:
-            why.append(f'it printed "{self._noise.first}" on stdout, which is no JSON-RPC')
+            why.append(f'it printed "{self._noise.first}" on stdout, which is not JSON-RPC')
         why += self._last_words()
         text = f"the MCP server of {self.name} {problem}: " + "\n  ".join(filter(None, why))
         return ConfigError(redact(shown(text)), where=self.where, hint=hint)
 
     def _last_words(self) -> list[str]:
-        """What the server said on stderr since it was started."""
+        """What the server wrote to stderr since it was started."""
         if self.command is None or not self.stderr.exists():
             return []
         with self.stderr.open(encoding="utf-8", errors="replace") as file:
@@ -214,7 +214,7 @@ class McpChannel:
         return Rejected(redact(f"{call.endpoint.name}: tool {call.tool}: {error}")[:SHOWN])
 
     def _gone(self, call: Wired, why: str) -> Unavailable:
-        said = "; it said: " + " | ".join(words[-2:]) if (words := self._last_words()) else ""
+        said = "; its stderr: " + " | ".join(words[-2:]) if (words := self._last_words()) else ""
         text = f"{call.endpoint.name}: tool {call.tool}: the MCP server is gone: {why}{said}"
         return Unavailable(redact(text)[:SHOWN], hint="see why it ended, then resume the run: it is started again")
 

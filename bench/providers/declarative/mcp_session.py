@@ -40,7 +40,7 @@ Transport = Callable[[], AbstractAsyncContextManager[Any]]
 
 
 class Gone(Exception):
-    """The session has ended; the text says why."""
+    """The session has ended; the text is the reason."""
 
 
 class McpSession:
@@ -160,7 +160,7 @@ class Noise:
             if not self.first:
                 self.first = redact(str(error.errors()[0]["input"]).strip())[:SHOWN]
                 log().warning(
-                    "mcp_server_prints_on_stdout", provider=name, line=self.first, note="no JSON-RPC: skipped"
+                    "mcp_server_prints_on_stdout", provider=name, line=self.first, note="not JSON-RPC: skipped"
                 )
             return False
 

@@ -250,7 +250,7 @@ class Wired:
         except Missing:
             elements = []
         if not isinstance(elements, list | tuple):
-            raise MappingError(f"{self.key}.for_each: is no list")
+            raise MappingError(f"{self.key}.for_each: is not a list")
         return [await self.send({**values, "each": element}) for element in elements]
 
     def captured(self, answers: Sequence[ServiceResponse]) -> dict[str, object]:

@@ -12,7 +12,7 @@ Example::
     BodyErrors.of((ErrorRule(path="$.errno", not_equals=0, message="$.errmsg"),)).read(response)
     # Rejected: POST /blobs -> 200: errors.error_when[0] "$.errno" is 5: quota of blobs reached
 
-Runs inside the retry loop of the call, so that a body that says "try again" is treated like the status would be.
+Runs inside the retry loop of the call, so that a body with "try again" is treated like the status would be.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class ServiceResponse:
                 return []
             raise self.error(field, "nothing there")
         if not isinstance(found[0], list):
-            raise self.error(field, f"is no list but {kind_of(found[0])}")
+            raise self.error(field, f"is not a list but {kind_of(found[0])}")
         return found[0]
 
 
@@ -214,7 +214,7 @@ class BodyErrors:
 
 
 def _refuse_failure(tree: object, response: Response, judged: Judged, *, partial: bool) -> None:
-    """Refuse a body that says that the call failed, wholly or for a part of what was sent.
+    """Refuse a body that reports that the call failed, wholly or for a part of what was sent.
 
     Raises:
         IngestFailed: an add that was not stored.
@@ -240,7 +240,7 @@ def _refuse_failure(tree: object, response: Response, judged: Judged, *, partial
 
 
 def _failure(node: object) -> str:
-    """What an object states where it says plainly that it failed; empty otherwise."""
+    """What an object states where it reports plainly that it failed; empty otherwise."""
     if not isinstance(node, dict):
         return ""
     if TELLING.isdisjoint(node):
@@ -277,7 +277,7 @@ def _elements(tree: object) -> list[object]:
 def _incomplete(tree: object, status: int) -> str:
     """What a search states where it has not looked everywhere, with hits or without."""
     if status in INCOMPLETE:
-        return f"{status} says that the answer is not whole"
+        return f"{status} reports that the answer is not whole"
     if isinstance(tree, dict) and LOOKED_AT.isdisjoint(tree):
         return ""
     return _first(_failure, tree) or _first(_cut_short, tree) or _error_beside_result(tree)

@@ -84,7 +84,7 @@ FACTS = (
 )
 """three dated memories that share no word of weight"""
 TIMEOUT = "timeout"
-"""the kind of an error that says that no answer came in time"""
+"""the kind of error for an answer that did not come in time"""
 OTHER = "Dmitri repairs old clocks in a workshop behind the station."
 
 
@@ -245,7 +245,7 @@ class Examination:
             while True:
                 seen = await self.provider.ready(room.space, room.ingested)
                 if seen.state == "failed":
-                    raise Failed(f"the provider says that indexing failed: {seen.detail}")
+                    raise Failed(f"the provider reports that indexing failed: {seen.detail}")
                 room.space = replace(room.space, captures=merge_captures(room.space.captures, seen.captures))
                 detail = seen.detail
                 if seen.state == "ready" and await self._readable(room, wanted):

@@ -24,13 +24,13 @@ EDGE = 40
 _LINES = "The marmalade ledger begins here. " + "Every line of the marmalade ledger names one jar and one shelf. " * 156
 _END = " Here the marmalade ledger ends: shelf 41."
 LONG = _LINES[: 10_000 - len(_END)] + _END
-"""begins and ends with words that stand nowhere else in it, so that a cut is seen"""
+"""begins and ends with words that are nowhere else in it, so that a cut is seen"""
 LONG_QUESTION = 1000
 SHORTER_QUESTIONS = (500, 256, 250, 200, 128, 100)
 FILLER = "Please look through everything that was said about it and tell me when and why it was so. " * 11
 WORST_FIRST = (
     "; warning: the scores say that the best hit comes last in {} of {} searches: is the order worst first? "
-    "(search.response.score: kind says which end is better, order sorts)"
+    "(search.response.score: kind gives which end is better, order sorts)"
 )
 _K = re.compile(r"\$\.k\b|\$\{k\b")
 
@@ -200,7 +200,7 @@ async def _again(exam: Examination) -> str:
     hits = await exam.hits(exam.first, FACTS[1][0], 10)
     sources = [source for hit in hits for source in set(map(whole_id, hit.source_ids))]
     if rule == "repeat" and len(sources) != len(set(sources)):
-        raise Failed(f"on_unknown says repeat, but a repeated batch is stored twice: {sources}")
+        raise Failed(f"on_unknown is repeat, but a repeated batch is stored twice: {sources}")
     return f"{rule}: each memory once" if sources else rule
 
 
@@ -268,7 +268,7 @@ async def _no_secret(exam: Examination) -> str:
     kept = [repr((room.space.captures, room.ingested)) for room in (exam.first, exam.second)]
     for place, texts in (("an error or detail", exam.texts), ("the journal", kept), ("the log", exam.log)):
         if any(redactor.holds_secret(text) for text in texts):
-            raise Failed(f"a secret stands in {place}")
+            raise Failed(f"there is a secret in {place}")
     return "in no log, journal or error"
 
 

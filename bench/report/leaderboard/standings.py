@@ -318,7 +318,7 @@ def _lead(table: Table, ranked: Sequence[Standing], *, command: bool) -> tuple[s
     if ahead == 0:
         tied = [_who(table, one) for one in ranked if one.value == first.value]
         names = f"{', '.join(tied[:-1])} and {tied[-1]}"
-        return (f"nobody leads on {_metric(first)}: {names} have {number(first.value, _unit(first))}",)
+        return (f"no provider leads on {_metric(first)}: {names} have {number(first.value, _unit(first))}",)
     lead = f"{_who(table, first)} leads on {_metric(first)} with {_value(first)}"
     behind = number(ahead, _unit(first))
     proof = _proof(first, second) if command or len(first.places) > 1 else ""
@@ -352,7 +352,7 @@ def _proof(first: Standing, second: Standing) -> str:
     """The command that tells a lead from chance."""
     if len(first.places) > 1:
         return " (a mean over benchmarks is not tested: compare them one by one)"
-    return f". A rank is no proof: bench compare {' '.join(_sides(first, second))} tells it from chance"
+    return f". A rank is not proof: bench compare {' '.join(_sides(first, second))} tells it from chance"
 
 
 def _sides(first: Standing, second: Standing) -> list[str]:

@@ -96,7 +96,7 @@ def board_csv(tables: Sequence[Table]) -> str:
     return sink.getvalue()
 
 
-NOTHING = "no complete valid run yet: bench run makes one, bench results --rebuild reads the journals anew"
+NOTHING = "no complete valid run yet: bench run makes one, bench results --rebuild reads the journals again"
 
 
 def board_grids(tables: Sequence[Table], view: str) -> list[Grid]:

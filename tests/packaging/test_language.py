@@ -1,0 +1,35 @@
+"""What users and engineers read is plain technical English: words that need a second reading are not used."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+UNCLEAR = re.compile(
+    r"\b(?:told|nobody|somebody|whoever|mend(?:s|ed|ing)?|anew|came to|goes on|(?:give|gives|gave|given) up|stands?"
+    r"|as it lies there)\b"
+    r"|(?<![Tt]here )\b(?:is|are|was|were) no (?!\d|longer|such|more|less|better|worse|other|one|need)[a-z`\"]"
+)
+DIALOGS = {"bench/evaluators/calibration.py", "bench/evaluators/refusals.py"}
+"""texts of people, not of the project"""
+
+
+def _texts() -> Iterator[tuple[str, str]]:
+    for path in sorted((ROOT / "bench").rglob("*.py")):
+        name = path.relative_to(ROOT).as_posix()
+        if name in DIALOGS or name.startswith("bench/packs/"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield f"{name}:{node.lineno}", node.value
+    for path in [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+        if path.name == "journal-and-events.md":  # its SQL is the text that journals of earlier versions hold
+            continue
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            yield f"{path.relative_to(ROOT).as_posix()}:{number}", line
+
+
+def test_messages_docstrings_and_pages_use_no_word_that_needs_a_second_reading() -> None:
+    found = [f"{place}: {match[0]}" for place, text in _texts() for match in UNCLEAR.finditer(text)]
+    assert found == [], "write it in plain words"
