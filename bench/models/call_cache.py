@@ -166,7 +166,7 @@ class CachedModel:
 
 
 def _whole(prompt: Prompt, said: Completion) -> bool:
-    """Say whether a reply may be used for the next call: it ended by itself, has a text, and fits what was asked for."""
+    """Tell whether a reply may serve the next call: it ended by itself, has a text, and fits what was asked for."""
     if said.finish != "stop" or not said.text.strip() or no_answer(said) is not None or "prompt_cut" in said.flags:
         return False
     return prompt.json_schema is None or ReplySchema.of(prompt.json_schema).read(said.text) is not None
