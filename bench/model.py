@@ -290,6 +290,8 @@ class Prompt:
     context: tuple[str, ...] = ()
     template_sha256: str = ""
     """digest of the template that it was made from; empty = it has none"""
+    stable: int = 0
+    """characters at the start of the first message that other prompts of the run begin with too; not sent"""
     epoch: int = 1
     """the repeat of the item that it belongs to; not sent"""
 
@@ -319,7 +321,8 @@ class Completion:
     """the finish as the endpoint names it"""
     flags: tuple[str, ...] = ()
     """``usage_unreadable``: a count of the usage is not a whole number; ``prompt_cut``: the endpoint read far fewer
-    tokens than were sent; ``cached``: it comes from the call cache, and nothing was called"""
+    tokens than were sent; ``cached``: it comes from the call cache, and nothing was called;
+    ``prompt_cached``: the vendor's cache of prompts had a part of the prompt, or took it"""
     sent_tokens: int | None = None
     """our own estimate of the prompt; None = not sent"""
 

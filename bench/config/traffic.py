@@ -168,6 +168,8 @@ class TokenPrices(ConfigModel):
     """input tokens that came from a cache; unset = as input"""
     cache_write: Usd | None = None
     """input tokens that were written to a cache; unset = as input"""
+    batch: Annotated[Usd, Field(le=1)] | None = None
+    """share of these prices that a call in a batch costs, such as 0.5; unset = 1"""
 
     @model_validator(mode="before")
     @classmethod

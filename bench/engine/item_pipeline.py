@@ -112,6 +112,7 @@ async def answer(
         seed=lane.live.plan.request.seed,
         question=item.question,
         context=context.texts,
+        stable=_stable(lane, corpus, context, text),
         epoch=epoch,
     )
     said = completion_without_secrets(await lane.readers.model(model).complete(prompt))
@@ -140,6 +141,17 @@ async def answer(
         flags=flags_of(said.text, said.finish, said.flags),
         messages=tuple((message.role, message.content) for message in prompt.messages),
     )
+
+
+def _stable(lane: OpenLane, corpus: Corpus, context: AnswerContext, text: str) -> int:
+    """How much of the start of a prompt others share: all of it with repeats, else as far as a known context goes."""
+    if lane.plan.benchmark.epochs > 1:
+        return len(text)
+    digest = hash((corpus.id, context.text))
+    known = digest in lane.contexts
+    lane.contexts.add(digest)
+    start = text.find(context.text) if known and context.text else -1
+    return start + len(context.text) if start >= 0 else 0
 
 
 def _budget(

@@ -78,6 +78,8 @@ class OpenLane:
     """kinds of events that were reported once"""
     followers: list[OpenLane] = field(default_factory=list)
     """the lanes that search what this one ingests"""
+    contexts: set[int] = field(default_factory=set)
+    """digests of what answers rested on: a context that comes back begins further prompts"""
     loses: bool = False
     """a memory that the service acknowledged was waited for in vain"""
     _samples: deque[tuple[str, tuple[Memory, ...]]] = field(default_factory=lambda: deque(maxlen=REMEMBERED))

@@ -59,13 +59,15 @@ class OwnPrice:
     _unknown: set[str] = field(default_factory=set)
     """names that the table does not have: looking in vain costs half a millisecond a call"""
 
-    def __call__(self, name: str, usage: Usage, *, returned: str | None, when: datetime) -> str | None:
+    def __call__(
+        self, name: str, usage: Usage, *, returned: str | None, when: datetime, batch: bool = False
+    ) -> str | None:
         from bench.metrics import cost
 
         if name in self._unknown:
             return None
         provider, _, model = name.partition("/")
-        found = cost(usage, provider=provider, model=model, at=when, prices=self.prices)
+        found = cost(usage, provider=provider, model=model, at=when, prices=self.prices, batch=batch)
         if found is None and usage.cache_read_tokens + usage.cache_write_tokens <= usage.input_tokens:
             self._unknown.add(name)
         return None if found is None else str(found)

@@ -136,17 +136,22 @@ def cost(
     model: str,
     at: str | datetime,
     prices: Prices | None = None,
+    batch: bool = False,
 ) -> Decimal | None:
-    """USD of one call; None without usage, price or provider, when a count is none, or more was cached than sent."""
+    """USD of one call, in a ``batch`` or alone.
+
+    None without usage, price or provider, when a count is none, or more was cached than sent.
+    """
     counts = _counts(usage)
     if counts is None:
         return None
     own = (prices or {}).get(f"{provider}/{model}")
     if own is not None:
-        return _by_own_prices(counts, own)
+        total = _by_own_prices(counts, own)
+        return total * _rate(own["batch"]) if total is not None and batch and own.get("batch") is not None else total
     if provider in FREE_PROVIDERS:
         return Decimal(0)
-    return _by_table(counts, provider, model, _instant(at))
+    return _by_table(counts, provider, model, _instant(at), batch=batch)
 
 
 def price_table() -> str:
@@ -208,7 +213,7 @@ def _rate(value: object) -> Decimal:
     return rate
 
 
-def _by_table(counts: _Counts, provider: str, model: str, at: datetime) -> Decimal | None:
+def _by_table(counts: _Counts, provider: str, model: str, at: datetime, *, batch: bool) -> Decimal | None:
     from genai_prices import Usage as TableUsage
     from genai_prices import calc_price
 
@@ -219,9 +224,13 @@ def _by_table(counts: _Counts, provider: str, model: str, at: datetime) -> Decim
         output_tokens=counts["output"],
     )
     try:
-        return calc_price(usage, model, provider_id=provider, genai_request_timestamp=at).total_price
+        context = {"processing": "batch"} if batch else None
+        found = calc_price(
+            usage, model, provider_id=provider, genai_request_timestamp=at, price_context=context
+        ).total_price
     except (LookupError, ValueError):
         return None
+    return found
 
 
 def _instant(at: str | datetime) -> datetime:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from bench.errors import ConfigError
 from bench.model import Prompt
@@ -20,6 +21,10 @@ from bench.models.dialect import (
     text_or_none,
 )
 from bench.models.reply import TOOL_CALL
+from bench.tokens import count_tokens
+
+LEAST_CACHED = 1024
+"""tokens of the shortest start of a prompt that the vendor remembers"""
 
 
 class Anthropic:
@@ -30,7 +35,7 @@ class Anthropic:
 
     def chat_body(self, model: str, prompt: Prompt, wish: Wish) -> dict[str, object]:
         system = "\n\n".join(message.content for message in prompt.messages if message.role == "system")
-        body: dict[str, object] = {
+        body: dict[str, Any] = {
             "model": model,
             "max_tokens": prompt.max_tokens,
             "messages": [
@@ -39,6 +44,8 @@ class Anthropic:
                 if message.role != "system"
             ],
         }
+        if count_tokens(prompt.messages[0].content[: prompt.stable]) >= LEAST_CACHED:
+            body["messages"][0]["content"] = _parted(prompt.messages[0].content, prompt.stable)
         if system:
             body["system"] = system
         if wish.temperature:
@@ -81,6 +88,12 @@ class Anthropic:
 
     def read_vectors(self, body: object) -> list[tuple[float, ...]]:
         raise ConfigError("the anthropic dialect has no embeddings", hint="name a model of another provider")
+
+
+def _parted(text: str, stable: int) -> list[dict[str, object]]:
+    """Return a text as blocks, the first of which the vendor is asked to remember."""
+    first: dict[str, object] = {"type": "text", "text": text[:stable], "cache_control": {"type": "ephemeral"}}
+    return [first, {"type": "text", "text": text[stable:]}] if text[stable:] else [first]
 
 
 def _tool_input(blocks: Sequence[object]) -> str:

@@ -34,7 +34,7 @@ from bench.model import ChatMessage, Completion, Model, Prompt, Usage
 from bench.models import reply as usages
 from bench.models.dialect import Dialect, Reply, Wish, error_of, is_stream, read_events, refused_by_filter
 from bench.models.names import Target
-from bench.models.reply import cleaned
+from bench.models.reply import PROMPT_CACHED, cleaned
 from bench.structured import ReplySchema
 from bench.tokens import count_tokens, fewest_tokens
 
@@ -49,7 +49,9 @@ SEEN_SHARE = 0.6
 class Price(Protocol):
     """What a call costs: USD as decimal text, None = unknown. ``bench.metrics.cost`` has one."""
 
-    def __call__(self, name: str, usage: Usage, *, returned: str | None, when: datetime) -> str | None: ...
+    def __call__(
+        self, name: str, usage: Usage, *, returned: str | None, when: datetime, batch: bool = False
+    ) -> str | None: ...
 
 
 @dataclass(slots=True)
@@ -60,6 +62,7 @@ class _Heard:
     usage: Usage | None = None
     unreadable: bool = False
     cost_usd: str | None = None
+    saved_usd: str | None = None
 
 
 class ChatModel:
@@ -144,6 +147,7 @@ class ChatModel:
                 fingerprint=reply.fingerprint,
                 usage=heard.usage,
                 cost_usd=heard.cost_usd,
+                saved_usd=heard.saved_usd,
                 latency_us=response.timings.latency_us,
                 attempts=response.attempts,
                 ignored=_ignored(prompt, wish),
@@ -159,6 +163,10 @@ class ChatModel:
         used = heard.usage = usages.normalise(dialect, body, prompt=prompt, reply=reply.text + reply.reasoning)
         heard.unreadable = used.estimated and usages.unreadable(dialect, body)
         heard.cost_usd = priced(self._target, self._price, used, returned=reply.model)
+        if used.cache_read_tokens or used.cache_write_tokens:
+            plain = replace(used, cache_read_tokens=0, cache_write_tokens=0)
+            full = priced(self._target, self._price, plain, returned=reply.model)
+            heard.saved_usd = _less(full, heard.cost_usd)
         return Metered(model=reply.model or self._target.model, usage=used, cost_usd=heard.cost_usd)
 
     def _body(self, response: Response) -> object:
@@ -171,8 +179,10 @@ class ChatModel:
 def _flags(heard: _Heard, sent: str) -> tuple[str, ...]:
     used = heard.usage
     counted = used is not None and not used.estimated and used.input_tokens > 0
+    cached = used is not None and bool(used.cache_read_tokens or used.cache_write_tokens)
     few = used is not None and max(used.input_tokens, used.cache_read_tokens) < SEEN_SHARE * fewest_tokens(sent)
-    return (*(("usage_unreadable",) if heard.unreadable else ()), *(("prompt_cut",) if counted and few else ()))
+    noted = {"usage_unreadable": heard.unreadable, "prompt_cut": counted and few, PROMPT_CACHED: cached}
+    return tuple(flag for flag, holds in noted.items() if holds)
 
 
 def _tokens_of(prompt: Prompt) -> int:
@@ -242,10 +252,17 @@ def joined(first: Completion, second: Completion) -> Completion:
         second,
         usage=used,
         cost_usd=_sum(first.cost_usd, second.cost_usd),
+        saved_usd=_sum(first.saved_usd or "0", second.saved_usd or "0")
+        if first.saved_usd or second.saved_usd
+        else None,
         latency_us=first.latency_us + second.latency_us,
         attempts=first.attempts + second.attempts,
         flags=tuple(dict.fromkeys((*first.flags, *second.flags))),
     )
+
+
+def _less(full: str | None, paid: str | None) -> str | None:
+    return None if full is None or paid is None else str(Decimal(full) - Decimal(paid))
 
 
 def _sum(first: str | None, second: str | None) -> str | None:

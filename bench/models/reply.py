@@ -34,6 +34,8 @@ from bench.tokens import count_tokens
 DialectName = Literal["openai", "anthropic", "google"]
 CACHED = "cached"
 """flag of a reply that comes from the call cache"""
+PROMPT_CACHED = "prompt_cached"
+"""flag of a reply to a prompt that the vendor's cache had a part of, or took"""
 UNTIMED = frozenset({CACHED})
 """flags of replies whose time is not that of a call"""
 

@@ -25,7 +25,7 @@ from bench.journal.records import Flagged
 from bench.metrics.overlay import GoldScores, Overlay, Suspect
 from bench.metrics.protocol import Measure
 from bench.model import Phase
-from bench.models.reply import CACHED
+from bench.models.reply import CACHED, PROMPT_CACHED
 from bench.plan.job_record import JobRecord
 
 MIN_CUT_PROMPTS = 3
@@ -47,6 +47,7 @@ async def answer_notes(reader: Reader, record: JobRecord, error_kinds: Mapping[s
         *_unreadable(answers, verdicts),
         *_cut_prompts(answers, verdicts),
         *cached_notes(answers, verdicts),
+        *_prompt_cached(answers, verdicts),
     ]
 
 
@@ -65,6 +66,15 @@ def cached_notes(answers: Sequence[Flagged], verdicts: Sequence[Flagged]) -> lis
     counts = " and ".join(named for count, named in _named(answers, verdicts, CACHED) if count)
     tokens = sum(one.tokens_in + one.tokens_out for one in found)
     return [f"{counts} from the call cache: {tokens:,} tokens{_money(found)} not paid again; they have no latency"]
+
+
+def _prompt_cached(answers: Sequence[Flagged], verdicts: Sequence[Flagged]) -> list[str]:
+    found = [one for one in (*answers, *verdicts) if PROMPT_CACHED in one.flags and CACHED not in one.flags]
+    counts = " and ".join(named for count, named in _named(answers, verdicts, PROMPT_CACHED) if count)
+    saved = math.fsum(one.saved_usd for one in found if one.saved_usd is not None)
+    if not found or not saved:
+        return []
+    return [f"the vendor's cache of prompts served {counts}: USD {saved:.4g} {'saved' if saved > 0 else 'on top'}"]
 
 
 def _money(found: Sequence[Flagged]) -> str:
