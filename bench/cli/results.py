@@ -243,10 +243,28 @@ def failures(
     return 0
 
 
+def _inspect() -> FolderExport:
+    from bench.report.inspect_log import export_inspect
+
+    return export_inspect
+
+
+def _records() -> FolderExport:
+    from bench.report.eval_record import export_records
+
+    return export_records
+
+
+FolderExport = Callable[[Reader, Path], Awaitable[dict[str, int]]]
+ExportFormat = Literal["json", "jsonl", "csv", "parquet", "trec", "otlp-json", "inspect", "every-eval-ever"]
+JOB_FILES = {"inspect": _inspect, "every-eval-ever": _records}
+"""forms that are a file or two per job, with the items in each"""
+
+
 def export(
     run_id: str = "",
     *,
-    format: Literal["json", "jsonl", "csv", "parquet", "trec", "otlp-json"] = "jsonl",  # noqa: A002  the flag's name
+    format: ExportFormat = "jsonl",  # noqa: A002  the flag's name
     output: Annotated[str, Parameter(allow_leading_hyphen=True)] = "-",
     site: Path | None = None,
 ) -> int:
@@ -257,9 +275,10 @@ def export(
     run_id
         A run of this workspace, or a path to a journal; without it the newest run.
     format
-        json, jsonl, csv, parquet, trec (a folder of .run and .qrels files), or otlp-json (OpenTelemetry traces).
+        json, jsonl, csv, parquet, otlp-json (OpenTelemetry traces); into a folder: trec (.run and .qrels files),
+        inspect (a log per job, for inspect view), every-eval-ever (a record and its instances per job).
     output
-        A file, a folder for trec, or - for stdout.
+        A file, a folder for trec, inspect and every-eval-ever, or - for stdout.
     site
         A folder for the pages of RUN_ID, or of every run, as files that need no server.
     """
@@ -267,7 +286,7 @@ def export(
         return _site(run_id, site)
     from bench.report.export import export_parquet, export_trec
 
-    if format in ("parquet", "trec") and output == "-":
+    if format in ("parquet", "trec", *JOB_FILES) and output == "-":
         raise UsageError(f"--format {format} writes files", hint="name a place with --output")
     run_id = run_or_newest(run_id)
     if format == "trec":
@@ -277,6 +296,11 @@ def export(
             console.note(f"{stem}.run, {stem}.qrels{more}")
         files = [f"{stem}.{kind}" for stem in several for kind in ("run", "qrels")]
         return _exported(run_id, format, output, files=files)
+    if format in JOB_FILES:
+        written = read_run(run_id, lambda reader: JOB_FILES[format]()(reader, Path(output)))
+        for name, count in written.items():
+            console.note(f"{name}: {count} items")
+        return _exported(run_id, format, output, files=list(written))
     if format == "parquet":
         count = read_run(run_id, lambda reader: export_parquet(reader, Path(output)))
     elif output == "-":

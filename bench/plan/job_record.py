@@ -56,6 +56,11 @@ class MetricRecord:
     lower_is_better: bool
     breakdown: tuple[str, ...] = ()
 
+    @property
+    def is_score(self) -> bool:
+        """Whether it is a score, and neither time nor money."""
+        return self.category in ("retrieval", "answer", "custom")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverlayRecord:

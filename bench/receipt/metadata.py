@@ -34,7 +34,6 @@ from bench.receipt.base_model import NO_DIGEST, UNKNOWN, commit_or_none, integer
 from bench.receipt.digests import config_tree
 
 BUILT_IN_MODELS = "builtin/"
-SCORE_CATEGORIES = ("retrieval", "answer", "custom")
 _SELECTION_COUNTS = ("limit", "sample")
 
 
@@ -204,7 +203,7 @@ class Facts:
         used = [
             schema.MetricUse(name=metric.name, definition=metric.definition)
             for metric in self.record.metrics
-            if metric.category in SCORE_CATEGORIES
+            if metric.is_score
         ]
         return tuple(sorted(used, key=lambda use: use.name))
 

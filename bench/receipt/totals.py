@@ -33,7 +33,6 @@ from bench.plan.job_record import JobRecord
 from bench.plan.validity import is_judged
 from bench.receipt import schema
 from bench.receipt.items_file import RowValue, TokensValue, VerdictValue
-from bench.receipt.metadata import SCORE_CATEGORIES
 from bench.receipt.recompute import Place, Places, RecomputedTally, dimensions
 from bench.report import JobReport
 from bench.report.job_data import measures
@@ -211,7 +210,7 @@ class Folds:
 
     @classmethod
     def of(cls, job: JobReport) -> Folds:
-        known = {metric.name for metric in job.record.metrics if metric.category in SCORE_CATEGORIES}
+        known = {metric.name for metric in job.record.metrics if metric.is_score}
         found = tuple(metric for metric in measures(job.record)[0] if metric.name in known)
         first_judged = job.record.models.judge not in (None, "none") and _judges(job.record.evaluators[:1])
         return cls(

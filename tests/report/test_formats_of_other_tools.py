@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import io
 import json
+import re
+from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import pytest
+
 import bench
 from bench.journal import Reader
 from bench.model import Phase, State, Verdict
+from bench.report.eval_record import export_records
+from bench.report.inspect_log import export_inspect
 from bench.report.junit import export_junit
 from bench.report.trace import export_otlp
 from tests.small_journal import measuring, record
@@ -93,6 +100,96 @@ async def test_a_second_export_gives_the_same_spans(tmp_path: Path) -> None:
             await export_otlp(reader, sink)
         texts.append(sink.getvalue())
     assert texts[0] == texts[1]
+
+
+async def logs(workspace: Path) -> dict[str, Any]:
+    async with Reader.open(await folder_of(workspace)) as reader:
+        written = await export_inspect(reader, workspace / "logs")
+    ((name, count),) = written.items()
+    assert count == 4 and re.match(r"\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d_facts_\w+\.json$", name), "as inspect view lists"
+    found: dict[str, Any] = json.loads((workspace / "logs" / name).read_text())
+    return found
+
+
+async def test_an_inspect_log_has_a_sample_per_item_and_a_failed_item_has_no_score(tmp_path: Path) -> None:
+    log = await logs(tmp_path)
+    assert (log["version"], log["status"], log["eval"]["task"]) == (2, "success", "facts")
+    assert log["eval"]["model"] == "acme/m1" and log["eval"]["task_args"]["provider"] == "bm25"
+    samples = {one["id"]: one for one in log["samples"]}
+    assert samples["q1"]["scores"]["exact-match"]["value"] == 1.0 and samples["q1"]["target"] == ["Oslo"]
+    assert samples["q1"]["output"]["choices"][0]["message"]["content"] == "Oslo"
+    assert samples["q1"]["metadata"]["hits"][0]["content"] == "It was Oslo"
+    assert samples["q2"]["output"]["usage"]["input_tokens"] == 40
+    assert samples["q3"]["scores"] == {} and samples["q3"]["error"]["message"] == "timeout: took longer than 5 s"
+    scores = {one["name"]: one for one in log["results"]["scores"]}
+    assert scores["accuracy"]["metrics"]["mean"]["value"] == 0.5 and scores["accuracy"]["unscored_samples"] == 2
+
+
+async def test_inspect_itself_opens_the_log(tmp_path: Path) -> None:
+    inspect_log = pytest.importorskip("inspect_ai.log")
+    await logs(tmp_path)
+    (info,) = inspect_log.list_eval_logs(str(tmp_path / "logs"))
+    log = await inspect_log.read_eval_log_async(info)
+    assert [sample.id for sample in log.samples] == ["q1", "q2", "q3", "q4"]
+    assert log.results.scores[0].metrics["mean"].value == 0.5
+
+
+RECORD_KEYS = {
+    "schema_version", "evaluation_id", "retrieved_timestamp", "source_metadata", "model_info", "eval_library",
+    "evaluation_results",
+}  # fmt: skip
+RESULT_KEYS = {"evaluation_name", "source_data", "metric_config", "score_details"}
+INSTANCE_KEYS = {
+    "schema_version", "evaluation_id", "model_id", "evaluation_name", "sample_id", "interaction_type", "input",
+    "answer_attribution", "evaluation",
+}  # fmt: skip
+"""what the public schema 0.3.0 requires"""
+
+
+async def records(workspace: Path) -> tuple[Path, dict[str, Any], list[dict[str, Any]]]:
+    more = tuple(replace(ITEMS[0], item=f"r{at}") for at in range(60))
+    async with Reader.open(await told(workspace, "r1", [(RECORD, (*ITEMS, *more))])) as reader:
+        ((name, count),) = (await export_records(reader, workspace)).items()
+    path = workspace / name
+    lines = path.read_bytes().splitlines()
+    assert len(lines) == count
+    record = json.loads(path.with_name(path.name.replace("_samples.jsonl", ".json")).read_text())
+    return path, record, [json.loads(line) for line in lines]
+
+
+async def test_an_eval_record_holds_no_item_that_failed_and_counts_it(tmp_path: Path) -> None:
+    path, record, instances = await records(tmp_path)
+    assert path.parent == tmp_path / "data/facts/acme/m1"
+    assert record.keys() >= RECORD_KEYS
+    accuracy = record["evaluation_results"][0]
+    assert accuracy.keys() >= RESULT_KEYS and accuracy["score_details"]["score"] == pytest.approx(61 / 62)
+    assert accuracy["score_details"]["details"]["failed"] == "1"
+    assert record["detailed_evaluation_results"]["checksum"] == sha256(path.read_bytes()).hexdigest()
+    assert [one["sample_id"] for one in instances[:3]] == ["q1", "q2", "r0"], "q3 failed, q4 has no score"
+    for one in instances:
+        assert one.keys() >= INSTANCE_KEYS and one["evaluation_id"] == record["evaluation_id"]
+        assert one["evaluation_result_id"] == accuracy["evaluation_result_id"]
+    assert [one["evaluation"] for one in instances[:2]] == [
+        {"score": 1.0, "is_correct": True},
+        {"score": 0.0, "is_correct": False},
+    ]
+
+
+async def test_an_eval_record_passes_the_validator_of_its_schema(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    main = pytest.importorskip("every_eval_ever.validate").main
+    await records(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert main([str(one) for one in Path("data").rglob("*.json*")]) == 0
+
+
+async def test_an_invalid_job_has_no_eval_record_and_an_invalidated_log(tmp_path: Path) -> None:
+    failed = tuple(Told(item=f"q{at}", state=State.ERROR, outcome="timeout", values={}) for at in range(4))
+    async with Reader.open(await told(tmp_path, "r1", [(RECORD, failed)])) as reader:
+        assert await export_records(reader, tmp_path / "records") == {}
+        (name,) = await export_inspect(reader, tmp_path / "logs")
+    assert json.loads((tmp_path / "logs" / name).read_text())["invalidated"] is True
 
 
 async def test_frames_are_typed_and_join_on_job_item_and_epoch(tmp_path: Path) -> None:
