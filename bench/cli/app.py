@@ -105,7 +105,7 @@ EXAMPLES: dict[str, tuple[str, str]] = {
     "rescore": ("bench rescore RUN_ID --judge-model gpt-4o", "bench rescore RUN_ID --metrics accuracy token_f1"),
     "fork": (
         "bench fork RUN_ID --from answer --model gpt-4o",
-        "bench fork RUN_ID --from evaluate --judge-model gpt-4o",
+        "bench fork RUN_ID --from ingest -k 5 10 20",
     ),
     "merge": ("bench merge part-1 part-2 --into whole", "bench merge part-1 ../other/journal.sqlite --into whole"),
     "results": ("bench results", "bench results RUN_ID --by question_type"),

@@ -15,7 +15,7 @@ from bench.journal import Reader
 from bench.journal.paths import CHECKPOINTS, find_run, run_ids
 
 if TYPE_CHECKING:
-    from bench.report.builds import Build
+    from bench.plan.builds import Build
 
 LEAST_DIGITS = 6
 """of a fingerprint, so that it names one"""
@@ -87,7 +87,7 @@ def _of(path: Path) -> list[Build]:
 
 
 async def _read(path: Path) -> list[Build]:
-    from bench.report.builds import builds_of
+    from bench.plan.builds import builds_of
 
     async with Reader.open(path) as reader:
         return await builds_of(reader)
@@ -108,7 +108,7 @@ def _named(name: str) -> list[Build]:
 
 
 def _table(found: list[Build]) -> None:
-    from bench.report.builds import SHORT
+    from bench.plan.builds import SHORT
 
     rows = [
         (
@@ -121,7 +121,7 @@ def _table(found: list[Build]) -> None:
             str(one.calls),
             one.cost_usd + (f" + {one.cost_unknown_calls} unknown" if one.cost_unknown_calls else ""),
             f"{one.ingest_us / 1e6:.1f} s",
-            ", ".join(one.searched_by),
+            ", ".join([*one.searched_by, *(f"run {name}" for name in one.lent_to)]),
         )
         for one in found
     ]

@@ -71,7 +71,9 @@ def clean(
     if not found:
         console.note("nothing to clean")
     else:
-        work = Work(workspace=workspace, environment=_environment(workspace), services=services, orphans=orphans)
+        freed = frozenset() if orphans else frozenset(one.folder.name for one in found)
+        environment = _environment(workspace)
+        work = Work(workspace=workspace, environment=environment, services=services, orphans=orphans, freed=freed)
         if not yes:
             _foretell(work, found)
             console.note("nothing was changed; add --yes to do it" if orphans else _before_deleting(found))
@@ -124,6 +126,8 @@ class Work:
     services: Services
     orphans: bool
     """the runs stay"""
+    freed: frozenset[str]
+    """the runs that go: what they borrow need not be kept"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,8 +242,9 @@ def _refuse(work: Work, one: Cleanable) -> None:
     if one.running:
         raise Locked(f"run {one.folder.name} is held by {one.holder}", hint=f"bench pause {one.folder.name} first")
     if one.namespaces:
-        said = partial(sweepable, moved=work.services.moved, forgotten=work.services.forgotten, orphans=work.orphans)
-        anyio.run(said, work.workspace, one.folder, work.environment)
+        services = work.services
+        known = partial(sweepable, moved=services.moved, forgotten=services.forgotten, orphans=work.orphans)
+        anyio.run(partial(known, freed=work.freed), work.workspace, one.folder, work.environment)
 
 
 def _delete_all(work: Work, found: Sequence[Cleanable]) -> None:
@@ -287,5 +292,7 @@ def _clear(work: Work, one: Cleanable) -> None:
         console.note(f"{name}: abandoned {given_up} namespaces, which were not cleared")
     if given_up < one.namespaces:
         moved = work.services.moved
-        swept = partial(sweep, work.workspace, one.folder, work.environment, moved=moved, orphans=work.orphans)
+        swept = partial(
+            sweep, work.workspace, one.folder, work.environment, moved=moved, orphans=work.orphans, freed=work.freed
+        )
         console.note(f"{name}: cleared {anyio.run(swept)} namespaces")

@@ -132,6 +132,8 @@ class RunFlags(SelectionFlags):
     """how thoroughly to check that no corpus sees the memories of another one (default: probe)"""
     cleanup: Annotated[Literal["corpus", "run", "never"] | None, Parameter(group=METHOD)] = None
     """clear memories after each corpus, after the run, or never (default: corpus)"""
+    reuse_build: Annotated[Maybe, Parameter(group=METHOD)] = None
+    """RUN, auto or never: search what an earlier run has ingested and kept (default: never)"""
     allow_code_execution: Annotated[Switch, Parameter(group=METHOD)] = None
     """let code-correctness run answers"""
     concurrency: Annotated[Maybe, Parameter(group=LIMITS)] = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -182,22 +183,26 @@ def fork(
     run_id: str,
     /,
     *,
-    from_: Annotated[Literal["answer", "evaluate"], Parameter(name="--from")],
+    from_: Annotated[Literal["ingest", "answer", "evaluate"], Parameter(name="--from")],
     flags: RunFlags | None = None,
 ) -> int:
-    """A new run that begins with the stored search results (--from answer) or answers (--from evaluate) of another.
+    """A new run that begins with the memories (--from ingest), search results or answers of another.
 
-    No provider is called: an item of which the other run has no such result stays pending.
+    With --from answer or evaluate no provider is called, and what the other run lacks stays pending. With --from ingest
+    the memories that the other run has kept are searched; it is bench run with that run's flags and --reuse-build.
 
     Parameters
     ----------
     from_
-        The first phase that is done again.
+        What the other run gives: kept memories (ingest), search results (answer) or answers (evaluate).
     """
-    from bench.engine.resume import forked_plan, stored_items
+    from bench.engine.resume import forked_plan, refitted_plan, stored_items
 
     catalog, environment = surroundings()
     start, found = Phase(from_), asked(catalog, flags or RunFlags())
+    if start is Phase.INGEST:
+        planned_on = partial(refitted_plan, run_id, catalog=catalog, flags=found, environment=environment)
+        return carry_out(anyio.run(planned_on), environment, resume=None)
     wrong = next((name for name in FOR_ANSWERS if name in found), None)
     if start is Phase.EVALUATE and wrong is not None:
         text = f"--{wrong.replace('_', '-')} changes answers, and --from evaluate keeps them"

@@ -230,6 +230,8 @@ class Operation(ConfigModel):
     """one item's phases together"""
     isolation: Literal["off", "probe", "full"] = "probe"
     cleanup: Literal["corpus", "run", "never"] = "corpus"
+    reuse_build: str = "never"
+    """a run id, or auto: search what that run ingested, as the newest that fits did; never: ingest"""
     circuit_breaker: bool = True
     """false: a job continues although its first 20 searches all came back empty; or ``no_circuit_breaker: true``"""
     max_error_rate: Annotated[float, Field(ge=0, le=1)] = DEFAULT_MAX_ERROR_RATE

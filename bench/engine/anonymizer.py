@@ -105,7 +105,7 @@ def _veiled(name: str, benchmark: str, corpus: str, memory: Memory) -> Memory:
 
 def space_of(lane: Lane, *, journal: str, run_id: str, corpus: str, history: CorpusState) -> Space:
     """Name the place of a corpus's last attempt; equal arguments give equal names in every process."""
-    hidden = opaque("c", lane.benchmark.name, corpus)
+    hidden, run_id = opaque("c", lane.benchmark.name, corpus), history.reused_from or run_id
     name = history.namespace or namespace(
         lane.provider.config,
         journal="" if history.began else journal,

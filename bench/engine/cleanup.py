@@ -25,9 +25,10 @@ from bench.engine.anonymizer import opaque, space_of
 from bench.engine.corpus_state import CorpusState
 from bench.engine.models import embedding_options
 from bench.engine.resume import stored_request
-from bench.errors import CallError, ConfigError, DataError, IdentityError, UsageError
+from bench.errors import CallError, ConfigError, DataError, IdentityError, Locked, UsageError
 from bench.http import Http, recording
 from bench.journal import CorpusKind, CorpusRow, Journal, Reader, RunMeta
+from bench.journal.borrowers import borrowers
 from bench.model import Embedder, Space
 from bench.plan import Lane, Plan, make_plan
 from bench.plan.identity import changes
@@ -54,6 +55,7 @@ async def sweep(
     *,
     moved: Collection[str] = (),
     orphans: bool = False,
+    freed: Collection[str] = (),
 ) -> int:
     """Clear every namespace that a run has left; each is journaled. ``orphans`` = the run stays, for the hints.
 
@@ -63,7 +65,7 @@ async def sweep(
         CallError: the first provider that refused; what was cleared at the others is journaled.
     """
     known = environment or Environment.load(workspace)
-    plan = await sweepable(workspace, folder, known, moved=moved, orphans=orphans)
+    plan = await sweepable(workspace, folder, known, moved=moved, orphans=orphans, freed=freed)
     if plan is None:
         return 0
     cleared = 0
@@ -109,6 +111,7 @@ async def sweepable(
     moved: Collection[str] = (),
     forgotten: Collection[str] = (),
     orphans: bool = False,
+    freed: Collection[str] = (),
 ) -> Plan | None:
     """Plan once more what has left something, and refuse when its providers or its data are others by now.
 
@@ -117,10 +120,17 @@ async def sweepable(
     Raises:
         UsageError, ConfigError, DataError: the run cannot be planned any more.
         IdentityError: a provider or the data is not what it was; ``changes`` lists each leaf.
+        Locked: another run searches it, which is none of those that are ``freed`` with it.
     """
     labels = {one.provider for one in await _left_in(folder) if not one.is_at(forgotten)}
     if not labels:
         return None
+    lent_to = [name for name in await borrowers(folder) if name not in freed]
+    if lent_to:
+        raise Locked(
+            f"what run {folder.name} has ingested is searched by run {', '.join(lent_to)}: nothing was cleared",
+            hint=f"finish it (bench resume {lent_to[0]}), or delete it first (bench clean {lent_to[0]} --yes)",
+        )
     async with Reader.open(folder) as reader:
         meta = reader.meta
     again = _again(folder, orphans=orphans)

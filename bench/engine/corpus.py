@@ -200,7 +200,7 @@ async def prepare(lane: OpenLane, corpus_id: str) -> Ready | Failure | None:
         space = IngestPass.after(history, lane, corpus_id, work.veil).space
         lane.ownership.register_given(lane.place(space, corpus_id), history.collected.ids)
     lane.remember_samples(corpus_id, samples(work.veil.memories))
-    return Ready(lane=lane, corpus_id=corpus_id, space=space)
+    return Ready(lane=lane, corpus_id=corpus_id, space=space, held=not history.reused_from)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -82,6 +82,8 @@ class CorpusState:
     """the failure that ended the ingest leaves nothing that could be used"""
     in_doubt: bool = False
     """the failure that ended the ingest left it open whether a batch was stored"""
+    reused_from: str = ""
+    """the run that ingested it, where that was another one"""
     namespace: str = ""
     """where the provider keeps it; empty = not begun, or begun by a version that did not write it down"""
 
@@ -121,6 +123,7 @@ class CorpusState:
             known_cut=end.kind is CorpusKind.CLEAN_STOP or (failed and bool(end.data.get("clean"))),
             spoiled=failed and end.outcome in SPOILS,
             in_doubt=failed and bool(end.data.get("doubt")),
+            reused_from=next((str(row.data["reused_from"]) for row in last if "reused_from" in row.data), ""),
             namespace=next((str(row.data["namespace"]) for row in last if "namespace" in row.data), ""),
         )
 
@@ -131,13 +134,20 @@ class CorpusState:
 
     @property
     def held(self) -> bool:
-        """Something was sent to the provider and not cleared."""
-        return self.began and CorpusKind.CLEARED not in self.kinds
+        """This run sent something to the provider and did not clear it."""
+        return self.began and not self.reused_from and CorpusKind.CLEARED not in self.kinds
+
+    @property
+    def is_ready(self) -> bool:
+        """Everything is in and was found searchable, and nothing has failed since."""
+        return CorpusKind.READY in self.kinds and self.kinds[-1] is not CorpusKind.FAILED
 
     def next_step(self, *, durability: Durability, resumed: bool) -> Step:
         """Say where to continue. A store in the memory of a process that has ended holds nothing any more."""
         if not self.began:
             return Step.BEGIN
+        if self.reused_from:  # what became of it is looked at when the run starts
+            return Step.USE
         if CorpusKind.CLEARED in self.kinds or (durability == "process" and resumed):
             return Step.RESET
         if CorpusKind.READY in self.kinds:

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Literal
 import anyio
 
 from bench.engine.anonymizer import Veil
+from bench.engine.build_contents import steady
 from bench.engine.corpus_state import SPOILS, Collected, CorpusState, returned
 from bench.engine.isolation import Sentinel, foreign_sample, holdings, look, samples, strangers
 from bench.engine.run_context import OCCUPIED, Failure, Ledger, reread
@@ -352,7 +353,8 @@ class IndexWait:
             counted = await self.lane.live.aside(lambda: self._count(sentinel, began), self._ledger)
             self._probe("sentinel", passed=True, data=counted.value or {})  # a look that fails costs its count only
         if failure is None:
-            self._row(CorpusKind.READY, None, {"sentinel": self._sentinel_wanted, **self._captures}, times)
+            data = {"sentinel": self._sentinel_wanted, **self._captures, **await self._contents()}
+            self._row(CorpusKind.READY, None, data, times)
         else:
             self._row(CorpusKind.FAILED, failure, {"clean": failure.kind not in SPOILS}, times)
         return failure
@@ -409,6 +411,15 @@ class IndexWait:
                 pause_s = min(pause_s * GROWTH, rule.max_interval_s, rule.timeout_s)
         looked = sentinel.decided
         return {} if missing and self.lane.build_halted else {"looked": looked, "found": looked - len(missing)}
+
+    async def _contents(self) -> dict[str, object]:
+        """Record what the namespace holds, where it outlives the run: another one may search it."""
+        lane = self.lane
+        if not lane.keeps or not lane.provider.keeps_store or lane.provider.durability != "service":
+            return {}
+        look = partial(steady, lane.provider, lane.plan.provider.config, self.space, self.veil.memories)
+        kept = (await lane.live.aside(look, self._ledger)).value
+        return {} if kept is None else {"contents": kept}
 
     @property
     def _ledger(self) -> Ledger:

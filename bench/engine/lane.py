@@ -33,6 +33,7 @@ from bench.engine.run_context import OCCUPIED, Failure, Halts, Ledger, Live
 from bench.engine.work_queue import Handover, Todo
 from bench.events import bind, log
 from bench.journal import CorpusKind, CorpusRow, Event, ProbeRow
+from bench.journal.borrowers import borrowers
 from bench.model import Corpus, Hit, Memory, Phase, Space
 from bench.plan import Lane
 from bench.plan.shared_builds import BUILD, build_identity
@@ -127,8 +128,7 @@ class OpenLane:
 
     async def _histories(self) -> AsyncIterator[tuple[str, CorpusState]]:
         """Read how far each corpus of the selection came."""
-        names = dict.fromkeys(ref.corpus for ref in self.plan.benchmark.dataset.items(self.plan.benchmark.selection))
-        for name in names:
+        for name in self.corpus_ids:
             yield name, CorpusState.of(await self.live.journal.corpus(self.key, name))
 
     async def _record_version(self) -> None:
@@ -261,6 +261,11 @@ class OpenLane:
         return self.last not in (Phase.INGEST, Phase.INDEX)
 
     @property
+    def keeps(self) -> bool:
+        """The memories outlive the run."""
+        return self.live.plan.request.cleanup == "never" or not self.asks
+
+    @property
     def key(self) -> str:
         return self.plan.key
 
@@ -268,6 +273,12 @@ class OpenLane:
     def members(self) -> tuple[OpenLane, ...]:
         """The lanes of the build, itself first."""
         return (self, *self.followers)
+
+    @property
+    def corpus_ids(self) -> list[str]:
+        """Every corpus of the selection."""
+        benchmark = self.plan.benchmark
+        return list(dict.fromkeys(ref.corpus for ref in benchmark.dataset.items(benchmark.selection)))
 
     def is_unsearched(self, corpus_id: str) -> bool:
         """Some lane of the build has an item of the corpus still to search."""
@@ -375,6 +386,15 @@ class OpenLane:
         """Memories of corpora that are in by now, other than this one."""
         return [memory for name, some in self._samples if name != corpus_id for memory in some]
 
+    async def _is_lent(self, corpus_id: str) -> bool:
+        """Another run searches what this one has ingested."""
+        lent_to = await borrowers(self.live.folder)
+        if not lent_to or not CorpusState.of(await self.live.journal.corpus(self.key, corpus_id)).is_ready:
+            return False
+        names = ", ".join(lent_to)
+        self.tell_once("lent", f"memories are kept: run {names} searches them; bench clean clears them after that")
+        return True
+
     # ---- rows
 
     def tell(self, event: Event) -> None:
@@ -390,7 +410,7 @@ class OpenLane:
 
     async def clear(self, corpus_id: str, space: Space) -> None:
         """Clear a namespace; that something was left is an event, never an error of the run."""
-        if not self.provider.capabilities.clear:
+        if not self.provider.capabilities.clear or await self._is_lent(corpus_id):
             return
         ledger = Ledger(self.key, corpus_id, space.attempt)
         cleared = await self.live.attempt(lambda: self.provider.clear(space), ledger)

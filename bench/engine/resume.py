@@ -29,7 +29,7 @@ from bench.config.catalog import Catalog
 from bench.config.run import RunRequest
 from bench.engine.run_context import Errand
 from bench.engine.run_metadata import check_identity
-from bench.errors import IdentityError, JournalError, NotReady
+from bench.errors import IdentityError, JournalError, NotReady, UsageError
 from bench.journal import Event, Journal, JournaledPhase, Reader, RunMeta
 from bench.journal.merger import selected_from
 from bench.journal.paths import find_run
@@ -38,7 +38,7 @@ from bench.plan import Plan, changes, make_plan
 from bench.plan.job_record import EXTRA_KEY, JobRecord, dump, read, records
 from bench.settings import Environment
 
-FIXED = ("start", "end", "shard", "run_id")
+FIXED = ("start", "end", "shard", "run_id", "reuse_build")
 
 
 async def resumed_plan(
@@ -202,6 +202,24 @@ async def forked_plan(
     plan = make_plan(catalog, RunRequest.combine(stored, flags), environment, ranges=ranges)
     check_stored(meta.identity, plan, start)
     return plan, Errand(first=copying(path, plan, start))
+
+
+async def refitted_plan(
+    target: str, *, catalog: Catalog, flags: Mapping[str, object], environment: Environment
+) -> Plan:
+    """Plan a new run that searches what another one has ingested: its flags, and those that are given.
+
+    Raises:
+        UsageError: there is no such run, or both a fork and ``--reuse-build`` name one.
+    """
+    if flags.get("reuse_build") is not None:
+        raise UsageError("--from ingest and --reuse-build say the same thing", hint="leave --reuse-build out")
+    async with Reader.open(find_run(catalog.workspace, target)) as reader:
+        meta = reader.meta
+    stored = stored_request(meta).model_copy(update={"run_id": None, "cluster": None, "shards": None})
+    narrowed = any(flags.get(name) is not None for name in RANGE_FLAGS)
+    request = RunRequest.combine(stored, {**flags, "reuse_build": target})
+    return make_plan(catalog, request, environment, ranges=None if narrowed else selected_from(meta))
 
 
 def check_stored(identity: Mapping[str, object], plan: Plan, start: Phase) -> None:

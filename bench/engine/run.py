@@ -37,6 +37,7 @@ from bench.engine.lane_setup import open_lanes, skip_lane
 from bench.engine.models import open_readers
 from bench.engine.outcome import Outcome, exit_code_of, job_outcomes, status_of
 from bench.engine.progress import Observer, Progress, Silent
+from bench.engine.reused_builds import reuse_builds
 from bench.engine.run_context import Budget, Errand, Live
 from bench.engine.run_metadata import CodeState, check_identity, resume_data, run_meta
 from bench.engine.stopping import PauseFile, Stop, Stopping, watching
@@ -257,6 +258,7 @@ class Execution:
         readers = open_readers(live)
         stack.callback(readers.close)
         lanes = await open_lanes(stack, live, readers, slots_of(live.plan))
+        await reuse_builds(live, lanes)
         counting.expect({lane.key: lane.todo for lane in lanes}, anew=anew)
         return lanes
 

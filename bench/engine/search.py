@@ -328,7 +328,8 @@ async def still_there(lane: OpenLane, ready: Ready) -> None:
             data={"clean": False},
         )
     )
-    raise NotReady(text, hint="resume the run: the corpus is ingested again")
+    hint = "resume the run: the corpus is ingested again" if ready.held else "start a run without --reuse-build"
+    raise NotReady(text, hint=hint)
 
 
 def provider_for(lane: OpenLane, ready: Ready, item: Item) -> Provider:

@@ -247,6 +247,11 @@ class CorpusRecord:
                 times[name] = times.get(name, 0) + value
         return times
 
+    @property
+    def is_reused(self) -> bool:
+        """Another run ingested it, and this one only searches it."""
+        return any("reused_from" in row.data for row in self.last)
+
     def row(self, kind: str) -> CorpusRow | None:
         """Give the last row of a kind in the last attempt."""
         return next((row for row in reversed(self.last) if row.kind == kind), None)

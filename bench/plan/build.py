@@ -73,6 +73,8 @@ def make_plan(catalog: Catalog, request: RunRequest, environment: Environment, *
     _check_rates(lanes, request)
     check_prices(catalog, request.prices, files)
     _check_single(lanes, request)
+    if request.cluster is not None and request.reuse_build != "never":
+        raise UsageError("--reuse-build and --cluster exclude each other", hint="leave --cluster out")
     _check_coverage(lanes)
     if not any(lane.skipped is None for lane in lanes):
         raise UsageError("no job is left to run: " + "; ".join(lane.skipped or "" for lane in lanes))

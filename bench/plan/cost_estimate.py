@@ -114,6 +114,8 @@ ENRICHED_TOKENS = 480
 SAMPLED_CORPORA = 5
 SENTINEL_SEARCHES = 4
 """in a corpus that is ready: three memories are looked for, one of them again"""
+CONTENT_SEARCHES = 6
+"""in a corpus that is kept: what three memories find, twice"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,11 +258,12 @@ def _stored(plan: Plan, lane: Lane, size: _Size, asked: int) -> Iterator[Endpoin
 
 def _looks(plan: Plan, lane: Lane) -> int:
     """Searches of one corpus that ask no question: is its namespace empty, what is found in it, what of others."""
+    kept = CONTENT_SEARCHES if plan.request.cleanup == "never" and lane.provider.built_in is None else 0
     if plan.request.isolation == "off":
-        return 0
+        return kept
     endpoints = lane.provider.config.endpoints
     counts = endpoints is not None and endpoints.count is not None
-    return SENTINEL_SEARCHES + (not counts) + (plan.request.isolation == "full")
+    return SENTINEL_SEARCHES + kept + (not counts) + (plan.request.isolation == "full")
 
 
 def batch_of(lane: Lane) -> int:

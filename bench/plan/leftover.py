@@ -59,6 +59,7 @@ async def leftovers(reader: Reader) -> list[Leftover]:
             one.last
             async for one in reader.corpora(lane)
             if one.last
+            and not one.is_reused
             and one.row(CorpusKind.CLEARED) is None
             and (lane, one.corpus, one.last[0].attempt) not in forgotten
         ]

@@ -26,6 +26,8 @@ from bench.settings import Environment
 
 BUILD = "build"
 """kind of the event that records what a build was made with"""
+REUSED = "reused_build"
+"""kind of the event that records which build of another run is searched, and what it cost that run"""
 SEARCH_LIMITS = ("max_k", "max_query_chars", "max_tokens")
 
 
@@ -39,7 +41,7 @@ def with_shared_builds(lanes: Sequence[Lane]) -> tuple[Lane, ...]:
     found = []
     for lane in lanes:
         owner = lane.key
-        if _can_share(lane):
+        if can_share(lane):
             ingested = _ingested(lane)
             searched = {"provider": identity(lane.provider.config), "k": lane.benchmark.k}
             whole = canonical.dumps([ingested, searched])
@@ -49,7 +51,8 @@ def with_shared_builds(lanes: Sequence[Lane]) -> tuple[Lane, ...]:
     return tuple(found)
 
 
-def _can_share(lane: Lane) -> bool:
+def can_share(lane: Lane) -> bool:
+    """Say whether a second search of one build finds what the first one did."""
     config = lane.provider.config
     return lane.skipped is None and lane.benchmark.config.deletion is None and config.determinism != "search_mutates"
 
@@ -99,6 +102,12 @@ def build_identity(lane: Lane, environment: Environment) -> dict[str, object]:
         "vars": {name: value for name, value in told(config.vars, environment).items() if name in used},
         "environment": {name: value for name, value in outside.items() if not name.startswith("endpoints.search")},
     }
+
+
+def version_of(made: Mapping[str, object]) -> str | None:
+    """Return the version of the code that ingested; a digest of the whole config tells how it searches, too."""
+    version = made.get("version")
+    return version if isinstance(version, str) and not version.startswith("config:") else None
 
 
 def _map(tree: Mapping[str, object], key: str) -> Mapping[str, object]:

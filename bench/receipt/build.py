@@ -31,6 +31,7 @@ from bench.events import redactor
 from bench.journal import CorpusKind, Reader
 from bench.model import State
 from bench.plan.job_record import JobRecord
+from bench.plan.shared_builds import REUSED
 from bench.providers.names import BUILT_IN
 from bench.receipt import schema
 from bench.receipt.base_model import emit, misfit_of, stamp
@@ -139,6 +140,7 @@ async def _compose(reader: Reader, job: JobReport, order: ReceiptOrder, items: P
             *await judge_notes(reader, job.record, job.counts),
             *await cache_notes(reader, job.record),
         ),
+        build_notes=await _reused(reader, job.record),
         told=await _told(reader, job.record),
         reported=by_role({role: sorted(names) for role, names in folds.models.items()}),
     )
@@ -184,7 +186,7 @@ async def _corpora(reader: Reader, record: JobRecord) -> Corpora:
     ends: list[datetime] = []
     async for one in reader.corpora(record.build):
         spent, ingested = one.times_us, one.row(CorpusKind.INGESTED)
-        if ingested is None or one.started_at is None:
+        if ingested is None or one.started_at is None or one.is_reused:
             continue
         stored = ingested.data.get("memories")
         memories += stored if isinstance(stored, int) else 0
@@ -213,6 +215,12 @@ async def _span(reader: Reader, record: JobRecord) -> tuple[str | None, str | No
     ended.append(status.at)
     first = min([*began, reader.meta.created_at]) if not began else min(began)
     return stamp(first), stamp(max([*ended, first]))
+
+
+async def _reused(reader: Reader, record: JobRecord) -> tuple[str, ...]:
+    """Whose memories were searched, and who paid for them."""
+    taken = [event for _, event in await reader.events() if (event.kind, event.scope) == (REUSED, record.build)]
+    return tuple(f"{event.message}; fingerprint {event.data['fingerprint']}" for event in taken[-1:])
 
 
 async def _told(reader: Reader, record: JobRecord) -> Upstream:

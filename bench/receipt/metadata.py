@@ -55,6 +55,8 @@ class Facts:
     told: Upstream = Upstream()
     reported: Mapping[str, str] = field(default_factory=dict)
     """role -> model ids as the endpoints returned them"""
+    build_notes: tuple[str, ...] = ()
+    """whose memories were searched, where another run ingested them"""
     judge_notes: tuple[str, ...] = ()
     """what was measured of the judge, whether it judges its own kind, and what comes from the call cache"""
     parts: tuple[tuple[int, int], ...] = ()
@@ -222,8 +224,8 @@ class Facts:
         if reasons:
             reasons += self.judge_notes
         else:
-            return schema.Reproducibility(class_="exact", reasons=self.record.prompt_leaks)
-        reasons += self.record.prompt_leaks
+            return schema.Reproducibility(class_="exact", reasons=(*self.record.prompt_leaks, *self.build_notes))
+        reasons += [*self.record.prompt_leaks, *self.build_notes]
         unknown = self._version()[0] == UNKNOWN
         if unknown:
             reasons.append("the version of the provider that answered is unknown")

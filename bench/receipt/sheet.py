@@ -283,6 +283,8 @@ async def _costs(reader: Reader, job: JobReport) -> dict[str, tuple[str, str]]:
     ready = sorted(one.times_us["searchable"] for one in built if "searchable" in one.times_us)
     not_ready = job.counts.get(State.NOT_READY, 0)
     memories, price = sum(one.memories or 0 for one in built), _money([one.cost_usd for one in built if one.priced])
+    if job.reused:
+        price = f"paid by run {job.reused['run']}: USD {job.reused['cost_usd']}, {job.reused['calls']} calls"
     build = f"{len(built)} corpora, {memories} memories, {sum(times) / 1e6:.2f} s in all, {price}"
     return {
         "cost of build": fact(build if built else "", "no corpus was ingested"),

@@ -9,7 +9,7 @@ Every number comes from stored rows of the newest scoring; nothing is computed f
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Literal, cast
 
@@ -23,6 +23,7 @@ from bench.model import FAILED_STATES, SCORED_STATES, Measurement, State
 from bench.plan.job_record import JobRecord, read
 from bench.plan.leftover import NOT_CLEARED, still_true
 from bench.plan.ranges import gaps_of
+from bench.plan.shared_builds import REUSED
 from bench.plan.validity import (
     JudgeCalibration,
     calibrations,
@@ -86,6 +87,8 @@ class JobReport:
     notes: tuple[str, ...] = ()
     calibration: tuple[JudgeCalibration, ...] = ()
     """how its judge did on the built-in probes, one a prompt; empty where it was not measured"""
+    reused: Mapping[str, object] = field(default_factory=dict)
+    """the run that ingested what this one searched, and what it paid; empty where this run ingested"""
 
     @property
     def usage(self) -> dict[str, Spent]:
@@ -163,7 +166,9 @@ async def fold(reader: Reader, *, by: Sequence[str] = (), benchmark: str | None 
         scoped = (event.message for event in standing if event.scope in (record.build, record.lane, record.key))
         told = (*dict.fromkeys(filter(None, scoped)), *version_notes(events, record))
         uncleared = sum(event.kind == NOT_CLEARED for event in events if event.scope == record.build)
-        jobs.append(await _fold_job(reader, record, by=by, told=told, uncleared=uncleared))
+        job = await _fold_job(reader, record, by=by, told=told, uncleared=uncleared)
+        taken = [event.data for event in events if (event.kind, event.scope) == (REUSED, record.build)]
+        jobs.append(replace(job, reused=taken[-1]) if taken else job)
     _refuse_unknown_dimension(jobs, by)
     return Report(
         run_id=reader.meta.run_id,

@@ -299,7 +299,7 @@ async def job_facts(reader: Reader, record: JobRecord, spent: Owners) -> JobFact
         for role, part in one.spent.items():
             took[role] = took.get(role, Spent()) + part
         ingested = one.row(CorpusKind.INGESTED)
-        if one.started_at is not None and ingested is not None:
+        if one.started_at is not None and ingested is not None and not one.is_reused:
             starts.append(one.started_at)
             ends.append(ingested.at)
     wall = round((max(ends) - min(starts)).total_seconds() * 1_000_000) if ends else None

@@ -96,13 +96,22 @@ def _job(job: JobReport, names: list[str]) -> dict[str, object]:
         **_ended(job),
         "track": record.track,
         "k": record.k,
-        **({"build": {"lane": record.build, "searches": record.n_sharing}} if record.n_sharing > 1 else {}),
+        **_build(job),
         "selection": dict(record.selection),
         "invalid": list(job.invalid),
         "skipped": record.skipped,
         "metrics": {name: metric_json(job.metrics[name]) for name in names},
         **gold_json(record, job.gold),
     }
+
+
+def _build(job: JobReport) -> dict[str, object]:
+    """The ingest that it searches, where that is not its own alone: how many jobs do, and the run that paid for it."""
+    record = job.record
+    if record.n_sharing == 1 and not job.reused:
+        return {}
+    reused = {"reused": dict(job.reused)} if job.reused else {}
+    return {"build": {"lane": record.build, "searches": record.n_sharing, **reused}}
 
 
 def metric_json(one: Measurement) -> dict[str, object]:

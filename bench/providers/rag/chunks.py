@@ -7,21 +7,11 @@ Here too:
 Example::
 
     await chunks(text, Chunking(size=200, overlap=20, strategy="paragraph"), embed)
-<<<<<<< HEAD
-=======
-
-A token is four characters, or one of a script without spaces. No strategy loses text: what is too long for a chunk is
-cut in fixed windows.
-
-Orders of chunks: by BM25, by two scores weighted, by two ranks fused.
-
-Example::
-
->>>>>>> a6c934a (Text without spaces between words counts as a token a character wherever tokens are estimated)
     words = bm25("Where does Ana live?", {"c1": "Ana lives in Lisbon.", "c2": "Bruno runs."})      # {"c1": 1.4}
     fused({"c1": 0.9, "c2": 0.3}, words)                                                        # {"c1": 0.0328, ...}
 
-A token is four characters. No strategy loses text: what is too long for a chunk is cut in fixed windows.
+A token is four characters, or one of a script without spaces. No strategy loses text: what is too long for a chunk is
+cut in fixed windows.
 """
 
 from __future__ import annotations

@@ -18,9 +18,10 @@ from decimal import Decimal
 
 from bench.canonical import digest
 from bench.journal import CorpusKind, Reader
+from bench.journal.borrowers import borrowers
 from bench.metrics.latency import attempt_us
 from bench.plan.job_record import JobRecord, read
-from bench.plan.shared_builds import BUILD
+from bench.plan.shared_builds import BUILD, version_of
 
 SHORT = 12
 """digits of a fingerprint in a table"""
@@ -37,6 +38,8 @@ class Build:
     provider: str
     searched_by: tuple[str, ...]
     """providers of the jobs that search it, as results name them"""
+    lent_to: tuple[str, ...]
+    """other runs that are not complete and search it"""
     fingerprint: str | None
     """None = a corpus is missing, or the journal of an older version lacks the parts"""
     version: str | None
@@ -56,7 +59,7 @@ class Build:
 
     @property
     def as_json(self) -> dict[str, object]:
-        return {**asdict(self), "searched_by": list(self.searched_by)}
+        return {**asdict(self), "searched_by": list(self.searched_by), "lent_to": list(self.lent_to)}
 
 
 async def builds_of(reader: Reader) -> list[Build]:
@@ -79,7 +82,7 @@ async def _build(
     n_memories = n_held = calls = tokens = unknown = ingest_us = 0
     n_begun, cost = 0, Decimal(0)
     async for one in reader.corpora(record.build):
-        if not one.last:
+        if not one.last or one.is_reused:
             continue
         n_begun += 1
         n_held += one.row(CorpusKind.CLEARED) is None
@@ -100,7 +103,8 @@ async def _build(
         benchmark=record.benchmark,
         provider=record.provider,
         searched_by=searched_by,
-        fingerprint=digest({**identity, "corpora": texts}) if whole else None,
+        lent_to=await borrowers(reader.path.parent),
+        fingerprint=digest({**identity, "version": version_of(identity), "corpora": texts}) if whole else None,
         version=version if isinstance(version, str) else None,
         upstream_version=upstream if isinstance(upstream, str) else None,
         embedding=record.models.embedding,

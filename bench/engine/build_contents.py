@@ -1,0 +1,74 @@
+"""What a namespace holds, as far as a provider tells: recorded when a build is ready, compared before it is reused.
+
+Example::
+
+    kept = await steady(provider, config, space, memories)       # {"count": 4, "found": {"m3f1...": "9c0e..."}, ...}
+    changed_contents("corpora.c0", kept, await contents(...))    # [("corpora.c0.count", "4", "5")]
+
+Where a provider counts, the count; and of the last, the first and the longest memory everything that a wide search for
+it finds, ids and texts. What varies from one search to the next, or is searched with other settings, only has to be
+found at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import cast
+
+from bench.canonical import digest
+from bench.config.provider import ProviderConfig, identity
+from bench.engine.isolation import DEEP_K, look, samples
+from bench.engine.run_context import reread
+from bench.model import Memory, Space
+from bench.providers import Counts, Provider
+
+COUNT, FOUND, CONFIG = "count", "found", "searched_with"
+VARIES = "varies"
+SHORT = 12
+
+
+async def contents(
+    provider: Provider, config: ProviderConfig, space: Space, memories: Sequence[Memory]
+) -> dict[str, object]:
+    """Count and look; None in ``found`` = nothing was found."""
+    found: dict[str, object] = {}
+    for memory in samples(memories):
+        hits = (await reread(partial(look, provider, space, memory.content, k=DEEP_K))).hits
+        found[memory.id] = digest(sorted([hit.id, hit.content] for hit in hits)) if hits else None
+    counted = {COUNT: await reread(partial(provider.count, space))} if isinstance(provider, Counts) else {}
+    return {**counted, FOUND: found, CONFIG: digest(identity(config))}
+
+
+async def steady(
+    provider: Provider, config: ProviderConfig, space: Space, memories: Sequence[Memory]
+) -> dict[str, object]:
+    """Look twice and keep what is the same."""
+    first = await contents(provider, config, space, memories)
+    again = await contents(provider, config, space, memories)
+    before = _found(first)
+    found = {name: value if value == before[name] else VARIES for name, value in _found(again).items()}
+    counted = {COUNT: again[COUNT]} if COUNT in again and again[COUNT] == first[COUNT] else {}
+    return {**counted, FOUND: found, CONFIG: again[CONFIG]}
+
+
+def changed_contents(path: str, before: Mapping[str, object], now: Mapping[str, object]) -> list[tuple[str, str, str]]:
+    """List what a namespace does not hold any more, or holds beside it, as (path, before, now)."""
+    changed = []
+    if COUNT in before and before[COUNT] != now.get(COUNT):
+        changed.append((f"{path}.count", str(before[COUNT]), str(now.get(COUNT))))
+    found, alike = _found(now), before[CONFIG] == now[CONFIG]
+    for memory, value in _found(before).items():
+        known = found.get(memory)
+        is_same = value == known if alike and value != VARIES else (value is None) == (known is None)
+        if not is_same:
+            changed.append((f"{path}.search.{memory}", _shown(value), _shown(known)))
+    return changed
+
+
+def _found(kept: Mapping[str, object]) -> Mapping[str, object]:
+    return cast("Mapping[str, object]", kept[FOUND])
+
+
+def _shown(value: object) -> str:
+    return "nothing" if value is None else f"hits {str(value)[:SHORT]}"
