@@ -322,7 +322,7 @@ class Completion:
     flags: tuple[str, ...] = ()
     """``usage_unreadable``: a count of the usage is not a whole number; ``prompt_cut``: the endpoint read far fewer
     tokens than were sent; ``cached``: it comes from the call cache, and nothing was called;
-    ``prompt_cached``: the vendor's cache of prompts had a part of the prompt, or took it"""
+    ``batched``: it came in a batch; ``prompt_cached``: the vendor's cache of prompts had a part of it, or took it"""
     sent_tokens: int | None = None
     """our own estimate of the prompt; None = not sent"""
 

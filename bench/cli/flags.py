@@ -154,6 +154,8 @@ class RunFlags(SelectionFlags):
     """seconds, all phases of one item"""
     no_circuit_breaker: Annotated[Switch, Parameter(group=LIMITS)] = None
     """continue when the first 20 searches find nothing"""
+    batch: Annotated[Switch, Parameter(group=LIMITS)] = None
+    """answers and verdicts through the batch endpoints of models: about half the price, up to a day later"""
     cache: Annotated[Literal["read", "write", "readwrite"] | None, Parameter(group=LIMITS)] = None
     """take replies of models from earlier runs of this workspace, keep them for later ones, or both"""
     cluster: Annotated[Maybe, Parameter(group=LIMITS)] = None

@@ -249,6 +249,8 @@ class Operation(ConfigModel):
     publishable: bool = False
     judge_calibration: bool = False
     output: str | None = None
+    batch: bool = False
+    """answers and verdicts go through the batch endpoints of models: cheaper, and up to a day later"""
     cache: Literal["read", "write", "readwrite"] | None = None
     """replies of models are taken from earlier runs of this workspace (read), kept for later ones (write), or both"""
     cluster: str | None = None
@@ -284,6 +286,12 @@ class Operation(ConfigModel):
     @classmethod
     def _safe_segment(cls, value: str | None) -> str | None:
         return value if value is None else check_run_id(value)
+
+    @model_validator(mode="after")
+    def _no_deadline_of_a_batch(self) -> Self:
+        if self.batch and self.item_timeout is not None:
+            raise ValueError("--item-timeout cannot be combined with --batch: a batch may take a day")
+        return self
 
     @model_validator(mode="after")
     def _one_range(self) -> Self:

@@ -75,7 +75,7 @@ class Evaluated:
             measured={"tokens": dict(self.row.tokens), "costs_usd": dict(self.row.costs_usd)}
             | ({"flags": list(self.flags)} if self.flags else {})
             | ({"saved_usd": self.saved_usd} if self.saved_usd is not None else {}),
-            times_us=done.times_us if UNTIMED.isdisjoint(self.flags) else {},
+            times_us=done.times_us if not self.flags or UNTIMED.isdisjoint(self.flags) else {},
             calls=done.calls,
             state=self.row.state,
             labels=self.row.labels,
@@ -113,7 +113,14 @@ class OnceJudge:
 
     def asked_by(self, evaluator: Evaluator) -> OnceJudge:
         """The same for one evaluator."""
-        return replace(self, evaluator=evaluator.name)
+        return OnceJudge(
+            judge=self.judge,
+            memo=self.memo,
+            stored=self.stored,
+            evaluator=evaluator.name,
+            max_tokens=self.max_tokens,
+            epoch=self.epoch,
+        )
 
     async def ask(self, prompt: Prompt) -> Completion:
         limit = prompt.max_tokens if self.max_tokens is None else self.max_tokens
@@ -158,8 +165,9 @@ async def evaluate(
                     other = [await _verdict(one, scored, text, found.hits, anew) for one in evaluators]
         finally:
             spent = tuple(calls)
-    replies = [reply for _, _, reply in memo[earlier:]]
-    spent = (*spent, *_replayed(replies))
+    replies = [reply for _, _, reply in memo[earlier:] if reply.flags] if len(memo) > earlier else []
+    if replies:
+        spent = (*spent, *_replayed(replies))
     state = _state(evaluators, verdicts, item, found)
     row = row_of(lane.plan, item, epoch, found, said, verdicts, state=state, judging=spent)
     metrics = lane.plan.benchmark.scoring.metrics
@@ -172,8 +180,8 @@ async def evaluate(
         row=row,
         corrected=corrected,
         values=values(metrics, row),
-        flags=tuple(dict.fromkeys(flag for reply in replies for flag in reply.flags)),
-        saved_usd=_saved(replies),
+        flags=tuple(dict.fromkeys(flag for reply in replies for flag in reply.flags)) if replies else (),
+        saved_usd=_saved(replies) if replies else None,
         not_sent=ready.content.veil.missing(row.relevant, lane.plan.level),
     )
 
@@ -275,7 +283,7 @@ async def calibrate_judges(live: Live, readers: Readers) -> None:
         prompts = lane.benchmark.prompts.judges
         if {(job.judge, prompt.sha256) for prompt in prompts.all} <= known.keys():
             continue
-        plain = readers.judge(job.judge)
+        plain = readers.judge_alone(job.judge)
         assert plain is not None
         judge = OnceJudge(judge=plain, memo=[], max_tokens=judge_tokens(lane.benchmark, live.plan.request))
         done = await live.aside(

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import field, replace
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import anyio
@@ -147,11 +148,12 @@ def _stable(lane: OpenLane, corpus: Corpus, context: AnswerContext, text: str) -
     """How much of the start of a prompt others share: all of it with repeats, else as far as a known context goes."""
     if lane.plan.benchmark.epochs > 1:
         return len(text)
-    digest = hash((corpus.id, context.text))
-    known = digest in lane.contexts
-    lane.contexts.add(digest)
-    start = text.find(context.text) if known and context.text else -1
-    return start + len(context.text) if start >= 0 else 0
+    shown = context.text
+    if (digest := hash((corpus.id, shown))) not in lane.contexts:
+        lane.contexts.add(digest)
+        return 0
+    start = text.find(shown) if shown else -1
+    return start + len(shown) if start >= 0 else 0
 
 
 def _budget(
@@ -198,12 +200,28 @@ async def ask(lane: OpenLane, ready: Ready, ref: ItemRef) -> bool:
     timeout_s = lane.live.plan.request.item_timeout
     good = True
     with bind(corpus=ref.corpus, item=item.id):
+        if lane.live.plan.request.batch:
+            every = [ItemEpoch(lane=lane, ready=ready, item=item, epoch=one) for one in lane.todo.epochs(item.id)]
+            return await _together([one.run for one in every])
         for epoch in lane.todo.epochs(item.id):
             if lane.halted:
                 return False
             deadline = None if timeout_s is None else anyio.current_time() + timeout_s
             good &= await ItemEpoch(lane=lane, ready=ready, item=item, epoch=epoch, deadline=deadline).run()
     return good
+
+
+async def _together(acts: Sequence[Callable[[], Awaitable[bool]]]) -> bool:
+    """Do what waits for one batch at once; True when all are good."""
+    found: list[bool] = []
+
+    async def do(act: Callable[[], Awaitable[bool]]) -> None:
+        found.append(await act())
+
+    async with anyio.create_task_group() as tasks:
+        for act in acts:
+            tasks.start_soon(do, act)
+    return all(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,7 +232,7 @@ class ItemEpoch:
     ready: Ready
     item: Item
     epoch: int
-    deadline: float | None
+    deadline: float | None = None
     """instant of the event loop's clock by which its phases must have ended"""
     memo: Memo = field(default_factory=list)
 
@@ -225,10 +243,11 @@ class ItemEpoch:
             return self._failed(found, self.lane.plan.jobs, concerns=self.lane.plan.jobs)
         if self.lane.last is Phase.SEARCH:
             return False
+        models = self.lane.plan.answering_models
+        if self.lane.live.plan.request.batch:
+            return await _together([partial(self._read, model, found) for model in models])
         good = True
-        for model in self.lane.plan.answering_models:
-            if self.lane.halted:
-                return False
+        for model in models:
             good &= await self._read(model, found)
         return good
 

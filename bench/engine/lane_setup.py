@@ -15,6 +15,7 @@ import anyio
 
 from bench.config.provider import ProviderConfig
 from bench.engine.anonymizer import opaque
+from bench.engine.batches import WAITING_ITEMS
 from bench.engine.isolation import Ownership
 from bench.engine.lane import OpenLane
 from bench.engine.models import OwnPrice, Readers
@@ -87,7 +88,7 @@ async def open_lane(
         todo=todo,
         last=last_phase(request.phases),
         ingest_slots=anyio.CapacityLimiter(request.ingest_concurrency or width),
-        width=width,
+        width=max(width, WAITING_ITEMS) if request.batch else width,
         ownership=live.ownerships.setdefault(lane.provider.label, Ownership())
         if builder is None
         else builder.ownership,

@@ -10,11 +10,12 @@ Example::
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Literal
 
+from bench.engine.batches import JournaledBatches
 from bench.evaluators import Evaluator, Judge
 from bench.journal.paths import CHECKPOINTS
 from bench.model import Embedder, Model, Usage
@@ -36,12 +37,18 @@ class Readers:
     embedders: Mapping[str, Embedder]
     by_lane: Mapping[str, tuple[Evaluator, ...]]
     cache: CallCache | None = None
+    batches: JournaledBatches | None = None
+    alone: Mapping[str, Judge] = field(default_factory=dict)
+    """the judges again where calls go in batches: these are asked one call at a time"""
 
     def model(self, name: str) -> Model:
         return self.models[name]
 
     def judge(self, name: str) -> Judge | None:
         return self.judges.get(name)
+
+    def judge_alone(self, name: str) -> Judge | None:
+        return self.alone.get(name) or self.judges.get(name)
 
     def evaluators(self, lane: Lane) -> tuple[Evaluator, ...]:
         return self.by_lane[lane.key]
@@ -82,7 +89,9 @@ def open_readers(live: Live) -> Readers:
     from bench.models.chat import SchemaJudge
 
     cache = open_cache(live)
-    opening = ModelOpening(live, OwnPrice(live.plan.request.token_prices), cache)
+    batches = JournaledBatches(live) if live.plan.request.batch else None
+    opening = ModelOpening(live, OwnPrice(live.plan.request.token_prices), cache, batches)
+    alone = replace(opening, batches=None)
     jobs = [job for lane in live.plan.running for job in lane.jobs]
     names = dict.fromkeys(job.answering for job in jobs if job.answering != NONE)
     judges = dict.fromkeys(job.judge for job in jobs if job.judge != NONE)
@@ -93,6 +102,8 @@ def open_readers(live: Live) -> Readers:
         embedders=embedders,
         by_lane={lane.key: lane.benchmark.scoring.open(opening.scorer(lane)) for lane in live.plan.running},
         cache=cache,
+        batches=batches,
+        alone={} if batches is None else {name: SchemaJudge(alone.model(name, "judge")) for name in judges},
     )
 
 
@@ -115,6 +126,7 @@ class ModelOpening:
     live: Live
     price: OwnPrice
     cache: CallCache | None = None
+    batches: JournaledBatches | None = None
     _embedders: dict[tuple[str, EmbeddingOptions | None], Embedder] = field(default_factory=dict)
     """one for each model and way to ask it, so that lanes share vectors"""
 
@@ -130,6 +142,7 @@ class ModelOpening:
             files=live.plan.model_files,
             price=self.price,
             cache=self.cache,
+            batches=self.batches,
         )
 
     def embedder(self, lane: Lane) -> Embedder:

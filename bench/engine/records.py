@@ -181,7 +181,7 @@ class AnswerResult:
 
     def timed(self, times_us: Mapping[str, int]) -> AnswerResult:
         """Return a copy with timings; a reply that no call of its own brought has none."""
-        return replace(self, times_us={} if self.untimed else times_us)
+        return replace(self, times_us={} if self.flags and self.untimed else times_us)
 
     @property
     def untimed(self) -> bool:
@@ -389,7 +389,7 @@ def facts(relevant: Sequence[str], reason: str, item: Item, *, not_sent: Sequenc
 def _times(found: SearchResult, said: AnswerResult | None) -> dict[str, int]:
     phases: dict[str, Mapping[str, int]] = {"search": found.times_us}
     if said is not None:
-        phases["answer"] = {UNTIMED_PART: 1} if said.untimed else said.times_us
+        phases["answer"] = {UNTIMED_PART: 1} if said.flags and said.untimed else said.times_us
     return {_spent_in(phase, part): spent for phase, parts in phases.items() for part, spent in parts.items()}
 
 

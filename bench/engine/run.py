@@ -31,10 +31,11 @@ import anyio
 import anyio.to_thread
 
 from bench.config.run import new_run_id
+from bench.engine.batches import batching
 from bench.engine.evaluate import calibrate_judges
 from bench.engine.lane import OpenLane
 from bench.engine.lane_setup import open_lanes, skip_lane
-from bench.engine.models import open_readers
+from bench.engine.models import Readers, open_readers
 from bench.engine.outcome import Outcome, exit_code_of, job_outcomes, status_of
 from bench.engine.progress import Observer, Progress, Silent
 from bench.engine.reused_builds import reuse_builds
@@ -243,11 +244,13 @@ class Execution:
                 resumed=resumed,
             )
             budget.resume(*await journal.spending())
-            lanes = await self._opened(live, stack)
-            await self._work(live, lanes)
+            readers = open_readers(live)
+            stack.callback(readers.close)
+            lanes = await self._opened(live, stack, readers)
+            await self._work(live, lanes, readers)
         return await self._ended(live, lanes)
 
-    async def _opened(self, live: Live, stack: AsyncExitStack) -> list[OpenLane]:
+    async def _opened(self, live: Live, stack: AsyncExitStack, readers: Readers) -> list[OpenLane]:
         """Open models and providers, so that whatever is missing is reported before the first call."""
         if self.errand.first is not None:
             await self.errand.first(live.journal)
@@ -255,14 +258,12 @@ class Execution:
         counting = await Counting.over(live.plan, live.progress, self.folder, resumed=live.resumed and not anew)
         live.journal.on_commit = counting
         live.journal.oldest_s = live.http.oldest_s
-        readers = open_readers(live)
-        stack.callback(readers.close)
         lanes = await open_lanes(stack, live, readers, slots_of(live.plan))
         await reuse_builds(live, lanes)
         counting.expect({lane.key: lane.todo for lane in lanes}, anew=anew)
         return lanes
 
-    async def _work(self, live: Live, lanes: list[OpenLane]) -> None:
+    async def _work(self, live: Live, lanes: list[OpenLane], readers: Readers) -> None:
         if self.announce is not None:
             await anyio.to_thread.run_sync(self.announce, live.journal.meta)
         self.startup.begun = True
@@ -277,7 +278,7 @@ class Execution:
             wanted = live.plan.request.judge_calibration or live.plan.request.publishable
             if wanted and any(lane.todo.count for lane in lanes):
                 await calibrate_judges(live, lanes[0].readers)
-            async with anyio.create_task_group() as workers:
+            async with batching(readers.batches), anyio.create_task_group() as workers:
                 for open_one in lanes:
                     if not open_one.plan.shares:
                         workers.start_soon(open_one.run)

@@ -62,6 +62,8 @@ class Request:
     (an Unavailable or RateLimited is retried like the status would be)"""
     tokens: int = field(default=0, kw_only=True)
     """what the call takes from a limit of tokens per minute"""
+    key: str = field(default="", kw_only=True)
+    """tells it from an equal request; not sent"""
     timeout_s: float | None = field(default=None, kw_only=True)
     """overrides the endpoint's per-attempt deadline"""
 

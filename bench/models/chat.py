@@ -29,12 +29,12 @@ from typing import Protocol
 
 from bench.config.model import merged
 from bench.errors import AuthError, Rejected
-from bench.http import Endpoint, Http, Metered, Request, Response
+from bench.http import Endpoint, Metered, Request, Response
 from bench.model import ChatMessage, Completion, Model, Prompt, Usage
 from bench.models import reply as usages
 from bench.models.dialect import Dialect, Reply, Wish, error_of, is_stream, read_events, refused_by_filter
 from bench.models.names import Target
-from bench.models.reply import PROMPT_CACHED, cleaned
+from bench.models.reply import BATCHED, PROMPT_CACHED, cleaned
 from bench.structured import ReplySchema
 from bench.tokens import count_tokens, fewest_tokens
 
@@ -65,12 +65,27 @@ class _Heard:
     saved_usd: str | None = None
 
 
+class Sender(Protocol):
+    """Who sends a request and brings its answer: `Http`, or a sender of batches."""
+
+    async def call(self, endpoint: Endpoint, request: Request) -> Response: ...
+
+
 class ChatModel:
-    """One model in one role; its calls pass the limiter of that role."""
+    """One model in one role; its calls pass the limiter of that role, or go in a ``batch``."""
 
     def __init__(
-        self, *, target: Target, dialect: Dialect, http: Http, endpoint: Endpoint, wish: Wish, price: Price | None
+        self,
+        *,
+        target: Target,
+        dialect: Dialect,
+        http: Sender,
+        endpoint: Endpoint,
+        wish: Wish,
+        price: Price | None,
+        batch: bool = False,
     ) -> None:
+        self._batch = batch
         self._target = target
         self._dialect = dialect
         self._http = http
@@ -132,6 +147,7 @@ class ChatModel:
             json=merged(self._dialect.chat_body(target.model, asked, wish), wish.body),
             idempotent=True,
             tokens=sent + asked.max_tokens,
+            key=str(prompt.epoch),
             read=lambda response: self._read(response, text, heard),
         )
         response = await self._http.call(self._endpoint, request)
@@ -151,7 +167,7 @@ class ChatModel:
                 latency_us=response.timings.latency_us,
                 attempts=response.attempts,
                 ignored=_ignored(prompt, wish),
-                flags=_flags(heard, text),
+                flags=(*_flags(heard, text), *((BATCHED,) if self._batch else ())),
                 sent_tokens=sent,
             )
         )
@@ -162,8 +178,8 @@ class ChatModel:
         dialect = self._target.dialect
         used = heard.usage = usages.normalise(dialect, body, prompt=prompt, reply=reply.text + reply.reasoning)
         heard.unreadable = used.estimated and usages.unreadable(dialect, body)
-        heard.cost_usd = priced(self._target, self._price, used, returned=reply.model)
-        if used.cache_read_tokens or used.cache_write_tokens:
+        heard.cost_usd = priced(self._target, self._price, used, returned=reply.model, batch=self._batch)
+        if used.cache_read_tokens or used.cache_write_tokens or self._batch:
             plain = replace(used, cache_read_tokens=0, cache_write_tokens=0)
             full = priced(self._target, self._price, plain, returned=reply.model)
             heard.saved_usd = _less(full, heard.cost_usd)
@@ -199,13 +215,15 @@ def _told(error: object) -> str:
 SHOWN = 1000
 
 
-def priced(target: Target, price: Price | None, used: Usage, *, returned: str | None) -> str | None:
+def priced(
+    target: Target, price: Price | None, used: Usage, *, returned: str | None, batch: bool = False
+) -> str | None:
     """Price one call; an estimated usage has no price, because the bill counts otherwise."""
     if target.free:
         return "0"
     if price is None or used.estimated:
         return None
-    return price(target.name, used, returned=returned, when=datetime.now(UTC))
+    return price(target.name, used, returned=returned, when=datetime.now(UTC), batch=batch)
 
 
 def learn(wish: Wish, refusal: str) -> Wish | None:

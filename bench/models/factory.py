@@ -15,6 +15,7 @@ known nor a file is looked for among the entry points ``bench.models``: a callab
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, assert_never
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from bench.http import Endpoint, Http
     from bench.http.endpoint import Role
     from bench.model import Embedder, Model
+    from bench.models.batch import BatchLog, BatchSender
     from bench.models.call_cache import CallCache
     from bench.models.chat import Price
     from bench.models.dialect import Dialect
@@ -39,6 +41,10 @@ MAX_RESPONSE_BYTES = 64 * 2**20
 AZURE_VERSION = "AZURE_OPENAI_API_VERSION"
 AZURE_DEFAULT_VERSION = "2024-10-21"
 PLUGIN_GROUP = "bench.models"
+
+
+BATCH_ATTEMPT_S = 600.0
+MAX_BATCH_BYTES = 2**30
 
 
 class ModelPlugin(Protocol):
@@ -56,15 +62,16 @@ def open_model(
     files: Mapping[str, ModelFile] | None = None,
     price: Price | None = None,
     cache: CallCache | None = None,
+    batches: BatchLog | None = None,
 ) -> Model:
-    """Open a reader or judge by its name; ``cache`` keeps the replies of one behind HTTP.
+    """Open a reader or judge by its name; ``cache`` keeps the replies of one behind HTTP, ``batches`` sends its calls.
 
     Raises:
         ConfigError: unknown name (with the nearest), or a variable that is not set (named).
     """
     from bench.models.reply import Answering
 
-    model = _opened(resolve_name(name), http, environment, role, files or {}, price, cache)
+    model = _opened(resolve_name(name), http, environment, role, files or {}, price, cache, batches)
     return Answering(model) if role == "provider" else model
 
 
@@ -76,6 +83,7 @@ def _opened(
     files: Mapping[str, ModelFile],
     price: Price | None,
     cache: CallCache | None,
+    batches: BatchLog | None,
 ) -> Model:
     from bench.models.reply import Cleaned
 
@@ -91,15 +99,17 @@ def _opened(
 
     place = target(full, environment, files)
     settings = place.settings
+    endpoint = _endpoint(place, role)
     model = ChatModel(
         target=place,
         dialect=_dialect(place, environment),
-        http=http,
-        endpoint=_endpoint(place, role),
+        http=http if batches is None else _batch_sender(place, http, endpoint, batches),
+        endpoint=endpoint,
+        batch=batches is not None,
         wish=Wish(
             temperature=not (settings is not None and settings.fixed_temperature),
             seed=place.dialect != "anthropic",
-            stream=settings is not None and settings.stream,
+            stream=settings is not None and settings.stream and batches is None,
             body=settings.body if settings is not None else {},
         ),
         price=price,
@@ -110,6 +120,24 @@ def _opened(
 
     known = settings.identity() if settings is not None else {}
     return CachedModel(model, cache, {"name": full, "address": place.base_url, "settings": known})
+
+
+def _batch_sender(place: Target, http: Http, endpoint: Endpoint, batches: BatchLog) -> BatchSender:
+    """Return what gathers the calls of a model in one role; its own requests wait for an outage by themselves."""
+    from bench.http import Retry, Timeouts
+    from bench.models.batch import BatchSender
+    from bench.models.batch_api import batch_api
+
+    door = replace(
+        endpoint,
+        name=f"{endpoint.name}.batch",
+        retry=Retry(max_retries=0),
+        timeouts=Timeouts(attempt_s=BATCH_ATTEMPT_S),
+        max_response_bytes=MAX_BATCH_BYTES,
+    )
+    sender = BatchSender(endpoint, batch_api(place.dialect, place, http, door), http, batches)
+    batches.senders.append(sender)
+    return sender
 
 
 def open_embedder(

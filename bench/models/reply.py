@@ -36,7 +36,9 @@ CACHED = "cached"
 """flag of a reply that comes from the call cache"""
 PROMPT_CACHED = "prompt_cached"
 """flag of a reply to a prompt that the vendor's cache had a part of, or took"""
-UNTIMED = frozenset({CACHED})
+BATCHED = "batched"
+"""flag of a reply that came in a batch"""
+UNTIMED = frozenset({CACHED, BATCHED})
 """flags of replies whose time is not that of a call"""
 
 

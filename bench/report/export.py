@@ -63,7 +63,8 @@ FIELDS: Mapping[str, str] = {
     "truncated": "the answer was cut at the token limit",
     "reasoning_tokens": "of the answer, as the endpoint counts; null = unknown",
     "flags": "what was noted of the answer: cut, refused, empty, tool_call, page, usage_unreadable, prompt_cut, "
-    "cached (it comes from the call cache), prompt_cached (the vendor's cache had a part of the prompt, or took it)",
+    "cached (it comes from the call cache), batched (it came in a batch), "
+    "prompt_cached (the vendor's cache had a part of the prompt, or took it)",
     "cached": "which of `answer` and `verdict` come from the call cache: no call, no cost, no latency",
     "error": "`kind` and `message` of an item that failed; else null",
 }

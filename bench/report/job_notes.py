@@ -25,7 +25,7 @@ from bench.journal.records import Flagged
 from bench.metrics.overlay import GoldScores, Overlay, Suspect
 from bench.metrics.protocol import Measure
 from bench.model import Phase
-from bench.models.reply import CACHED, PROMPT_CACHED
+from bench.models.reply import BATCHED, CACHED, PROMPT_CACHED
 from bench.plan.job_record import JobRecord
 
 MIN_CUT_PROMPTS = 3
@@ -47,7 +47,7 @@ async def answer_notes(reader: Reader, record: JobRecord, error_kinds: Mapping[s
         *_unreadable(answers, verdicts),
         *_cut_prompts(answers, verdicts),
         *cached_notes(answers, verdicts),
-        *_prompt_cached(answers, verdicts),
+        *_vendor_saved(answers, verdicts),
     ]
 
 
@@ -68,13 +68,21 @@ def cached_notes(answers: Sequence[Flagged], verdicts: Sequence[Flagged]) -> lis
     return [f"{counts} from the call cache: {tokens:,} tokens{_money(found)} not paid again; they have no latency"]
 
 
-def _prompt_cached(answers: Sequence[Flagged], verdicts: Sequence[Flagged]) -> list[str]:
-    found = [one for one in (*answers, *verdicts) if PROMPT_CACHED in one.flags and CACHED not in one.flags]
-    counts = " and ".join(named for count, named in _named(answers, verdicts, PROMPT_CACHED) if count)
+def _vendor_saved(answers: Sequence[Flagged], verdicts: Sequence[Flagged]) -> list[str]:
+    """Return a sentence on what batches and the vendor's cache of prompts saved together."""
+    found = [one for one in (*answers, *verdicts) if CACHED not in one.flags]
     saved = math.fsum(one.saved_usd for one in found if one.saved_usd is not None)
-    if not found or not saved:
+    ways = {PROMPT_CACHED: "the vendor's cache of prompts served", BATCHED: "batches brought"}
+    parts = [
+        f"{way} {' and '.join(named for count, named in _named(answers, verdicts, flag) if count)}"
+        for flag, way in ways.items()
+        if any(flag in one.flags for one in found)
+    ]
+    if not parts:
         return []
-    return [f"the vendor's cache of prompts served {counts}: USD {saved:.4g} {'saved' if saved > 0 else 'on top'}"]
+    money = f": USD {abs(saved):.4g} {'saved' if saved > 0 else 'on top'}" if saved else ""
+    waited = "; their latency is not counted" if BATCHED in {flag for one in found for flag in one.flags} else ""
+    return [" and ".join(parts) + money + waited]
 
 
 def _money(found: Sequence[Flagged]) -> str:

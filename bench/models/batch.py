@@ -1,0 +1,315 @@
+"""Calls of a model gathered into batches: what asks waits, and gets its own reply out of the batch.
+
+Example::
+
+    sender = BatchSender(endpoint, api, http, log)
+    sender.start(tasks, earlier)                     # batches of earlier processes of the run, from its journal
+    response = await sender.call(endpoint, request)  # as `Http.call`; may take a day
+
+A batch is journaled with our own id for each request before it is sent, and with the vendor's id after. What an
+earlier process sent is looked up by the same ids and never sent again. An outage is waited for; what the vendor did
+not process goes into the next batch, what it refused is the error that the same call alone would have been.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Protocol, TypeVar
+
+import anyio
+from anyio.abc import TaskGroup
+
+from bench.errors import CallError, MappingError, RateLimited, Unavailable
+from bench.http import Endpoint, Http, Request, Response, Timings, record
+from bench.http.errors import AttemptFailed, of_body, of_status
+from bench.http.message import Metered
+from bench.model import Call
+from bench.models.batch_api import EXPIRED, BatchApi, BatchOutcome, StillWorking
+
+QUIET_S = 0.5
+"""a batch is sent when no call has come for so long and no other request is in flight"""
+LONGEST_GATHER_S = 60.0
+MOST_CALLS = 10_000
+MOST_BYTES = 90 * 2**20
+FIRST_LOOK_S, LONGEST_LOOK_S = 0.2, 30.0
+TRIES = 4
+UNREADABLE_TRIES = 10
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True, kw_only=True)
+class BatchRecord:
+    """A batch as the journal knows it."""
+
+    key: str
+    """our own id"""
+    endpoint: str
+    calls: tuple[str, ...]
+    """our ids of its calls"""
+    at: datetime
+    remote: str | None = None
+    """the vendor's id; None = no one knows whether it was created"""
+
+
+class BatchLog(Protocol):
+    """Where batches are journaled, and who sends them; both writes are durable when they return."""
+
+    @property
+    def senders(self) -> list[BatchSender]: ...
+
+    @property
+    def stopped(self) -> bool:
+        """Nothing more is to be sent."""
+        ...
+
+    async def intend(self, record: BatchRecord) -> None: ...
+
+    async def sent(self, record: BatchRecord) -> None: ...
+
+    def tell(self, text: str) -> None: ...
+
+
+@dataclass(slots=True, eq=False)
+class _Batch:
+    """A batch on its way."""
+
+    record: BatchRecord
+    bodies: Mapping[str, object] = field(default_factory=dict)
+    """by our ids; empty: an earlier process sent it"""
+    outcomes: Mapping[str, BatchOutcome] = field(default_factory=dict)
+    error: CallError | None = None
+    begun: bool = False
+    done: anyio.Event = field(default_factory=anyio.Event)
+
+    async def outcome(self, call: str) -> BatchOutcome:
+        """Wait for the end of the batch; what it does not hold was not processed."""
+        await self.done.wait()
+        if self.error is not None:
+            raise self.error.with_traceback(None)
+        return self.outcomes.get(call, BatchOutcome(status=EXPIRED))
+
+
+@dataclass(slots=True, eq=False)
+class _Queued:
+    """A call that is in no batch yet."""
+
+    call: str
+    body: object
+    size: int
+    taken: anyio.Event = field(default_factory=anyio.Event)
+    batch: _Batch | None = None
+
+
+class BatchSender:
+    """One endpoint of a model in one role; in the place of `Http` for its calls."""
+
+    def __init__(self, endpoint: Endpoint, api: BatchApi, http: Http, log: BatchLog) -> None:
+        self.endpoint = endpoint
+        self._api = api
+        self._http = http
+        self._log = log
+        self._asked: Counter[str] = Counter()
+        self._queue: list[_Queued] = []
+        self._earlier: dict[str, _Batch] = {}
+        self._wanted: list[_Batch] = []
+        self._came = 0
+        self._wake = anyio.Event()
+
+    def start(self, tasks: TaskGroup, earlier: Iterable[BatchRecord]) -> None:
+        """Begin to send; ``earlier`` are the batches of this endpoint that are not settled."""
+        for one in earlier:
+            batch = _Batch(one)
+            self._earlier.update(dict.fromkeys(one.calls, batch))
+        tasks.start_soon(self._gather, tasks)
+
+    async def call(self, endpoint: Endpoint, request: Request) -> Response:
+        """Wait for the reply to a request.
+
+        Raises:
+            CallError: as :meth:`bench.http.Http.call` states.
+        """
+        digest = hashlib.sha256(json.dumps([request.key, request.json], sort_keys=True).encode()).hexdigest()[:24]
+        self._asked[digest] += 1
+        call, attempt = f"{digest}-{self._asked[digest]}", 1
+        while True:
+            outcome = await self._outcome(call, request)
+            try:
+                return _answer(endpoint, request, outcome, attempt)
+            except AttemptFailed as failed:
+                if not failed.repeat or attempt == TRIES:
+                    raise failed.error from failed.__cause__
+            attempt += 1
+
+    async def _outcome(self, call: str, request: Request) -> BatchOutcome:
+        batch = self._earlier.pop(call, None)
+        if batch is None:
+            queued = _Queued(call, request.json, len(json.dumps(request.json)))
+            self._queue.append(queued)
+            self._came += 1
+            self._wake.set()
+            try:
+                await queued.taken.wait()
+            finally:
+                if queued.batch is None:
+                    self._queue.remove(queued)
+            batch = queued.batch
+            assert batch is not None, "taken into a batch"
+        elif not batch.begun:
+            batch.begun = True
+            self._wanted.append(batch)
+            self._wake.set()
+        return await batch.outcome(call)
+
+    # ---- sending
+
+    async def _gather(self, tasks: TaskGroup) -> None:
+        while True:
+            await self._wake.wait()
+            self._wake = anyio.Event()
+            while self._wanted:
+                tasks.start_soon(self._carry, self._wanted.pop())
+            if self._queue:
+                await self._settle()
+                if self._log.stopped:
+                    return  # what waits stays pending
+                while self._queue:
+                    tasks.start_soon(self._carry, self._taken())
+
+    async def _settle(self) -> None:
+        """Wait until no further call is to be expected soon."""
+        until = anyio.current_time() + LONGEST_GATHER_S
+        came = -1
+        while came != self._came or (self._http.in_flight and anyio.current_time() < until):
+            if len(self._queue) >= MOST_CALLS or self._wanted:
+                return
+            came = self._came
+            await anyio.sleep(QUIET_S)
+
+    def _taken(self) -> _Batch:
+        key, size = secrets.token_hex(5), 0
+        taken: list[_Queued] = []
+        names: set[str] = set()
+        for one in self._queue[:MOST_CALLS]:
+            size += one.size
+            if (taken and size > MOST_BYTES) or one.call in names:
+                break
+            taken.append(one)
+            names.add(one.call)
+        self._queue = self._queue[len(taken) :]
+        calls = tuple(one.call for one in taken)
+        entry = BatchRecord(key=key, endpoint=self.endpoint.name, calls=calls, at=datetime.now(UTC))
+        batch = _Batch(entry, bodies={f"{key}-{one.call}": one.body for one in taken}, begun=True)
+        for one in taken:
+            one.batch = batch
+            one.taken.set()
+        return batch
+
+    async def _carry(self, batch: _Batch) -> None:
+        """Bring a batch to its end, whatever it takes."""
+        entry = batch.record
+        try:
+            if entry.remote is None:
+                entry.remote = await self._created(batch)
+                if entry.remote is not None:
+                    await self._log.sent(entry)
+                    self._log.tell(f"batch of {len(entry.calls)} calls at {entry.endpoint}: {entry.remote}")
+            if entry.remote is not None:
+                outcomes = await self._results(entry.remote)
+                batch.outcomes = {name.removeprefix(f"{entry.key}-"): one for name, one in outcomes.items()}
+        except CallError as error:
+            batch.error = error
+        batch.done.set()
+
+    async def _created(self, batch: _Batch) -> str | None:
+        """Send a batch once; None = it was never created, and its calls are to be sent."""
+        entry, doubt = batch.record, not batch.bodies
+        if not doubt:
+            await self._log.intend(entry)
+        while True:
+            if doubt:
+                found = await self._patiently(lambda: self._found(entry))
+                if found is not None or not batch.bodies:
+                    return found
+            try:
+                return await self._api.create(entry.key, batch.bodies)
+            except (Unavailable, RateLimited) as error:
+                self._log.tell(f"{entry.endpoint}: {error.message}; the batch waits")
+                doubt = True
+                await anyio.sleep(FIRST_LOOK_S)
+
+    async def _found(self, entry: BatchRecord) -> str | None:
+        pause_s = FIRST_LOOK_S
+        while True:
+            try:
+                return await self._api.find(entry.key, count=len(entry.calls), since=entry.at)
+            except StillWorking:
+                await anyio.sleep(pause_s)
+                pause_s = min(LONGEST_LOOK_S, 1.5 * pause_s)
+
+    async def _results(self, remote: str) -> dict[str, BatchOutcome]:
+        pause_s = FIRST_LOOK_S
+        while (ended := await self._patiently(lambda: self._api.ended(remote))) is None:
+            await anyio.sleep(pause_s)
+            pause_s = min(LONGEST_LOOK_S, 1.5 * pause_s)
+        batch = ended
+        return await self._patiently(lambda: self._api.results(batch))
+
+    async def _patiently(self, look: Callable[[], Awaitable[T]]) -> T:
+        """Look until the vendor answers: an outage is a pause."""
+        pause_s, unreadable, told = FIRST_LOOK_S, 0, False
+        while True:
+            try:
+                return await look()
+            except (Unavailable, RateLimited, MappingError) as error:
+                unreadable += isinstance(error, MappingError)
+                if unreadable == UNREADABLE_TRIES:
+                    raise
+                if not told:
+                    self._log.tell(f"{self.endpoint.name}: {error.message}; the batch waits")
+                told = True
+            await anyio.sleep(pause_s)
+            pause_s = min(LONGEST_LOOK_S, 2 * pause_s)
+
+
+def _answer(endpoint: Endpoint, request: Request, outcome: BatchOutcome, attempt: int) -> Response:
+    """Read an outcome as the answer to the same call alone, and write it into the ledger."""
+    body = json.dumps(outcome.body).encode()
+    response = Response(
+        status=outcome.status, headers={}, body=body, timings=Timings(), attempts=attempt, request="call of a batch"
+    )
+    metered: Metered | None = None
+    failed: AttemptFailed | None = None
+    if outcome.status == EXPIRED:
+        failed = AttemptFailed(Unavailable(f"{endpoint.name}: the batch ended before this call was made"), repeat=True)
+    elif not 200 <= outcome.status < 300:
+        failed = of_status(endpoint, response, repeatable=True, wait_s=None)
+    else:
+        try:
+            metered = request.read(response) if request.read is not None else None
+        except CallError as error:
+            failed = of_body(error, response, repeatable=True)
+    record(
+        Call(
+            endpoint=endpoint.name,
+            role=endpoint.role,
+            attempt=attempt,
+            status=outcome.status or None,
+            outcome="ok" if failed is None else failed.error.kind,
+            started_at=datetime.now(UTC),
+            request_bytes=len(json.dumps(request.json)),
+            response_bytes=len(body),
+            model=metered.model if metered else None,
+            usage=metered.usage if metered else None,
+            cost_usd=metered.cost_usd if metered else None,
+        )
+    )
+    if failed is not None:
+        raise failed
+    return response

@@ -1,0 +1,260 @@
+"""The batch endpoints of OpenAI's and Anthropic's dialect: how a batch is sent, looked up and read.
+
+Example::
+
+    api = batch_api("openai", target, http, endpoint)
+    remote = await api.create("a1b2c3d4", {"a1b2c3d4-0f...-0": body})      # the vendor's id
+    if (ended := await api.ended(remote)) is not None:
+        outcomes = await api.results(ended)                           # custom id -> BatchOutcome
+
+A batch of which no one knows whether it was created is found by our own key: OpenAI keeps it in the metadata, Anthropic
+has it in the ids of the results only, so that candidates are read once they have ended.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from bench.errors import ConfigError, MappingError, Rejected
+from bench.http import Endpoint, FormField, Http, Request, Response
+from bench.models.names import Target
+from bench.values import dataclass
+
+METADATA = "bench_batch"
+PAGE = 100
+CLOCKS = timedelta(minutes=10)
+"""by which the vendor's clock may be behind ours"""
+WINDOW = "24h"
+EXPIRED = 0
+"""status of a request that was not processed and not paid"""
+STATUSES: Mapping[str, int] = {
+    "invalid_request_error": 400, "authentication_error": 401, "billing_error": 402, "permission_error": 403,
+    "not_found_error": 404, "request_too_large": 413, "rate_limit_error": 429, "overloaded_error": 529,
+}  # fmt: skip
+"""what an error of Anthropic's would have had as a status; others are 500"""
+UNPAID = frozenset({"batch_expired", "batch_cancelled"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchOutcome:
+    """What came of one request of a batch."""
+
+    status: int
+    body: object = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndedBatch:
+    """A batch that is not worked on any more, as the vendor describes it."""
+
+    id: str
+    tree: Mapping[str, object]
+
+
+class BatchApi(Protocol):
+    """The batch endpoint of one vendor."""
+
+    async def create(self, key: str, bodies: Mapping[str, object]) -> str:
+        """Send a batch under our own key; return the vendor's id."""
+        ...
+
+    async def find(self, key: str, *, count: int, since: datetime) -> str | None:
+        """Look for a batch that may have been created; None = it was not."""
+        ...
+
+    async def ended(self, remote: str) -> EndedBatch | None:
+        """Return a batch once nothing of it is worked on any more."""
+        ...
+
+    async def results(self, batch: EndedBatch) -> dict[str, BatchOutcome]:
+        """Return the outcomes by our own ids; what has none was not processed."""
+        ...
+
+
+def batch_api(dialect: str, target: Target, http: Http, endpoint: Endpoint) -> BatchApi:
+    """Return the batch endpoint of a model.
+
+    Raises:
+        ConfigError: its vendor has none that is known.
+    """
+    door = _Door(http, endpoint, target)
+    if dialect == "openai" and target.prefix != "azure":
+        return OpenAIBatches(door, target.base_url)
+    if dialect == "anthropic":
+        return AnthropicBatches(door, target.base_url.removesuffix("/v1") + "/v1/messages/batches")
+    raise ConfigError(f"{target.name} has no batch endpoint that is known", hint="leave out --batch")
+
+
+class _Door:
+    """Requests with the credentials of one model."""
+
+    def __init__(self, http: Http, endpoint: Endpoint, target: Target) -> None:
+        self._http = http
+        self._endpoint = endpoint
+        self._target = target
+
+    async def get(self, url: str, query: tuple[tuple[str, str], ...] = ()) -> Response:
+        target = self._target
+        request = Request("GET", url, headers=target.headers, query=(*target.query, *query))
+        return await self._http.call(self._endpoint, request)
+
+    async def post(
+        self, url: str, tree: object = None, *, form: Mapping[str, str | FormField] | None = None
+    ) -> Mapping[str, object]:
+        target = self._target
+        request = Request(
+            "POST", url, headers=target.headers, query=target.query, json=tree, multipart=form,
+            idempotent=form is not None,
+        )  # fmt: skip
+        return _map((await self._http.call(self._endpoint, request)).json())
+
+    async def tree(self, url: str) -> Mapping[str, object]:
+        return _map((await self.get(url)).json())
+
+    async def pages(self, url: str, cursor: str) -> AsyncIterator[Mapping[str, object]]:
+        """Yield the batches of an account, the newest first."""
+        after: tuple[tuple[str, str], ...] = ()
+        while True:
+            page = _map((await self.get(url, (("limit", str(PAGE)), *after))).json())
+            found = page.get("data")
+            batches = [_map(one) for one in found] if isinstance(found, list) else []
+            for one in batches:
+                yield one
+            if not page.get("has_more") or not batches:
+                return
+            after = ((cursor, str(page.get("last_id") or batches[-1].get("id"))),)
+
+
+class OpenAIBatches:
+    """``/files`` and ``/batches``."""
+
+    def __init__(self, door: _Door, base_url: str) -> None:
+        self._door = door
+        self._base_url = base_url
+
+    async def create(self, key: str, bodies: Mapping[str, object]) -> str:
+        lines = (
+            {"custom_id": name, "method": "POST", "url": "/v1/chat/completions", "body": body}
+            for name, body in bodies.items()
+        )
+        data = "".join(json.dumps(line) + "\n" for line in lines).encode()
+        file = FormField(content=data, filename=f"{key}.jsonl", type="application/jsonl")
+        sent = await self._door.post(f"{self._base_url}/files", form={"purpose": "batch", "file": file})
+        wanted = {
+            "input_file_id": _id(sent, "file"), "endpoint": "/v1/chat/completions", "completion_window": WINDOW,
+            "metadata": {METADATA: key},
+        }  # fmt: skip
+        return _id(await self._door.post(f"{self._base_url}/batches", wanted), "batch")
+
+    async def find(self, key: str, *, count: int, since: datetime) -> str | None:
+        async for one in self._door.pages(f"{self._base_url}/batches", "after"):
+            if _map(one.get("metadata")).get(METADATA) == key:
+                return _id(one, "batch")
+            created = one.get("created_at")
+            if isinstance(created, int | float) and created < (since - CLOCKS).timestamp():
+                break
+        return None
+
+    async def ended(self, remote: str) -> EndedBatch | None:
+        tree = await self._door.tree(f"{self._base_url}/batches/{remote}")
+        ended = tree.get("status") in ("completed", "failed", "expired", "cancelled")
+        return EndedBatch(id=remote, tree=tree) if ended else None
+
+    async def results(self, batch: EndedBatch) -> dict[str, BatchOutcome]:
+        found: dict[str, BatchOutcome] = {}
+        files = [batch.tree.get(name) for name in ("output_file_id", "error_file_id")]
+        for file in filter(None, files):
+            response = await self._door.get(f"{self._base_url}/files/{file}/content")
+            for line in _lines(response):
+                found[str(line.get("custom_id"))] = _openai_outcome(line)
+        if batch.tree.get("status") == "failed" and not found:
+            raise Rejected(f"batch {batch.id} failed: {_errors(batch.tree)}")
+        return found
+
+
+def _openai_outcome(line: Mapping[str, object]) -> BatchOutcome:
+    reply, error = _map(line.get("response")), _map(line.get("error"))
+    status = reply.get("status_code")
+    if isinstance(status, int):
+        return BatchOutcome(status=status, body=reply.get("body"))
+    return BatchOutcome(status=EXPIRED if error.get("code") in UNPAID else 500, body={"error": dict(error)})
+
+
+class AnthropicBatches:
+    """``/v1/messages/batches``."""
+
+    def __init__(self, door: _Door, url: str) -> None:
+        self._door = door
+        self._url = url
+
+    async def create(self, key: str, bodies: Mapping[str, object]) -> str:
+        requests = [{"custom_id": name, "params": body} for name, body in bodies.items()]
+        return _id(await self._door.post(self._url, {"requests": requests}), "batch")
+
+    async def find(self, key: str, *, count: int, since: datetime) -> str | None:
+        async for one in self._door.pages(self._url, "after_id"):
+            created = datetime.fromisoformat(str(one.get("created_at")))
+            if created < since - CLOCKS:
+                break
+            counts = [each for each in _map(one.get("request_counts")).values() if isinstance(each, int)]
+            if sum(counts) == count and await self._is_ours(key, one):
+                return _id(one, "batch")
+        return None
+
+    async def _is_ours(self, key: str, tree: Mapping[str, object]) -> bool:
+        remote = _id(tree, "batch")
+        if tree.get("processing_status") != "ended":
+            raise StillWorking(f"batch {remote} may be ours: its ids can be read when it has ended")
+        found = await self.results(EndedBatch(id=remote, tree=tree))
+        return any(name.startswith(f"{key}-") for name in found)
+
+    async def ended(self, remote: str) -> EndedBatch | None:
+        tree = await self._door.tree(f"{self._url}/{remote}")
+        return EndedBatch(id=remote, tree=tree) if tree.get("processing_status") == "ended" else None
+
+    async def results(self, batch: EndedBatch) -> dict[str, BatchOutcome]:
+        response = await self._door.get(f"{self._url}/{batch.id}/results")
+        return {str(line.get("custom_id")): _anthropic_outcome(_map(line.get("result"))) for line in _lines(response)}
+
+
+class StillWorking(Exception):
+    """Whether a batch is the one that is looked for is known only when it has ended."""
+
+
+def _anthropic_outcome(result: Mapping[str, object]) -> BatchOutcome:
+    match result.get("type"):
+        case "succeeded":
+            return BatchOutcome(status=200, body=result.get("message"))
+        case "errored":
+            error = _map(result.get("error"))
+            inner = _map(error.get("error")) or error
+            return BatchOutcome(status=STATUSES.get(str(inner.get("type")), 500), body=error)
+        case _:
+            return BatchOutcome(status=EXPIRED)
+
+
+def _lines(response: Response) -> list[Mapping[str, object]]:
+    try:
+        return [_map(json.loads(line)) for line in response.text.split("\n") if line.strip()]
+    except ValueError as error:
+        raise MappingError(f"{response.request}: a line of the results is not JSON: {error}") from error
+
+
+def _errors(tree: Mapping[str, object]) -> str:
+    found = _map(tree.get("errors")).get("data")
+    errors = [_map(one) for one in found] if isinstance(found, list) else []
+    return "; ".join(str(one.get("message") or one.get("code")) for one in errors[:3]) or "no reason is given"
+
+
+def _id(tree: Mapping[str, object], what: str) -> str:
+    found = tree.get("id")
+    if not isinstance(found, str) or not found:
+        raise MappingError(f"the answer names no id of the {what}: {str(tree)[:200]}")
+    return found
+
+
+def _map(value: object) -> Mapping[str, object]:
+    return value if isinstance(value, Mapping) else {}

@@ -1,0 +1,208 @@
+"""``--batch``: nothing is paid twice, whatever ends in the middle, and rows are those of live calls."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from bench.errors import ConfigError, UsageError
+from bench.journal import Reader
+from bench.models import batch
+from bench.plan.job_record import read
+from bench.report.export import rows_of
+from tests.local_server import LocalServers
+from tests.reality.batch_stub import BatchStub
+from tests.small_world import World, kill
+
+DIALECTS = ["openai", "anthropic"]
+JUDGED = "name: judged\nversion: '1'\nextends: facts\nevaluation: {method: llm-judge}\n"
+PRICES = {name: {"input": 2, "output": 10, "batch": 0.5} for name in ("acme/m1", "acme/j1")}
+FLAGS: dict[str, object] = {
+    "benchmarks": "judged", "providers": "bm25", "answering_model": "acme/m1", "judge_model": "acme/j1",
+    "prices": PRICES, "k": 2,
+}  # fmt: skip
+ITEMS = 6
+LIVE_ONLY = ("run_id", "latency", "cost", "flags", "metrics")
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"QUIET_S": 0.02, "FIRST_LOOK_S": 0.01, "LONGEST_LOOK_S": 0.02}.items():
+        monkeypatch.setattr(batch, name, value)
+
+
+Made = Callable[..., Awaitable[World]]
+
+
+@pytest.fixture
+async def world_with(tmp_path: Path) -> AsyncIterator[Made]:
+    servers = LocalServers()
+
+    async def make(stub: BatchStub, dialect: str) -> World:
+        world = World.make(tmp_path, corpora=1, items=ITEMS, sessions=3)
+        url = await servers.start(stub.handle)
+        world.write("configs/benchmarks/judged.yaml", JUDGED)
+        address = f"{url}/v1" if dialect == "openai" else url
+        world.write(
+            "configs/models/acme.yaml", f"name: acme\ndialect: {dialect}\nbase_url: {address}\nauth: {{type: none}}\n"
+        )
+        return world
+
+    yield make
+    await servers.close()
+
+
+async def rows(world: World, run_id: str) -> list[dict[str, Any]]:
+    async with Reader.open(world.workspace / "checkpoints" / run_id) as reader:
+        (record,) = read(reader.meta.extra)
+        return [row async for row in rows_of(reader, run_id, record)]
+
+
+def alike(row: dict[str, Any]) -> dict[str, Any]:
+    scores = {name: value for name, value in row["metrics"].items() if "latency" not in name and "cost" not in name}
+    return {name: value for name, value in row.items() if name not in LIVE_ONLY} | {"scores": scores}
+
+
+async def same_as_live(world: World, stub: BatchStub, run_id: str) -> None:
+    """Every body was processed once, and the rows are those of a run without batches."""
+    assert set(stub.paid.values()) == {1}, "nothing is paid twice"
+    assert len(stub.paid) == 2 * ITEMS
+    await world.run(run_id="live", **FLAGS)
+    live, batched = await rows(world, "live"), await rows(world, run_id)
+    assert [alike(row) for row in batched] == [alike(row) for row in live]
+    assert all("batched" in row["flags"] for row in batched)
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_two_batches_bring_what_twelve_calls_bring_for_half_the_price(world_with: Made, dialect: str) -> None:
+    stub = BatchStub()
+    world = await world_with(stub, dialect)
+    outcome = await world.run(run_id="b", batch=True, **FLAGS)
+    assert outcome.exit_code == 0
+    assert [len(job.requests) for job in stub.jobs.values()] == [ITEMS, ITEMS]
+    assert not [call for call in stub.seen if call in ("POST /v1/chat/completions", "POST /v1/messages")]
+    assert float(outcome.cost_usd) == pytest.approx(2 * ITEMS * (1000 * 2 + 10 * 10) / 1e6 / 2)
+    await same_as_live(world, stub, "b")
+    for row in await rows(world, "b"):
+        assert row["latency"].keys() == {"search"}
+
+
+async def test_repeats_and_models_wait_together(world_with: Made) -> None:
+    stub = BatchStub()
+    world = await world_with(stub, "openai")
+    flags = FLAGS | {"answering_model": ["acme/m1", "acme/m2"], "epochs": 3}
+    outcome = await world.run(run_id="b", batch=True, **flags)
+    assert outcome.exit_code == 0
+    sizes = sorted(len(job.requests) for job in stub.jobs.values())
+    assert len(sizes) <= 6 and sum(sizes) == ITEMS * 3 * 4, "each repeat of each model is a call of its own"
+
+
+async def stopped_at(world: World, stub: BatchStub, number: int, *, after: bool, run_id: str, resume: bool) -> None:
+    """End the process's work at a request of it, as a kill would."""
+    stub.hang(number, after=after)
+    async with anyio.create_task_group() as tasks:
+        if resume:
+            tasks.start_soon(world.resume, run_id)
+        else:
+
+            async def begin() -> None:
+                await world.run(run_id=run_id, batch=True, **FLAGS)
+
+            tasks.start_soon(begin)
+        with anyio.fail_after(60):
+            await stub.reached.wait()
+        tasks.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+async def test_what_was_sent_is_looked_up_and_never_sent_again(world_with: Made, dialect: str, after: bool) -> None:
+    stub = BatchStub()
+    world = await world_with(stub, dialect)
+    create = 2 if dialect == "openai" else 1
+    await stopped_at(world, stub, create, after=after, run_id="b", resume=False)
+    assert len(stub.jobs) == after, "the answer that names the batch is lost"
+    await stopped_at(world, stub, 3, after=after, run_id="b", resume=True)
+    outcome = await world.resume("b")
+    assert outcome.exit_code == 0
+    assert len(stub.jobs) == 2
+    await same_as_live(world, stub, "b")
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_an_outage_is_a_pause_and_a_lost_answer_no_second_batch(world_with: Made, dialect: str) -> None:
+    stub = BatchStub()
+    chance = random.Random(3)
+    stub.outage = lambda: chance.choice(["", "before", "after"])
+    world = await world_with(stub, dialect)
+    outcome = await world.run(run_id="b", batch=True, **FLAGS)
+    assert outcome.exit_code == 0
+    assert len(stub.jobs) == 2
+    stub.outage = lambda: ""
+    await same_as_live(world, stub, "b")
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_what_expired_or_was_overloaded_goes_into_the_next_batch(world_with: Made, dialect: str) -> None:
+    fates = {1: ["ok", "expired", "overloaded"], 2: ["ok", "expired", "ok"]}
+    stub = BatchStub()
+    number_of: dict[str, int] = {}
+
+    def fate(number: int, body: dict[str, Any]) -> str:
+        at = number_of.setdefault(str(body["messages"]), len(number_of))
+        return fates.get(number, ["ok"])[at % len(fates.get(number, ["ok"]))]
+
+    stub.fate = fate
+    world = await world_with(stub, dialect)
+    outcome = await world.run(run_id="b", batch=True, **FLAGS)
+    assert outcome.exit_code == 0
+    assert len(stub.jobs) > 2
+    await same_as_live(world, stub, "b")
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_one_refused_call_is_the_error_of_its_item_alone(world_with: Made, dialect: str) -> None:
+    stub = BatchStub()
+    stub.fate = lambda number, body: (
+        "bad" if number == 1 and "K0x3" in str(body["messages"]).split("Question")[-1] else "ok"
+    )
+    world = await world_with(stub, dialect)
+    outcome = await world.run(run_id="b", batch=True, max_error_rate=1, **FLAGS)
+    failed = [row for row in await rows(world, "b") if row["error"]]
+    assert [(row["item_id"], row["error"]["kind"]) for row in failed] == [("c0q3", "rejected")]
+    assert outcome.exit_code in (0, 4)
+
+
+async def test_a_batch_is_for_models_that_have_such_an_endpoint(world_with: Made) -> None:
+    world = await world_with(BatchStub(), "google")
+    with pytest.raises(ConfigError, match="acme/m1 has no batch endpoint"):
+        await world.run(run_id="b", batch=True, **FLAGS)
+    with pytest.raises(UsageError, match="--item-timeout cannot be combined with --batch"):
+        world.plan(batch=True, item_timeout="5m", **FLAGS)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_fifty_kills_pay_nothing_twice(world_with: Made, dialect: str) -> None:
+    stub, chance = BatchStub(), random.Random(5)
+    world = await world_with(stub, dialect)
+    resume = None
+    for _ in range(50):
+        stub.hang(chance.randint(1, 4), after=chance.random() < 0.5)
+        process = world.start(resume=resume, **({} if resume else {"run_id": "b", "batch": True, **FLAGS}))
+        with anyio.move_on_after(20):
+            while process.poll() is None and not stub.reached.is_set():
+                await anyio.sleep(0.05)
+        await anyio.to_thread.run_sync(kill, process)
+        if process.returncode == 0:
+            break
+        folder = world.workspace / "checkpoints/b"
+        resume = "b" if folder.is_dir() else None
+    outcome = await world.resume("b")
+    assert outcome.exit_code == 0
+    await same_as_live(world, stub, "b")
