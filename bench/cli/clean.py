@@ -52,7 +52,7 @@ def clean(
     orphans
         Only clear the namespaces that stopped runs left at providers; delete no run.
     moved
-        Providers that are the same service at another address: clear what was left there at the new one.
+        Providers that are the same service by another address or config: clear with these what was left there.
     forget
         Providers that are gone for good: stop what was left there; the journal, where it stays (``--orphans``), states
         so, and that it was not cleared. Without ``--orphans`` it is deleted, and nothing keeps that.

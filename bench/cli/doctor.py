@@ -7,6 +7,7 @@ and never answers is reported from a doctor that hangs.
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
@@ -15,13 +16,13 @@ from typing import TYPE_CHECKING, Annotated
 import anyio
 from cyclopts import Parameter
 
-from bench.cli import console
+from bench.cli import console, signals
 from bench.cli.global_flags import current
 
 if TYPE_CHECKING:
     from bench.http import Http
     from bench.model import Model
-    from bench.providers.doctor import DoctorReport
+    from bench.providers.doctor import DoctorCheck, DoctorReport
 
 CHECK_FAILED = 4
 REFUSED = 3
@@ -52,18 +53,28 @@ def doctor(
     from bench.config.run import RunRequest
 
     timeout_s = RunRequest.combine(None, {"timeout": timeout}).timeout
-    report = anyio.run(_examined, provider, embedding_model, keep, timeout_s)
+    answered: list[DoctorCheck] = []
+    try:
+        report = anyio.run(_examined, provider, embedding_model, keep, timeout_s, answered)
+    except KeyboardInterrupt:
+        _show(provider, answered)
+        signals.stage(f"{len(answered)} questions were answered", hint="give the command again")
+        raise
     if current.get().json:
         console.json_value(report.as_json())
         console.note(f"doctor: {_verdict(report)}")
     else:
-        rows = [(check.name, check.outcome, f"{check.latency_ms:.0f} ms", check.detail) for check in report.checks]
-        title = f"{report.provider} {report.version}"
-        console.table(("check", "outcome", "took", "detail"), rows, title=title, right=(2,))
+        _show(f"{report.provider} {report.version}", report.checks)
         console.line(_verdict(report))
     if report.refused:
         return REFUSED
     return 0 if report.ok else CHECK_FAILED
+
+
+def _show(title: str, checks: Sequence[DoctorCheck]) -> None:
+    rows = [(check.name, check.outcome, f"{check.latency_ms:.0f} ms", check.detail) for check in checks]
+    if rows and not current.get().json:
+        console.table(("check", "outcome", "took", "detail"), rows, title=title, right=(2,))
 
 
 def _verdict(report: DoctorReport) -> str:
@@ -96,7 +107,9 @@ class DoctorSteps:
         console.note(f"doctor: {self.name}: {perf_counter() - self.since:.0f} s so far{request}")
 
 
-async def _examined(name: str, embedding_model: str | None, keep: bool, timeout_s: float | None) -> DoctorReport:
+async def _examined(
+    name: str, embedding_model: str | None, keep: bool, timeout_s: float | None, answered: list[DoctorCheck]
+) -> DoctorReport:
     from bench import events
     from bench.cli.display import ticking
     from bench.config.catalog import Catalog
@@ -139,4 +152,4 @@ async def _examined(name: str, embedding_model: str | None, keep: bool, timeout_
                 open_model=reader,
             )
             async with ticking(TELL_EVERY_S, steps.waiting):
-                return await examine(config, context, keep=keep, tell=steps.begin)
+                return await examine(config, context, keep=keep, tell=steps.begin, checks=answered)

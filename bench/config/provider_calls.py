@@ -355,6 +355,8 @@ class ClearCall(RequestSection):
     """job ids of a deletion that continues in the background"""
     wait: WaitBlock | None = None
     """when such a deletion is done"""
+    existing: Existing | None = None
+    """a look for what an add made whose answer was lost; ``capture`` reads what is found"""
 
 
 class VerifyCall(RequestSection):

@@ -383,6 +383,8 @@ def calls_of(config: ProviderConfig) -> Iterator[tuple[tuple[str | int, ...], Re
         call = getattr(config.endpoints, name)
         if call is None:
             continue
+        if (existing := getattr(call, "existing", None)) is not None:
+            yield ("endpoints", name, "existing"), existing
         steps = getattr(call, "steps", ())
         if steps:
             yield from ((("endpoints", name, "steps", index), step) for index, step in enumerate(steps))

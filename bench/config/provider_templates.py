@@ -179,6 +179,9 @@ def _endpoint(
     for index, step in enumerate(steps):
         yield (*path, "steps", index), step, before
         before |= _captured(step)
+    existing = _get(call, "existing")
+    if isinstance(existing, Mapping):
+        yield (*path, "existing"), existing, names
     yield from _waiting((*path, "wait"), _get(call, "wait"), names)
 
 

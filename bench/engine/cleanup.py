@@ -6,11 +6,13 @@ Example::
     given_up = await forget(Path("checkpoints/r1"), ["gone"])                 # how many no one will look for again
 
 Nothing is sent to a provider whose config or address is not what it was when the run was started: another service
-would be asked to delete, and say that it did. Who knows that it is the same service at another address reports it by
-its name (``moved``): then the address may differ, and nothing else."""
+would be asked to delete, and say that it did. What clearing does not use, such as the name of a model, may differ. Who
+knows that it is the same service by another address or config reports it by its name (``moved``)."""
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -19,7 +21,8 @@ from typing import cast
 
 from bench.config.catalog import Catalog
 from bench.config.model import ModelFile
-from bench.config.provider import digest
+from bench.config.provider import ProviderConfig
+from bench.config.provider_checks import calls_of
 from bench.config.run import RunRequest
 from bench.engine.anonymizer import opaque, space_of
 from bench.engine.corpus_state import CorpusState
@@ -36,6 +39,9 @@ from bench.plan.leftover import Leftover, leftovers
 from bench.plan.provider import at_cutoff, load_named
 from bench.providers import ProviderContext, open_provider
 from bench.settings import Environment
+
+CLEARING = frozenset({"setup", "teardown", "clear", "verify_clear"})
+"""blocks of a config whose calls clearing sends"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,17 +191,14 @@ def _labels(catalog: Catalog, request: RunRequest, given: str) -> set[str]:
 
 
 def _unmoved(meta: RunMeta, plan: Plan, lanes: Sequence[Lane], moved: Collection[str]) -> Mapping[str, object]:
-    """The plan's identity as it were had the moved services stayed: their addresses alone are put back."""
+    """The plan's identity as it were had the moved services stayed: where they are and what is sent is put back."""
     stored = cast("Mapping[str, Mapping[str, object]]", meta.identity["providers"])
     now = dict(cast("Mapping[str, Mapping[str, object]]", plan.identity["providers"]))
     for lane in lanes:
         label, config = lane.provider.label, lane.provider.config
         before = stored.get(label, {})
-        if not {label, config.name} & set(moved) or not isinstance(before.get("base_url"), str):
-            continue
-        put_back = digest(config.at(str(before["base_url"])))
-        same = {"config_sha256": put_back} if put_back == before.get("config_sha256") else {}
-        now[label] = {**now[label], "base_url": before["base_url"], **same}
+        if {label, config.name} & set(moved) and isinstance(before.get("base_url"), str):
+            now[label] = {**before, **{key: now[label].get(key) for key in ("name", "type", "plugin")}}
     return {**plan.identity, "providers": now}
 
 
@@ -204,9 +207,28 @@ def _places(identity: Mapping[str, object], lanes: Sequence[Lane]) -> dict[str, 
     providers = cast("Mapping[str, object]", identity["providers"])
     benchmarks = cast("Mapping[str, Mapping[str, object]]", identity["benchmarks"])
     return {
-        "providers": {lane.provider.label: providers.get(lane.provider.label) for lane in lanes},
+        "providers": {lane.provider.label: _needed(lane, providers.get(lane.provider.label)) for lane in lanes},
         "datasets": {lane.benchmark.name: benchmarks.get(lane.benchmark.name, {}).get("dataset") for lane in lanes},
     }
+
+
+def _needed(lane: Lane, provider: object) -> object:
+    """The identity of a provider without the values of the file that clearing does not use."""
+    config = lane.provider.config
+    if not isinstance(provider, Mapping) or config.endpoints is None:
+        return provider
+    used = json.dumps([_sent_to_clear(config), config.connection.model_dump(mode="json")])
+    vars_ = {name: value for name, value in provider.get("vars", {}).items() if re.search(rf"\b{name}\b", used)}
+    return {**provider, "vars": vars_, "embedding": None}
+
+
+def _sent_to_clear(config: ProviderConfig) -> list[object]:
+    """Every call that clearing may send: of set-up only those that look, or may be repeated."""
+    return [
+        call.model_dump(mode="json")
+        for path, call in calls_of(config)
+        if CLEARING & set(path) and (path[0] != "setup" or path[-1] == "existing" or call.idempotent)
+    ]
 
 
 def _again(folder: Path, *, orphans: bool) -> str:
@@ -222,7 +244,7 @@ def _other_place(
         f"what run {meta.run_id} left is not looked for elsewhere than where it was written: nothing was sent",
         changes=found,
         hint=f"put back what changed (config, variable, data), then {again}; "
-        f"where only the address of the same service changed: {again} --moved {names}; "
+        f"where it is the same service all the same: {again} --moved {names}; "
         f"{_gone(again, labels)}",
     )
 

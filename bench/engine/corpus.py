@@ -112,7 +112,7 @@ async def _is_missing(ingest: IngestPass, position: int) -> bool:
 
 async def _seen(ingest: IngestPass, position: int) -> bool | Failure | None:
     """Whether the first and the last memory of a batch are found by their ids; None when only one is, or on errors."""
-    space, memories = ingest.with_batch(position), ingest.batch(position)
+    space, memories = ingest.with_batches(position), ingest.batch(position)
     found = set[bool]()
     for memory in {one.id: one for one in (*memories[:1], *memories[-1:])}.values():
         looked = await ingest.lane.live.aside(partial(reread, partial(_finds, ingest, space, memory)), ingest.ledger)
@@ -275,8 +275,8 @@ class Preparation:
 
     async def _reset(self, history: CorpusState) -> CorpusState:
         """Clear what the last attempt may have left and begin the next one."""
-        space = IngestPass.after(history, self.lane, self.corpus.id, self.veil).space
-        await self.lane.clear(self.corpus.id, space)
+        ingest = IngestPass.after(history, self.lane, self.corpus.id, self.veil)
+        await self.lane.clear(self.corpus.id, ingest.with_batches(*sorted(history.doubts)))
         text = f"{self.corpus.id}: attempt {history.attempt} abandoned, ingested again"
         self.lane.tell(Event(kind="corpus_reset", scope=self.lane.key, message=text))
         return CorpusState(attempt=history.attempt + 1)

@@ -163,10 +163,12 @@ class IngestPass:
         """How many memories, pieces among them, the batches hold that are in."""
         return sum(len(memories) for position, memories in self._batches() if position in self.done)
 
-    def with_batch(self, position: int) -> Space:
-        """The namespace as it is if a batch in doubt is in it: hits of its memories can be mapped."""
-        got = self._assumed(self.batch(position))
-        return replace(self.space, captures=merge_captures(self.space.captures, got.captures))
+    def with_batches(self, *positions: int) -> Space:
+        """The namespace as it is if batches in doubt are in it: hits of their memories can be mapped, and cleared."""
+        captures = self.space.captures
+        for position in positions:
+            captures = merge_captures(captures, self._assumed(self.batch(position)).captures)
+        return replace(self.space, captures=captures)
 
     def _assumed(self, memories: tuple[Memory, ...]) -> Ingested:
         provider = self.lane.provider
@@ -197,6 +199,8 @@ class IngestPass:
         if isinstance(provider, Prepares):
             self.prepared = await provider.prepare(self.space)
             self.space = replace(self.space, captures=self.prepared)
+            if self.prepared:  # without what was captured nothing clears what was made
+                await self._intent({})
 
     @property
     def _may_be_own(self) -> bool:

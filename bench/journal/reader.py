@@ -398,12 +398,16 @@ class Reader:
         for group in groups:
             steps = [row for row in group if row.kind != CorpusKind.CALLS]
             if steps:
+                attempts = [tuple(map(corpus_row_of, rows)) for _, rows in groupby(steps, key=attrgetter("attempt"))]
                 found.append(
                     CorpusRecord(
                         lane=steps[-1].lane,
                         corpus=steps[-1].corpus,
-                        attempts=len({row.attempt for row in steps}),
-                        last=tuple(corpus_row_of(row) for row in steps if row.attempt == steps[-1].attempt),
+                        attempts=len(attempts),
+                        last=attempts[-1],
+                        uncleared=tuple(
+                            rows for rows in attempts if CorpusKind.CLEARED not in {row.kind for row in rows}
+                        ),
                         spent=spent_by_role(call for row in group for call in calls.get(row.id, ())),
                     )
                 )

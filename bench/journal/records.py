@@ -231,6 +231,8 @@ class CorpusRecord:
     attempts: int
     last: tuple[CorpusRow, ...]
     """rows of the last attempt in order; batch rows carry what was sent and returned"""
+    uncleared: tuple[tuple[CorpusRow, ...], ...]
+    """the rows of each attempt that none of them states was cleared; an earlier one is there where clearing failed"""
     spent: Mapping[str, Spent]
     """by role, over every attempt"""
 

@@ -8,15 +8,19 @@ Example::
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal
 
+from bench.config.model import ModelFile
 from bench.config.run import RunRequest
 from bench.errors import UsageError
+from bench.events import redact
 from bench.model import Usage
+from bench.models.names import VENDORS, target
 from bench.plan.cost_estimate import call_prices
 from bench.plan.model import Lane, Plan
+from bench.settings import Environment, shown
 
 ONE_TOKEN = Usage(input_tokens=1, output_tokens=1)
 
@@ -49,6 +53,22 @@ def budget_note(lanes: Sequence[Lane], request: RunRequest) -> str | None:
         f"--max-cost {request.max_cost:g} counts no call of {whose}: no price is known "
         f"(set prices in the run file: {_example(unpriced[0])})"
     )
+
+
+def elsewhere(
+    lanes: Sequence[Lane], request: RunRequest, environment: Environment, files: Mapping[str, ModelFile]
+) -> Iterator[str]:
+    """Name the models that are called at another address than their vendor's: a price table knows only his prices."""
+    for name in sorted({name for lane in lanes for name in lane.models} - request.token_prices.keys()):
+        vendor = VENDORS.get(name.partition("/")[0])
+        if vendor is None or vendor.free or vendor.base_url is None:
+            continue
+        address = target(name, environment, files).base_url
+        if address != vendor.base_url:
+            yield (
+                f"{name} is called at {redact(shown(address))}: its cost is what {name.partition('/')[0]} itself bills "
+                f"(other prices in the run file: {_example(name)})"
+            )
 
 
 def _by_price(lanes: Sequence[Lane], request: RunRequest) -> tuple[list[str], list[str]]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import platform
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from importlib.metadata import version
@@ -25,7 +25,7 @@ from bench.errors import UsageError
 from bench.model import Phase
 from bench.models import check_model, resolve_name
 from bench.plan.benchmark import at_cutoff, plan_benchmark
-from bench.plan.budget import budget_note
+from bench.plan.budget import budget_note, elsewhere
 from bench.plan.cost_estimate import check_prices, unused_prices
 from bench.plan.identity import digest, identity_of
 from bench.plan.model import NONE, BenchmarkPlan, Job, Lane, Plan, ProviderPlan
@@ -89,7 +89,7 @@ def make_plan(catalog: Catalog, request: RunRequest, environment: Environment, *
         ranges=chosen,
         versions=versions(installed),
         model_files=files,
-        notes=tuple(dict.fromkeys([*_notes(lanes), *_without_effect(lanes, request)])),
+        notes=tuple(dict.fromkeys([*_notes(lanes), *_without_effect(lanes, request, environment, files)])),
     )
 
 
@@ -237,8 +237,10 @@ def _notes(lanes: Sequence[Lane]) -> list[str]:
     return notes
 
 
-def _without_effect(lanes: Sequence[Lane], request: RunRequest) -> Iterator[str]:
-    """What was asked for and changes nothing."""
+def _without_effect(
+    lanes: Sequence[Lane], request: RunRequest, environment: Environment, files: Mapping[str, ModelFile]
+) -> Iterator[str]:
+    """What was asked for and changes nothing, and prices that may not hold."""
     running = [lane for lane in lanes if lane.skipped is None]
     if request.judge_model not in ((), (NONE,)) and all(job.judge == NONE for lane in running for job in lane.jobs):
         yield "--judge-model has no effect: nothing in this run asks a judge"
@@ -247,6 +249,7 @@ def _without_effect(lanes: Sequence[Lane], request: RunRequest) -> Iterator[str]
         yield "--embedding-model has no effect: neither a provider nor an evaluator of this run takes one"
     yield from unused_prices(request.prices, running)
     yield from filter(None, [budget_note(running, request)])
+    yield from elsewhere(running, request, environment, files)
     for benchmark in {lane.benchmark.name: lane.benchmark for lane in running}.values():
         if request.sample is not None and not request.per_type and request.sample > benchmark.n_whole:
             yield f"--sample {request.sample}: {benchmark.name} has {benchmark.n_whole} items that fit, all are taken"

@@ -5,7 +5,7 @@ Example::
     for one in await leftovers(reader):
         one.provider, one.attempts          # "mem0", {"conv-26": 1}: the last attempt of each corpus that is there
 
-A namespace is left when the last attempt of its corpus has rows and none states that it was cleared, unless someone
+A namespace is left when an attempt of its corpus has rows and none states that it was cleared, unless someone
 has given it up since: that is an event, and no row claims that anything was cleared. What a built-in keeps lies below
 the run's own folder and goes with it."""
 
@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from bench.journal import CorpusKind, CorpusRow, Event, Reader
+from bench.journal import CorpusRow, Event, Reader
 from bench.plan.job_record import read
 from bench.providers.names import BUILT_IN
 
@@ -35,7 +35,7 @@ class Leftover:
     attempts: Mapping[str, int]
     """corpus -> its last attempt"""
     rows: tuple[Sequence[CorpusRow], ...] = ()
-    """of each last attempt; of a merged run one for each journal that ingested the corpus"""
+    """of each attempt that was not cleared; of a merged run those of each journal that ingested the corpus"""
 
     def is_at(self, names: Collection[str]) -> bool:
         """Say whether one of these is the provider; a plain name means each of its variants."""
@@ -43,7 +43,7 @@ class Leftover:
 
     def given_up(self) -> Event:
         """The event that reports it."""
-        text = f"{len(self.attempts)} namespaces at {self.provider} were abandoned: not cleared"
+        text = f"{len(self.rows)} namespaces at {self.provider} were abandoned: not cleared"
         return Event(kind=FORGOTTEN, scope=self.lane, message=text, data={"attempts": dict(self.attempts)})
 
 
@@ -56,12 +56,11 @@ async def leftovers(reader: Reader) -> list[Leftover]:
         if provider.partition("@")[0] in BUILT_IN:
             continue
         left = [
-            one.last
+            rows
             async for one in reader.corpora(lane)
-            if one.last
-            and not one.is_reused
-            and one.row(CorpusKind.CLEARED) is None
-            and (lane, one.corpus, one.last[0].attempt) not in forgotten
+            if not one.is_reused
+            for rows in one.uncleared
+            if rows[0].attempt > forgotten.get((lane, one.corpus), 0)
         ]
         if left:
             attempts = {rows[0].corpus: rows[0].attempt for rows in left}
@@ -81,8 +80,8 @@ async def still_true(reader: Reader, events: Sequence[Event]) -> list[Event]:
     ]
 
 
-async def _forgotten(reader: Reader) -> set[tuple[str, str, int]]:
-    """Lane, corpus and attempt of each namespace that was abandoned."""
+async def _forgotten(reader: Reader) -> dict[tuple[str, str], int]:
+    """Lane and corpus of what was abandoned, and its last attempt then: earlier ones are abandoned too."""
     events = [event for _, event in await reader.events() if event.kind == FORGOTTEN]
     given_up = [(one.scope, cast("Mapping[str, int]", one.data["attempts"])) for one in events]
-    return {(lane, corpus, attempt) for lane, attempts in given_up for corpus, attempt in attempts.items()}
+    return {(lane, corpus): attempt for lane, attempts in given_up for corpus, attempt in attempts.items()}

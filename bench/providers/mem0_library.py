@@ -16,6 +16,7 @@ import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 WHEN = "when"
+PARTS = {"spacy": "entity search (spacy)", "fastembed": "keyword search (fastembed)"}
+"""module -> what the library does only with it"""
 MOST = 10_000
 """memories that a count looks at"""
 
@@ -149,8 +152,9 @@ class Mem0Library:
         return len(said["results"])
 
     async def upstream_version(self) -> str:
-        """The version of the library."""
-        return f"mem0ai {version('mem0ai')}"
+        """The version of the library, and what it leaves out where a package is not there: it does so silently."""
+        off = [what for module, what in PARTS.items() if find_spec(module) is None]
+        return f"mem0ai {version('mem0ai')}" + (f" without {' and '.join(off)}" if off else "")
 
     async def _run(self, traffic: Traffic, work: Callable[[], Result]) -> Result:
         """Run in the library's thread, within the limits of the run."""

@@ -12,6 +12,7 @@ import pytest
 
 from bench.cli.doctor import DoctorSteps
 from bench.http import Http
+from tests.providers.test_doctor_findings import SHELF
 from tests.small_world import World
 
 Bench = Callable[..., Any]
@@ -120,6 +121,18 @@ def test_what_is_waited_for_is_told_again_while_it_takes_long(capsys: pytest.Cap
         "doctor: add",
         "doctor: add: 0 s so far, faulty.add has not answered for 12 s",
     ]
+
+
+def test_a_signal_shows_what_was_answered(bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHELF_KEY", "k" * 12)
+    ended = SHELF.replace("words = set(query", "raise KeyboardInterrupt\n        words = set(query")
+    World(workspace=tmp_path).write("configs/providers/shelf.py", ended)
+    World(workspace=tmp_path).write(
+        "configs/providers/shelf.yaml", "name: shelf\ntype: local\nadapter: ./shelf.py:Shelf\n"
+    )
+    done = bench("doctor", "shelf", check=130)
+    assert "shelf 7" in done.stdout and "setup twice" in done.stdout
+    assert "ended by SIGINT; 2 questions were answered" in done.stderr
 
 
 class Flying:

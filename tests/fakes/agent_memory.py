@@ -50,7 +50,7 @@ class AgentMemory(Fake):
             for docs in self.shelf.spaces.values():
                 docs.pop(one["id"], None)
             doc = Doc(id=one["id"], content=one["text"], when=one.get("event_date"))
-            self.shelf.put(one.get("namespace", ""), doc)
+            self.shelf.put(one.get("user_id", one.get("namespace", "")), doc)
         return 200, {"status": "ok"}
 
     async def search(self, call: Called) -> Reply:
@@ -58,19 +58,21 @@ class AgentMemory(Fake):
             table(
                 text=text(),
                 namespace=optional(EQUALS),
+                user_id=optional(EQUALS),
                 session_id=optional(EQUALS),
                 limit=optional(whole(most=100)),
                 offset=optional(whole(least=0)),
                 distance_threshold=optional(of(int, float)),
             )
         )
-        space = body.get("namespace")
+        space = body.get("user_id", body.get("namespace"))
         name = str(space["eq"]) if isinstance(space, dict) else ""
         for doc in self.shelf.all(name):
             self.shelf.asked(doc)
-        docs = best(
-            self.shelf.visible(name), lambda doc: alike(str(body["text"]), doc.content), int(str(body.get("limit", 10)))
-        )
+        held = self.shelf.visible(name)
+        if not held and "user_id" not in body:  # a namespace is a wish: where nothing is, everything is searched
+            held = [doc for other in self.shelf.spaces for doc in self.shelf.visible(other)]
+        docs = best(held, lambda doc: alike(str(body["text"]), doc.content), int(str(body.get("limit", 10))))
         rows = [_row(name, score, doc) for score, doc in docs]
         return 200, {"memories": rows, "total": len(rows), "next_offset": None}
 

@@ -30,6 +30,7 @@ class Cognee(Fake):
             "POST /api/v1/add": self.add,
             "POST /api/v1/cognify": self.cognify,
             "GET /api/v1/datasets/status": self.status,
+            "GET /api/v1/datasets": self.listed,
             "POST /api/v1/search": self.search,
             "DELETE /api/v1/datasets/{id}": self.clear,
         }
@@ -66,6 +67,9 @@ class Cognee(Fake):
         ids = self._named(body["datasets"])
         self.processed |= set(ids)
         return 200, {one: {"status": "PipelineRunStarted", "pipeline_run_id": str(uuid.uuid4())} for one in ids}
+
+    async def listed(self, call: Called) -> Reply:
+        return 200, [{"id": one, "name": name} for name, one in self.datasets.items()]
 
     async def status(self, call: Called) -> Reply:
         asked = call.ask(table(dataset=of(str)))

@@ -71,18 +71,6 @@ async def test_own_uuids_lead_back_and_are_what_is_cleared() -> None:
         assert acme.body("POST /drop") == {"ids": [sent["id"]]}
 
 
-async def test_nothing_is_verified_where_set_up_captured_nothing() -> None:
-    """A namespace that was never set up has nothing to clear and nothing to look for."""
-    changes = {
-        "setup": [{"name": "room", "method": "POST", "path": "/rooms", "capture": {"room": "$.id"}}],
-        "endpoints.clear": {"method": "DELETE", "path": "/rooms/${room}"},
-        "endpoints.verify_clear": {"method": "GET", "path": "/rooms/${room}", "ok_status": [404]},
-    }
-    async with playing(changes) as acme:
-        assert await acme.provider.clear(acme.space) is None
-        assert acme.service.calls() == []
-
-
 async def test_error_rules_are_for_good_answers_only() -> None:
     """A 404 in ``treat_as_ok`` may carry an envelope that says error."""
     changes = {"errors": {"error_when": [{"path": "$.errno", "not_equals": 0}]}}

@@ -119,8 +119,8 @@ CALLS: dict[str, dict[str, str]] = {
 }
 """capture -> the path at which the config must make such a call"""
 
-OURS = {"timestamp", "date", "created_at", "model", "embedding", "reference_time"}
-"""what a config may send beyond its capture: a date where that one memory had none, models by name"""
+OURS = {"timestamp", "date", "created_at", "model", "embedding", "reference_time", "user_id"}
+"""what a config may send beyond its capture: a date where that one memory had none, models by name, whose it is"""
 
 
 @pytest.mark.parametrize("system", CALLS)

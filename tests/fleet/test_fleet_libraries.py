@@ -55,7 +55,10 @@ def failures(report: dict[str, object]) -> list[str]:
 async def test_mem0_library_keeps_the_contract(infer: bool, tmp_path: Path) -> None:
     report = await told("mem0", "mem0-library", tmp_path, {"infer": infer, "dimensions": 64})
     assert failures(report) == []
-    assert report["version"] == "mem0ai 2.2.1"
+    without = "without entity search (spacy) and keyword search (fastembed)"
+    assert report["version"] == f"mem0ai 2.2.1 {without}", (
+        "what the library leaves out without a word is in the results"
+    )
     assert report["after_restart"] == [["m1"]] and report["durability"] == "file"
 
 

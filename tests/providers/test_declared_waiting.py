@@ -6,6 +6,7 @@ import pytest
 
 from bench.errors import IngestFailed, MappingError, NotCleared, NotReady
 from bench.model import Ingested, Memory
+from bench.providers import Prepares
 from tests.providers.declared import SPACE, playing
 
 STATUS = {
@@ -153,14 +154,56 @@ async def test_clear_gets_every_stored_id() -> None:
         assert play.service.seen[-1].query == [("id", "m0"), ("id", "m1")]
 
 
-async def test_clear_that_needs_what_setup_never_captured_removes_nothing() -> None:
-    changes = {
-        "setup": [{"name": "agent", "method": "POST", "path": "/agents", "capture": {"agent": "$.id"}}],
-        "endpoints.clear": {"method": "DELETE", "path": "/agents/${agent}"},
-    }
-    async with playing(changes) as play:
+AGENT = {"name": "agent", "method": "POST", "path": "/agents", "capture": {"agent": "$.id"}}
+LISTED = {"method": "GET", "path": "/agents", "results": "$", "match": {"$.name": "$.runTag"}}
+OF_AGENT: dict[str, object] = {
+    "endpoints.clear": {"method": "DELETE", "path": "/agents/${agent}"},
+    "endpoints.verify_clear": {"method": "GET", "path": "/agents/${agent}", "ok_status": [404]},
+}
+
+
+async def test_what_a_lost_setup_made_is_looked_for_before_it_counts_as_cleared() -> None:
+    changes = {"setup": [{**AGENT, "existing": LISTED}], **OF_AGENT}
+    answers = {"GET /agents": [[{"id": "a7", "name": SPACE.namespace}]], "GET /agents/a7": (404, {})}
+    async with playing(changes, {**answers, "DELETE /agents/a7": {}}) as play:
         assert await play.provider.clear(SPACE) is None
+        assert play.service.calls() == ["GET /agents", "DELETE /agents/a7", "GET /agents/a7"]
+    async with playing(changes, {"GET /agents": [[]]}) as play:
+        assert await play.provider.clear(SPACE) is None
+        assert play.service.calls() == ["GET /agents"], "what is not there is cleared"
+
+
+async def test_a_setup_that_may_be_repeated_is_repeated_to_learn_what_to_clear() -> None:
+    changes = {"setup": [{**AGENT, "idempotent": True}], **OF_AGENT}
+    answers = {"POST /agents": {"id": "a7"}, "DELETE /agents/a7": {}, "GET /agents/a7": (404, {})}
+    async with playing(changes, answers) as play:
+        assert await play.provider.clear(SPACE) is None
+        assert play.service.calls() == ["POST /agents", "DELETE /agents/a7", "GET /agents/a7"]
+
+
+async def test_what_no_one_can_look_for_is_never_said_to_be_cleared() -> None:
+    async with playing({"setup": [AGENT], **OF_AGENT}) as play:
+        with pytest.raises(NotCleared, match=r"setup\.agent"):
+            await play.provider.clear(SPACE)
         assert play.service.calls() == []
+
+
+async def test_what_an_add_made_is_looked_for_where_clear_says_how() -> None:
+    clear = {"method": "DELETE", "path": "/sets/${set}", "capture": {"set": "$.id"}}
+    existing = {"endpoints.clear": {**clear, "existing": {**LISTED, "path": "/sets"}}}
+    add = {"endpoints.add.capture": {"set": "$.set"}, **existing}
+    answers = {"GET /sets": [[{"id": "s1", "name": SPACE.namespace}]], "DELETE /sets/s1": {}}
+    async with playing(add, answers) as play:
+        await play.provider.clear(SPACE)
+        assert play.service.calls() == ["GET /sets", "DELETE /sets/s1"]
+
+
+async def test_a_captured_null_is_an_error_of_the_call_that_brought_it() -> None:
+    changes = {"setup": [AGENT], **OF_AGENT}
+    async with playing(changes, {"POST /agents": {"id": None}}) as play:
+        assert isinstance(play.provider, Prepares)
+        with pytest.raises(MappingError, match=r"setup\.agent\.capture\.agent.*is null"):
+            await play.provider.prepare(SPACE)
 
 
 async def test_clear_waits_for_its_own_job() -> None:

@@ -328,3 +328,71 @@ async def test_an_examination_leaves_a_service_that_is_away_at_once(tmp_path: Pa
         report = await examine(config, context, tell=told.append)
     assert report.hung is not None and (report.hung.name, report.hung.detail) == ("add", "timeout: gone")
     assert [text for text in told if "is left there: gone" in text]
+
+
+AGAIN = 'version, durability, on_unknown = "1", "process", "repeat"'
+
+
+async def test_adding_again_passes_only_with_what_was_added_again(tmp_path: Path) -> None:
+    refuses = STORE.replace("self.rows", "self.cleared or self.rows")
+    changes = (
+        (AGAIN, AGAIN.replace("repeat", "reset")),
+        (CLEAR, f"self.cleared = True\n        {CLEAR}"),
+        (STORE, refuses),
+    )
+    report = await examined(tmp_path, *changes, ("self.spaces = {}", "self.spaces = {}\n        self.cleared = False"))
+    assert failures(report)["adding again"] == "what was added again is not found"
+
+
+@pytest.mark.parametrize(("some", "outcome"), [(True, "pass"), (False, "fail")])
+async def test_a_fact_without_a_date_is_no_failure_while_others_have_one(
+    tmp_path: Path, some: bool, outcome: str
+) -> None:
+    held: list[dict[str, str]] = []
+
+    async def serve(request: web.Request) -> web.Response:
+        if request.method == "DELETE":
+            held.clear()
+            return web.json_response({})
+        body = await request.json()
+        if request.path == "/add":
+            held.append(body)
+        words = set(str(body.get("q", "")).split())
+        found = sorted(held, key=lambda one: -len(words & set(one["text"].split())))
+        rows = [{"text": one["text"], "when": one["when"] if some and "Ana" in one["text"] else None} for one in found]
+        return web.json_response({"results": rows})
+
+    changes = {
+        "endpoints.add.body": {"text": "$.content", "when": "$.when"},
+        "endpoints.search.body": {"q": "$.query"},
+        "endpoints.search.response": {"results": "$.results", "contentField": "$.text", "when": "$.when"},
+    }
+    servers = LocalServers()
+    try:
+        async with context_for(declared(changes), tmp_path, {"ACME_URL": await servers.start(serve)}) as context:
+            report = await examine(declared(changes), context)
+    finally:
+        await servers.close()
+    found = {check.name: check.outcome for check in report.checks}
+    assert (found["found by own text"], found["dates come back"]) == ("pass", outcome)
+
+
+async def test_a_service_that_stays_unready_is_waited_for_once(tmp_path: Path) -> None:
+    looks = 0
+
+    async def serve(request: web.Request) -> web.Response:
+        nonlocal looks
+        looks += 1
+        return web.json_response({}, status=503)
+
+    health = {"method": "GET", "path": "/health", "ready_timeout_s": 0.05}
+    servers = LocalServers()
+    config = declared({"endpoints.health": health, "rateLimit.maxRetries": 0})
+    try:
+        async with context_for(config, tmp_path, {"ACME_URL": await servers.start(serve)}) as context:
+            report = await examine(config, context)
+    finally:
+        await servers.close()
+    (failed,) = failures(report).values()
+    assert failed == "unavailable: acme answers 503 for 0.05 s" and looks < 5
+    assert {check.outcome for check in report.checks[3:-1]} == {"skip"}

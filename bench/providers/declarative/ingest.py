@@ -185,7 +185,7 @@ class Adding:
         jobs = tuple(job for job in self.reading.job_ids(answers) if known.get(job) not in refused)
         return Ingested(ids=kept, jobs=jobs, captures=captures, rejected=refused)
 
-    def assumed(self, memories: Sequence[Memory]) -> Ingested:
+    def assumed(self, space: Space, memories: Sequence[Memory]) -> Ingested:
         """A batch that is there although its answer was lost.
 
         A memory has no ids where they, or captures that later calls need, stood in that answer alone.
@@ -193,7 +193,11 @@ class Adding:
         id_map = self.reading.id_map
         mapped = (id_map is not None and id_map.key is not None) or any(step.captures for step in self.steps)
         stored = {memory.id: () if mapped else (memory.id,) for memory in memories}
-        return Ingested(ids=stored, captures=self._own(memories, stored))
+        captures: dict[str, object] = {}
+        if id_map is not None and not mapped:  # ids of our own making
+            captures[id_map.name] = made = id_map.read((), list(stored), space.namespace)
+            stored = {str(memory_id): (own,) for own, memory_id in made.items()}
+        return Ingested(ids=stored, captures={**captures, **self._own(memories, stored)})
 
     def _own(self, memories: Sequence[Memory], stored: Mapping[str, tuple[str, ...]]) -> dict[str, object]:
         """What we keep ourselves about a batch, so that hits can be mapped and everything can be cleared."""

@@ -11,7 +11,8 @@ Example::
     watch = Watch.of(wire, config.wait, "wait", gives_ids=True)
     await watch.look(values, jobs=("job_1", "job_2"), sent=2)       # Readiness(state="pending", detail="1 of 2 ready")
 
-Clearing what does not exist is success: a call that needs something no set-up has captured has nothing to remove.
+Clearing what does not exist is success. What clear needs and no answer brought is looked for first (``existing``); a
+namespace of which no one can tell whether it is there was not cleared.
 
 A process that dies after a set-up call leaves something no one wrote down; ``existing`` finds it again, so that a
 resumed run neither makes a second one nor fails because of the first.
@@ -101,6 +102,29 @@ class Preparing:
             found = await finding.find(seen) if finding else None
             new = call.captured(await call.each(seen)) if found is None else call.captured_in(*found)
             captures = merge_captures(captures, new)
+        return captures
+
+    async def found(self, values: Mapping[str, object]) -> dict[str, object] | None:
+        """What set-up made without its answer being kept, found or made once more; None when nothing is there.
+
+        Raises:
+            NotCleared: a call has no ``existing`` and cannot be repeated, so no one can tell.
+        """
+        captures: dict[str, object] = {}
+        for call, finding in self.calls:
+            seen = {**values, **captures}
+            if finding is not None:
+                found = await finding.find(seen)
+                if found is None:
+                    return None
+                captures = merge_captures(captures, call.captured_in(*found))
+            elif call.captures:
+                if not call.is_repeatable:
+                    raise NotCleared(
+                        f"{values['runTag']}: the answer of {call.key} was lost, and nothing can look for what it made",
+                        hint=f'look for it at the service; "existing" in {call.key} finds it the next time',
+                    )
+                captures = merge_captures(captures, call.captured(await call.each({**seen, **await self._sizes()})))
         return captures
 
     async def _sizes(self) -> dict[str, object]:
@@ -321,6 +345,8 @@ class Clearing:
     """``endpoints.clear`` with everything that follows it."""
 
     call: Wired | None
+    finding: ExistingProbe | None
+    preparing: Preparing
     reading: Reading
     watch: Watch | None
     waiting: Waiting
@@ -330,13 +356,15 @@ class Clearing:
     threaded: bool
 
     @classmethod
-    def of(cls, wire: ProviderWire, config: ProviderConfig) -> Clearing:
+    def of(cls, wire: ProviderWire, config: ProviderConfig, preparing: Preparing) -> Clearing:
         """Compile clear, its wait, verify_clear and teardown."""
         endpoints = config.endpoints
         clear = endpoints.clear if endpoints else None
         verify = endpoints.verify_clear if endpoints else None
         return cls(
             call=wire.call("clear", clear, traffic="manage") if clear else None,
+            finding=ExistingProbe.of(wire, clear.existing, "clear.existing") if clear and clear.existing else None,
+            preparing=preparing,
             reading=Reading.of(clear.response, "clear.response") if clear else Reading(None, None),
             watch=_watch(wire, clear),
             waiting=waiting_of(clear.wait if clear else WaitBlock()),
@@ -350,12 +378,13 @@ class Clearing:
         """Remove everything of the namespace.
 
         Raises:
-            NotCleared: something is still there.
+            NotCleared: something is still there, or no one can tell.
             NotReady: the service did not say in time that it has finished.
         """
         values = of_space(space, self.constants, threaded=self.threaded)
         values["ids"] = stored = _stored(space)
         values["idChunks"] = [stored[start : start + CHUNK] for start in range(0, len(stored), CHUNK)]
+        values |= await self._found(values)
         if self.call is not None and self.call.uses() <= values.keys() | {"each"}:
             answers = await self.call.each(values)
             good = [answer for answer in answers if answer.ok]
@@ -366,6 +395,15 @@ class Clearing:
         for call in self.teardown:
             if call.uses() <= values.keys() | {"each"}:
                 await call.each(values)
+
+    async def _found(self, values: Mapping[str, object]) -> dict[str, object]:
+        """What the call needs and no kept answer has; nothing when it is not at the service."""
+        if self.call is None or self.call.uses() <= values.keys() | {"each"}:
+            return {}
+        if self.finding is not None:
+            found = await self.finding.find(values)
+            return {} if found is None else self.call.captured_in(*found)
+        return await self.preparing.found(values) or {}
 
     async def _wait(self, watch: Watch, values: Mapping[str, object], jobs: tuple[str, ...]) -> None:
         pause_s = self.waiting.interval_s

@@ -70,8 +70,8 @@ class Declarative:
         )
         if self.on_unknown == "reset" and all(step.is_repeatable for step in self._adding.steps):
             self.on_unknown = "repeat"  # its adds are repeated after a lost answer anyway, so a crash is no other case
-        self._clearing = Clearing.of(wire, config)
         self._preparing = Preparing.of(wire, config, vectors)
+        self._clearing = Clearing.of(wire, config, self._preparing)
         gives_ids = endpoints.add.response.ids is not None or (
             endpoints.finish is not None and endpoints.finish.response.ids is not None
         )
@@ -129,7 +129,7 @@ class Declarative:
 
     def assumed(self, space: Space, memories: Sequence[Memory]) -> Ingested:
         """What is known of a batch that a probe found stored."""
-        return self._adding.assumed(memories)
+        return self._adding.assumed(space, memories)
 
     async def ready(self, space: Space, ingested: Ingested) -> Readiness:
         """One round of ``wait.request``; without it only a sentinel read can tell, and this states ready."""

@@ -56,6 +56,8 @@ class Health:
     value: Field | None
     timeout_s: float
     passed: bool = False
+    gone: bool = False
+    """it was waited for in vain: from then on one look each decides"""
     lock: anyio.Lock = field(default_factory=anyio.Lock)
     """keeps true that one caller asks and the others wait for its answer"""
 
@@ -87,11 +89,17 @@ class Health:
                 if answer.status != LOADING:
                     if self.value is not None:
                         answer.one(self.value)
+                    self.gone = False
                     return
+                if self.gone:
+                    break
                 await anyio.sleep(pause_s)
                 pause_s = min(pause_s * 1.5, LONGEST_PAUSE_S)
         name = self.call.endpoint.name.rpartition(".")[0]
-        raise Unavailable(f"{name} answers {LOADING} for {self.timeout_s:g} s", hint="is it still loading?")
+        since = "still" if self.gone else f"for {self.timeout_s:g} s"
+        self.gone = True
+        gone = TimeoutError(f"waited {self.timeout_s:g} s")  # a cause: every further call would end like this
+        raise Unavailable(f"{name} answers {LOADING} {since}", hint="is it still loading?") from gone
 
 
 DOTS = frozenset({".", ".."})
@@ -264,11 +272,18 @@ class Wired:
         return found
 
     def captured_in(self, answer: ServiceResponse, node: object = WHOLE) -> dict[str, object]:
-        """What an answer, or one part of it, holds under ``capture``."""
-        return {
-            name: answer.values(path, node) if self._grows(name) else answer.one(path, node)
-            for name, (path, _) in self.captures.items()
-        }
+        """What an answer, or one part of it, holds under ``capture``.
+
+        Raises:
+            MappingError: it is not there, or null: a later call would need it, and clear could never be sent.
+        """
+        found: dict[str, object] = {}
+        for name, (path, _) in self.captures.items():
+            values = answer.values(path, node) if self._grows(name) else [answer.one(path, node)]
+            if None in values:
+                raise answer.error(path, "is null, and later calls need it")
+            found[name] = values if self._grows(name) else values[0]
+        return found
 
     def _grows(self, name: str) -> bool:
         path, appends = self.captures[name]

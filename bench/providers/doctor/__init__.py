@@ -15,6 +15,8 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
+import anyio
+
 from bench.providers.doctor.examination import DoctorCheck, DoctorReport, Examination
 from bench.providers.doctor.questions import QUESTIONS
 from bench.providers.factory import open_provider
@@ -38,14 +40,16 @@ async def examine(
     *,
     keep: bool = False,
     tell: Callable[[str], None] = lambda step: None,
+    checks: list[DoctorCheck] | None = None,
 ) -> DoctorReport:
     """Open the provider and ask every question; what builds on a failed one is skipped with the reason.
 
-    ``tell`` is given each step as it begins.
+    ``tell`` is given each step as it begins; ``checks`` gets each answer at once.
 
     Raises:
         ConfigError: the provider cannot be built at all.
     """
+    checks = [] if checks is None else checks
     with ExitStack() as stack:
         lines: list[str] = []
         stack.enter_context(_listening(lines))
@@ -53,10 +57,12 @@ async def examine(
         async with open_provider(_impatient(config), context) as provider:
             examination = Examination(config, provider, lines, tell)
             try:
-                checks = [await examination.ask(question) for question in QUESTIONS]
+                for question in QUESTIONS:
+                    checks.append(await examination.ask(question))
             finally:
                 if not keep:
-                    await examination.leave()
+                    with anyio.CancelScope(shield=True):  # Ctrl-C too leaves nothing behind
+                        await examination.leave()
     return DoctorReport(
         provider=config.name,
         version=examination.version,
