@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
@@ -42,6 +42,7 @@ from bench.datasets.parser import SESSION_JOINED, TURN_BLANK, Built, ParsedRow, 
 from bench.datasets.row import RowPlace
 from bench.datasets.row_source import RowSource
 from bench.datasets.selection import Selection, select
+from bench.datasets.stored_index import StoredIndex
 from bench.errors import UsageError
 from bench.model import Corpus, Item
 from bench.values import dataclass
@@ -65,23 +66,24 @@ class ItemRef:
 class Dataset:
     """One benchmark's data. Positions are 1-based here; everything is in file order."""
 
-    def __init__(self, config: BenchmarkConfig, file: DataFile, rows: RowSource, found: Scanned) -> None:
+    def __init__(
+        self, config: BenchmarkConfig, file: DataFile, rows: RowSource, found: Scanned, store: StoredIndex
+    ) -> None:
         self.config = config
         self.file = file
         self.sha256 = file.sha256
         self.content_sha256 = found.content_sha256
         self._rows = rows
         self._found = found
+        self._store = store
         self._parser = RowParser(config)
-        self._joined = 0
-        self._blank = found.counts.flags[TURN_BLANK]
         self._parsed: SizedCache[ParsedRow] = SizedCache(CACHE_BYTES)
         self._built: SizedCache[Built] = SizedCache(CACHE_BYTES)
-        if self._parser.needs_whole_corpus:
-            self._count()
 
-    def _count(self) -> None:
+    def count(self) -> None:
         """Pass 2, only where a corpus is more or less than a row: check and count corpus by corpus."""
+        if not self._parser.needs_whole_corpus:
+            return
         counts, seen = self._found.counts, set[int]()
         for view in self.corpora():
             base = self._base_of(view)
@@ -89,8 +91,8 @@ class Dataset:
             if base not in seen:
                 seen.add(base)
                 self._check_memory(base, whole)
-                self._joined += whole.flags[SESSION_JOINED]
-                self._blank += whole.flags[TURN_BLANK]
+                self._found.repeated += whole.flags[SESSION_JOINED]
+                self._found.blank += whole.flags[TURN_BLANK]
             built = replace(whole, corpus=self.corpus(view))
             items = [self.item(ref) for ref in self.items_of(view)]
             count_corpus(counts, self.config, built, items, self._parser)
@@ -121,15 +123,17 @@ class Dataset:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader should know of config and data."""
-        joined = f"{self._joined} sessions are repeated by other rows of their corpus and ingested once"
-        return (*self.config.notes, *self._found.notes, *([joined] if self._joined else []), *self.data_notes)
+        count = self._found.repeated
+        joined = f"{count} sessions are repeated by other rows of their corpus and ingested once"
+        return (*self.config.notes, *self._found.notes, *([joined] if count else []), *self.data_notes)
 
     @property
     def data_notes(self) -> tuple[str, ...]:
         """What a reader of numbers should know of the data: blank turns, evidence of nothing, and dates that clash."""
-        turns = "1 turn is" if self._blank == 1 else f"{self._blank} turns are"
+        count = self._found.blank
+        turns = "1 turn is" if count == 1 else f"{count} turns are"
         blank = f"{turns} blank (white space or hidden characters only) and no memory"
-        return (*([blank] if self._blank else []), *self._found.told)
+        return (*([blank] if count else []), *self._found.told)
 
     @property
     def turn_evidence(self) -> bool:
@@ -250,6 +254,16 @@ class Dataset:
         sent = texts(self.memories(corpus_id, unit=unit, text=text))
         return coverage_gaps(asked, self.corpus(corpus_id), sent)
 
+    def covered(self, unit: Unit, text: str | None, check: Callable[[], None], *, whole: bool) -> None:
+        """Check that evidence is sent, unless it was found so for all items; ``whole``: this check is for all."""
+        way = f"{unit} {text or ''}"
+        if way in self._found.covered:
+            return
+        check()
+        if whole:
+            self._found.covered.append(way)
+            self._store.write(self._found, self._rows)
+
     # ------------------------------------------- what a selection asks (indexes)
 
     def id_at(self, index: int) -> str:
@@ -348,14 +362,20 @@ def open_benchmark(config: BenchmarkConfig, workspace: Path) -> Dataset:
     """Find, check and index the data of a benchmark. DataError or ConfigError with every finding."""
     files = checked_files(config, workspace)
     source = RowSource(config, files)
-    found = scan(config, source)
+    store = StoredIndex.of(config, files, workspace)
+    stored = store.read(source)
+    found = stored or scan(config, source)
     file = files[0]
     if len(files) > 1 or source.joined:
         whole = sha256_of_all({one.name: one.sha256 for one in files} | source.joined)
         if config.data.sha256 not in (None, whole):
             raise mismatch(f"the files of {config.name}", expected=config.data.sha256 or "", found=whole)
         file = replace(file, sha256=whole)
-    return Dataset(config, file, source, found)
+    dataset = Dataset(config, file, source, found, store)
+    if stored is None:
+        dataset.count()
+        store.write(found, source)
+    return dataset
 
 
 def describe(dataset: Dataset) -> dict[str, object]:

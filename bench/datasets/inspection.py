@@ -21,7 +21,7 @@ from bench.datasets.evidence import MISSING, TURNS_MISSING
 from bench.datasets.history import is_blank_turn
 from bench.datasets.index import IdTable, RowIndex
 from bench.datasets.memories import memories, spoken
-from bench.datasets.parser import Built, ParsedRow, RowParser, build
+from bench.datasets.parser import TURN_BLANK, Built, ParsedRow, RowParser, build
 from bench.datasets.row import FileRow, RowPlace, too_deep
 from bench.datasets.row_source import RowSource
 from bench.errors import ConfigError, DataError
@@ -72,6 +72,12 @@ class Scanned:
     notes: tuple[str, ...] = ()
     told: tuple[str, ...] = ()
     """notes on evidence, which results repeat"""
+    repeated: int = 0
+    """sessions that several rows of a corpus bring"""
+    blank: int = 0
+    """turns that are no memory"""
+    covered: list[str] = field(default_factory=list)
+    """ways of rendering in which the evidence of all items was found to be sent"""
 
 
 class Scanner:
@@ -118,6 +124,7 @@ class Scanner:
         self.found.content_sha256 = self.digest.hexdigest()
         self.found.notes = tuple(self._notes())
         self.found.told = (*self.parser.told(), *alike_types(self.found.counts.question_types))
+        self.found.blank = self.found.counts.flags[TURN_BLANK]
         return self.found
 
     def take(self, row: FileRow) -> None:

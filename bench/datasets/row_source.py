@@ -51,10 +51,8 @@ class RowSource:
         self.label = self.files[0].label
         self.joined: dict[str, str] = {}
         folders = [folder for file in files for folder in (file.folder, file.path.parent)]
-        self.steps = [
-            _STEPS[_kind(step)](name, step, Library(tuple(dict.fromkeys(folders)), self.joined))
-            for name, step in data.with_.items()
-        ]
+        self.library = Library(tuple(dict.fromkeys(folders)), self.joined)
+        self.steps = [_STEPS[_kind(step)](name, step, self.library) for name, step in data.with_.items()]
         early, late = split(data.where, frozenset(data.with_))
         self.before, self.after = Conditions(early, "data.where"), Conditions(late, "data.where")
         self.plain = not (self.steps or data.where or len(files) > 1 or data.rows)
@@ -129,6 +127,11 @@ class RowSource:
                 if not roots_of(name.text) & added:
                     yield name.key, f'names "{name.text}", and {rest}'
 
+    def digest_of(self, name: str) -> str | None:
+        """Return the SHA-256 of a joined file as it is now; None where it is not there."""
+        path = self.library.find(name)
+        return None if path is None else file_sha256(path)
+
     def label_of(self, file: int) -> str:
         """Return the name of a file for errors."""
         return self.files[file].label
@@ -151,6 +154,10 @@ class Library:
     folders: tuple[Path, ...]
     digests: dict[str, str]
 
+    def find(self, name: str) -> Path | None:
+        """Return the file of a name in the first folder that has it."""
+        return next((folder / name for folder in self.folders if (folder / name).is_file()), None)
+
     def open(self, name: str, step: FieldStep, fail: Callable[[str, str], DataError]) -> RowFile:
         """Open a file by the name that the config gives it; ``fail`` makes an error."""
         if (
@@ -159,7 +166,7 @@ class Library:
             or ".." in name.replace("\\", "/").split("/")
         ):
             raise fail(f'"{name}" leaves the folder of the data', "write a path inside it")
-        path = next((folder / name for folder in self.folders if (folder / name).is_file()), None)
+        path = self.find(name)
         if path is None:
             looked = " and ".join(show(folder) for folder in self.folders)
             raise fail(f'the file "{name}" is not there', f"looked in {looked}")

@@ -212,14 +212,25 @@ def _check_coverage(lanes: Sequence[Lane]) -> None:
         way = (lane.benchmark.name, lane.unit, lane.text)
         if lane.skipped is None and way not in seen and lane.benchmark.dataset.turn_evidence:
             seen.add(way)
-            require_coverage(_gaps(lane), benchmark=lane.benchmark.name)
+            _check_lane(lane)
 
 
-def _gaps(lane: Lane) -> list[Gap]:
+def _check_lane(lane: Lane) -> None:
     dataset = lane.benchmark.dataset
     by_corpus: dict[str, array[int]] = {}
     for ref in dataset.items(lane.benchmark.selection):
         by_corpus.setdefault(ref.corpus, array("I")).append(ref.position)
+    whole = sum(map(len, by_corpus.values())) == len(dataset)
+    dataset.covered(
+        lane.unit,
+        lane.text,
+        lambda: require_coverage(_gaps(lane, by_corpus), benchmark=lane.benchmark.name),
+        whole=whole,
+    )
+
+
+def _gaps(lane: Lane, by_corpus: Mapping[str, array[int]]) -> list[Gap]:
+    dataset = lane.benchmark.dataset
     gaps: list[Gap] = []
     for corpus_id, positions in by_corpus.items():
         items = [dataset.item(dataset.ref(position)) for position in positions]

@@ -1,0 +1,157 @@
+"""The index of large data on disk: data that was checked once is not parsed again to start the next command.
+
+Example::
+
+    store = StoredIndex.of(config, files, workspace)
+    if (found := store.read(source)) is None:       # small data, none stored, or anything changed
+        found = scan(config, source)
+        store.write(found, source)
+
+An index counts for the same bytes of data and config and the same code, else it is not read. ``datasets/.index/`` may
+be deleted at will.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from array import array
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import BinaryIO, TypeAlias
+
+from bench.config.benchmark import BenchmarkConfig
+from bench.datasets.data_file import DataFile
+from bench.datasets.index import IdTable
+from bench.datasets.inspection import DatasetCounts, Scanned
+from bench.datasets.row_source import RowSource
+
+SMALLEST = 20_000_000
+"""bytes of data that are parsed in about a second"""
+_TABLES = ("ids", "rows", "corpora", "views")
+_ARRAYS = ("type_of", "view_of", "base_of_view")
+_PLAIN = ("types", "cuts", "content_sha256", "notes", "told", "repeated", "blank", "covered")
+
+_Part: TypeAlias = "array[int] | bytearray"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredIndex:
+    """Where the index of one benchmark is, and what it must belong to."""
+
+    path: Path
+    key: str
+    """of the data's bytes, the config's files and the code; empty where the data is small"""
+
+    @classmethod
+    def of(cls, config: BenchmarkConfig, files: Sequence[DataFile], workspace: Path) -> StoredIndex:
+        """The index for these files, read by this config."""
+        path = workspace / "datasets" / ".index" / f"{config.name}.index"
+        if config.origin is None or sum(file.path.stat().st_size for file in files) < SMALLEST:
+            return cls(path=path, key="")
+        written = [
+            [str(source.path.resolve()), source.path.read_text(encoding="utf-8")] for source in config.origin.sources
+        ]
+        parts = [_code(), written, config.model_dump(mode="json"), [[file.name, file.sha256] for file in files]]
+        return cls(path=path, key=sha256(json.dumps(parts).encode()).hexdigest())
+
+    def read(self, source: RowSource) -> Scanned | None:
+        """The stored index; None where there is none of exactly this data."""
+        if not self.key:
+            return None
+        try:
+            with self.path.open("rb") as file:
+                head = json.loads(file.readline())
+                if head["key"] != self.key or any(
+                    source.digest_of(name) != sha for name, sha in head["joined"].items()
+                ):
+                    return None
+                found = _read(head, file)
+        except (OSError, ValueError, KeyError, TypeError, EOFError):
+            return None
+        source.joined.update(head["joined"])
+        source.left_out = head["left_out"]
+        return found
+
+    def write(self, found: Scanned, source: RowSource) -> None:
+        """Store it; a folder that cannot be written only costs the next command its time."""
+        if not self.key:
+            return
+        parts = list(_parts(found))
+        head = {
+            "key": self.key,
+            "joined": source.joined,
+            "left_out": source.left_out,
+            "counts": {one.name: getattr(found.counts, one.name) for one in fields(found.counts)},
+            "items": found.rows.items,
+            "plain": {name: getattr(found, name) for name in _PLAIN},
+            "parts": [[name, _code_of(part), len(part)] for name, part in parts],
+        }
+        written = self.path.with_name(f"{self.path.name}.{os.getpid()}.part")
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with written.open("wb") as file:
+                file.write(json.dumps(head).encode() + b"\n")
+                for _, part in parts:
+                    file.write(memoryview(part))
+            written.replace(self.path)
+        except OSError:
+            written.unlink(missing_ok=True)
+
+
+@cache
+def _code() -> str:
+    """A digest of the code that reads configs and data."""
+    digest, root = sha256(), Path(__file__).parent.parent
+    for path in sorted([*(root / "datasets").glob("*.py"), *(root / "config").glob("*.py")]):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _code_of(part: _Part) -> str:
+    return part.typecode if isinstance(part, array) else ""
+
+
+def _parts(found: Scanned) -> Iterator[tuple[str, _Part]]:
+    """Every buffer of the index with its name, in a fixed order."""
+    for name in _ARRAYS:
+        yield name, getattr(found, name)
+    for name in _TABLES:
+        if (table := getattr(found, name)) is not None:
+            yield from (
+                (f"{name}.{slot}", value) for slot, value in vars(table).items() if not isinstance(value, int | None)
+            )
+
+
+def _read(head: dict[str, object], file: BinaryIO) -> Scanned:
+    counts = dict(head["counts"])  # type: ignore[call-overload]
+    counts |= {name: Counter(counts[name]) for name in ("question_types", "flags")}
+    found = Scanned(counts=DatasetCounts(**counts))
+    for name, value in head["plain"].items():  # type: ignore[attr-defined]
+        setattr(found, name, tuple(value) if isinstance(value, list) and name in ("notes", "told") else value)
+    for name, code, length in head["parts"]:  # type: ignore[attr-defined]
+        place, _, slot = name.partition(".")
+        part = _part(file, code, length)
+        if not slot:
+            setattr(found, place, part)
+            continue
+        if getattr(found, place) is None:
+            setattr(found, place, IdTable())
+        vars(getattr(found, place))[slot] = part
+    found.rows.items = head["items"]  # type: ignore[assignment]
+    return found
+
+
+def _part(file: BinaryIO, code: str, length: int) -> _Part:
+    if code:
+        part = array(code)
+        part.fromfile(file, length)
+        return part
+    raw = bytearray(file.read(length))
+    if len(raw) != length:
+        raise EOFError
+    return raw
