@@ -1,4 +1,4 @@
-"""Large data is parsed once: the next command starts from the stored index, and any change of data or config reads again."""
+"""Large data is parsed once: the next command starts from the stored index, and any change is read again."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ metrics: [accuracy]
 """
 ROWS = [
     {"id": f"r{number}", "talk_id": f"t{number % 2}", "qa": [
-        {"question": f"Q{number}?", "answer": "A", "kind": "fact"}, {"question": "And?", "answer": "B", "kind": "rest"}]}
+        {"question": f"Q{number}?", "answer": "A", "kind": "fact"}, {"question": "So?", "answer": "B", "kind": "rest"}]}
     for number in range(5)
 ]  # fmt: skip
 TALKS = [{"id": f"t{number}", "turns": [{"role": "user", "content": "A and B"}]} for number in range(2)]
