@@ -96,7 +96,7 @@ class Dataset:
             built = replace(whole, corpus=self.corpus(view))
             items = [self.item(ref) for ref in self.items_of(view)]
             count_corpus(counts, self.config, built, items, self._parser)
-        self._found.told = (*self._parser.told(), *alike_types(counts.question_types))
+        self._found.remarks = (*self._parser.told(), *alike_types(counts.question_types))
 
     def _check_memory(self, base: int, whole: Built) -> None:
         """A corpus that is asked holds something."""
@@ -133,7 +133,7 @@ class Dataset:
         count = self._found.blank
         turns = "1 turn is" if count == 1 else f"{count} turns are"
         blank = f"{turns} blank (white space or hidden characters only) and no memory"
-        return (*([blank] if count else []), *self._found.told)
+        return (*([blank] if count else []), *self._found.remarks)
 
     @property
     def turn_evidence(self) -> bool:

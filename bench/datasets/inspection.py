@@ -70,12 +70,12 @@ class Scanned:
     counts: DatasetCounts = field(default_factory=DatasetCounts)
     content_sha256: str = ""
     notes: tuple[str, ...] = ()
-    told: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
     """notes on evidence, which results repeat"""
     repeated: int = 0
     """sessions that several rows of a corpus bring"""
     blank: int = 0
-    """turns that are no memory"""
+    """turns that are not memories"""
     covered: list[str] = field(default_factory=list)
     """ways of rendering in which the evidence of all items was found to be sent"""
 
@@ -123,7 +123,7 @@ class Scanner:
             self.digest.add({"file": name, "sha256": sha256})
         self.found.content_sha256 = self.digest.hexdigest()
         self.found.notes = tuple(self._notes())
-        self.found.told = (*self.parser.told(), *alike_types(self.found.counts.question_types))
+        self.found.remarks = (*self.parser.told(), *alike_types(self.found.counts.question_types))
         self.found.blank = self.found.counts.flags[TURN_BLANK]
         return self.found
 
