@@ -21,6 +21,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
 import anyio
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
 
 
 PARALLEL_BATCHES = 8
+EMBEDDED_AHEAD = 8
+"""full requests to the embedding model that are made before the batches whose texts are in them"""
 DOUBTFUL = frozenset({"unavailable", "timeout"})
 """no one knows whether the batch was stored"""
 NOT_STORED = frozenset({"auth", "quota", "rate_limited", "rejected"})
@@ -78,6 +81,11 @@ class IngestPass:
     last_ack_us: int = 0
     named: bool = False
     """a row of this attempt has the name of its namespace"""
+    embedding: anyio.Lock = field(default_factory=anyio.Lock)
+    embedded: set[str] = field(default_factory=set)
+    """memories whose texts are embedded already"""
+    upcoming: Iterator[Memory] = field(default_factory=lambda: iter(()))
+    """memories to send whose texts are not"""
 
     @classmethod
     def after(cls, history: CorpusState, lane: OpenLane, corpus: str, veil: Veil) -> IngestPass:
@@ -122,7 +130,9 @@ class IngestPass:
     async def run(self) -> Ending:
         """Send what is not in yet, in order, then finish."""
         began = monotonic_us()
-        todo = (batch for batch in self._batches() if batch[0] not in self.done)
+        done = frozenset(self.done)
+        todo = (batch for batch in self._batches() if batch[0] not in done)
+        self.upcoming = (memory for at, some in self._batches() if at not in done for memory in some)
         await self._send_all(todo)
         if self.failure is not None:
             return Ending(failure=self.failure)
@@ -247,11 +257,29 @@ class IngestPass:
             self._row(CorpusKind.FAILED, failure=sent.failure, data=data)
 
     async def _ingest(self, memories: tuple[Memory, ...]) -> Ingested:
+        await self._embed_ahead(memories)
         got = await self.lane.provider.ingest(self.space, memories)
         if got.rejected:
             name, reason = next(iter(got.rejected.items()))
             raise IngestFailed(f"{len(got.rejected)} of {len(memories)} memories were refused; {name}: {reason}")
         return got
+
+    async def _embed_ahead(self, memories: tuple[Memory, ...]) -> None:
+        """Embed the texts of the next batches in requests of the endpoint's size: the provider finds them known."""
+        size, embedder = self.lane.batching.embeds, self.lane.readers.embedders.get(self.lane.key)
+        if not size or embedder is None:
+            return
+        async with self.embedding:
+            while memories[-1].id not in self.embedded:
+                window = list(islice(self.upcoming, size * EMBEDDED_AHEAD))
+                if not window:
+                    return
+                texts = [memory.content for memory in window]
+                async with anyio.create_task_group() as requests:
+                    for start in range(0, len(texts), size):
+                        some = texts[start : start + size]
+                        requests.start_soon(partial(embedder.embed, some, kind="document"))
+                self.embedded.update(memory.id for memory in window)
 
     async def _finish(self) -> Ingested:
         provider = self.lane.provider

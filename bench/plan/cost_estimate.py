@@ -242,7 +242,8 @@ def _stored(plan: Plan, lane: Lane, size: _Size, asked: int) -> Iterator[Endpoin
         yield _provider(plan, lane, "search", searches)
     rule = provider.config.client_embeddings
     if provider.embedding is not None and rule is not None:
-        texts = max(1, min(batch, rule.batch, math.ceil(size.per_corpus)))
+        most = batch if provider.config.endpoints is None else rule.batch  # a declared one is embedded ahead
+        texts = max(1, min(most, rule.batch, math.ceil(size.per_corpus)))
         asked_for = _model(plan, provider.embedding, "embedding", searches, QUESTION_TOKENS, 0)
         stored = _model(plan, provider.embedding, "embedding", size.batches(texts), texts * size.memory_tokens, 0)
         yield asked_for if lane.shares else stored + asked_for

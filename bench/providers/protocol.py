@@ -71,6 +71,8 @@ class Batching:
     split_overlap: int = 0
     order: Literal["serial", "parallel"] = "serial"
     """serial: one batch of a namespace in flight"""
+    embeds: int = 0
+    """memories' texts in one request to the embedding model, where we embed them for the service; 0 = we do not"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

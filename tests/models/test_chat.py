@@ -364,7 +364,7 @@ async def test_i3_an_error_text_inside_a_200_is_asked_again(plays: Plays, prompt
 async def test_the_ledger_holds_model_usage_and_price_of_each_attempt(plays: Plays, prompt: Prompt) -> None:
     priced: list[tuple[str, Usage, str | None]] = []
 
-    def price(name: str, usage: Usage, *, returned: str | None, when: datetime) -> str:
+    def price(name: str, usage: Usage, *, returned: str | None, when: datetime, batch: bool = False) -> str:
         priced.append((name, usage, returned))
         assert when.tzinfo is not None
         return "0.0123"

@@ -6,10 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
+from aiohttp import web
 
 from bench.model import Memory, Space
 from bench.providers.batching import batches, pieces
 from tests.fleet.fleet import FAKES, opened_at, quick
+from tests.local_server import LocalServers
 from tests.reality.conftest import WorldOn
 from tests.reality.memory_stub import MemoryStub
 from tests.small_world import BENCHMARK, World
@@ -57,6 +59,44 @@ def test_the_plan_shows_the_batch_and_counts_its_calls(tmp_path: Path) -> None:
     assert batch_of(plan.lanes[0]) == 4
     (adds,) = [one.calls for one in estimate(plan).endpoints if one.endpoint == "faulty.add"]
     assert adds == 6
+
+
+@pytest.mark.parametrize("order", ["serial", "parallel"])
+@pytest.mark.parametrize("max_items", [1, 7])
+async def test_texts_are_embedded_in_requests_of_the_endpoint_s_size(
+    order: str, max_items: int, tmp_path: Path
+) -> None:
+    stub, embedded = MemoryStub(), []
+    servers = LocalServers()
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        if not request.path.endswith("/embeddings"):
+            return await stub.handle(request)
+        texts = (await request.json())["input"]
+        embedded.append(texts)
+        data = [{"index": at, "embedding": [1.0, float(len(one)), at + 1.0]} for at, one in enumerate(texts)]
+        return web.json_response({"data": data, "usage": {"prompt_tokens": 9, "total_tokens": 9}})
+
+    url = await servers.start(handle)
+    world = World.make(tmp_path, url, corpora=1, items=30, sessions=30)
+    world.write("configs/benchmarks/facts.yaml", SILENT)
+    world.write("configs/models/acme.yaml", f"name: acme\ndialect: openai\nbase_url: {url}/v1\nauth: {{type: none}}\n")
+    rule = f"ingest: {{batch: {{max_items: {max_items}}}, order: {order}, on_unknown: repeat}}"
+    vectors = "client_embeddings: {model: acme/e, batch: 8}\n"
+    body = SEVERAL.replace("content: ", 'vector: "@.embedding", content: ')
+    world.provider("faulty", extra=vectors, **{SINGLE: body, "ingest: {on_unknown: reset}": rule})
+    outcome = await world.run(providers="faulty", isolation="off")
+    await servers.close()
+    assert outcome.exit_code == 0
+    stored = [one for one in embedded if "opens with" in one[0]]
+    assert sorted(map(len, stored)) == [6, 8, 8, 8]
+    assert len({text for one in stored for text in one}) == 30
+    adds = [list(one["items"]) for one in stub.seen["add"]]  # type: ignore[call-overload]
+    assert len(adds) == -(-30 // max_items)
+    sent = [memory["content"] for batch in adds for memory in batch]
+    assert len(set(sent)) == 30
+    assert sent == sorted(sent, key=lambda text: text[:10]) or order == "parallel", "by date"
+    assert all(memory["vector"] for batch in adds for memory in batch)
 
 
 BATCHED = [name for name in FAKES if quick(name).ingest.batch.max_items > 1]

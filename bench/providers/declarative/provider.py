@@ -199,5 +199,6 @@ def batching_of(config: ProviderConfig) -> Batching:
         max_bytes=batch.max_bytes,
         max_chars=batch.max_chars,
         order="serial" if serial else "parallel",
+        embeds=config.client_embeddings.batch if config.client_embeddings else 0,
     )
     return cut_as(config.ingest, own)
