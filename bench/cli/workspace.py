@@ -96,7 +96,7 @@ def new(
     name
         Its name: lower case, digits, dots and dashes.
     from_
-        Data file whose fields are guessed (benchmark).
+        Data file, or folder of them, whose fields are guessed (benchmark).
     """
 
     made = write_new(kind, name, data=from_, workspace=current.get().workspace)
