@@ -12,7 +12,7 @@ PYTEST_ARGS ?=
 # Hundreds of tests start the program: what is compiled once is kept.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-long lint coverage docs lock servers clean
+.PHONY: demo test test-long lint coverage docs lock servers fleet clean
 
 demo: $(VENV)/.installed
 	$(BIN)/bench run
@@ -44,6 +44,11 @@ docs: $(VENV)/.installed-test
 # Real servers that contract tests talk to, each in an environment of its own.
 servers: $(VENV)/.installed-test
 	$(BIN)/python -m tests.contract.servers install
+
+# Real memory systems on the demo, each installed, started, measured and stopped; ends with a table.
+SYSTEMS ?= chroma pgvector mem0-oss
+fleet: $(VENV)/.installed-test
+	$(BIN)/python -m perf.fleet $(SYSTEMS)
 
 # For maintainers: pins every dependency with its hashes (needs uv on the PATH).
 lock:

