@@ -25,7 +25,7 @@ from typing import Protocol, TypeVar
 import anyio
 from anyio.abc import TaskGroup
 
-from bench.errors import CallError, MappingError, RateLimited, Unavailable
+from bench.errors import CallError, MappingError, RateLimited, Rejected, Unavailable
 from bench.http import Endpoint, Http, Request, Response, Timings, record
 from bench.http.errors import AttemptFailed, of_body, of_status
 from bench.http.message import Metered
@@ -224,6 +224,8 @@ class BatchSender:
                 outcomes = await self._results(entry.remote)
                 batch.outcomes = {name.removeprefix(f"{entry.key}-"): one for name, one in outcomes.items()}
         except CallError as error:
+            if isinstance(error, Rejected | MappingError):
+                error.hint = error.hint or "leave out --batch where the endpoint has no batch API"
             batch.error = error
         batch.done.set()
 

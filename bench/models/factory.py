@@ -134,6 +134,7 @@ def _batch_sender(place: Target, http: Http, endpoint: Endpoint, batches: BatchL
         retry=Retry(max_retries=0),
         timeouts=Timeouts(attempt_s=BATCH_ATTEMPT_S),
         max_response_bytes=MAX_BATCH_BYTES,
+        statuses={501: "fail"},  # no outage: there is no such endpoint
     )
     sender = BatchSender(endpoint, batch_api(place.dialect, place, http, door), http, batches)
     batches.senders.append(sender)

@@ -48,6 +48,8 @@ class BatchStub:
     """number of the batch from 1, body -> ok, expired, bad (400), overloaded"""
     outage: Callable[[], str] = lambda: ""
     """whether a request is answered with 503, ``before`` or ``after`` it is carried out"""
+    missing: int = 0
+    """status of every request of an endpoint that has no batches"""
     reached: anyio.Event = field(default_factory=anyio.Event)
     _files: dict[str, str] = field(default_factory=dict)
     _hang: tuple[int, bool] | None = None
@@ -64,6 +66,8 @@ class BatchStub:
         hang = self._hang if self._hang is not None and self._hang[0] == number else None
         if hang is not None and not hang[1]:
             await self._never()
+        if self.missing:
+            return web.Response(status=self.missing, text="no such thing")
         outage = self.outage()
         answer = None if outage == "before" else await self._answer(request)
         if outage or answer is None:

@@ -186,6 +186,16 @@ async def test_a_batch_is_for_models_that_have_such_an_endpoint(world_with: Made
         world.plan(batch=True, item_timeout="5m", **FLAGS)
 
 
+@pytest.mark.parametrize("status", [404, 405, 501])
+async def test_an_endpoint_without_batches_is_an_error_and_no_outage(world_with: Made, status: int) -> None:
+    stub = BatchStub()
+    stub.missing = status
+    world = await world_with(stub, "openai")
+    await world.run(run_id="b", batch=True, **FLAGS)
+    assert {row["error"]["kind"] for row in await rows(world, "b")} == {"rejected"}
+    assert len(stub.seen) == 1
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("dialect", DIALECTS)
 async def test_fifty_kills_pay_nothing_twice(world_with: Made, dialect: str) -> None:
