@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import anyio
 from cyclopts import Parameter
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from bench.receipt.diff import Difference
     from bench.receipt.keyring import Keyring
     from bench.receipt.reproduce import Reproduction
+    from bench.receipt.sign import SignOutcome
     from bench.receipt.trust_store import TrustStore
 
 Switch = Annotated[bool, Parameter(negative=())]
@@ -40,6 +41,7 @@ def sign(
     output: Path | None = None,
     with_answers: Switch = False,
     allow_partial: Switch = False,
+    also: Literal["dsse"] | None = None,
 ) -> int:
     """One signed receipt a job, verified before it is reported.
 
@@ -59,6 +61,8 @@ def sign(
         Put the answers' texts into the items file.
     allow_partial
         Sign what has ended so far, as kind partial: never publishable.
+    also
+        dsse: beside each receipt an in-toto statement in a DSSE envelope, ID.intoto.jsonl, signed with the same key.
     """
     from bench.journal.paths import find_run, report_folder
     from bench.receipt.sign import SigningRequest, sign_run
@@ -74,6 +78,7 @@ def sign(
         provider=provider,
         with_answers=with_answers,
         allow_partial=allow_partial,
+        dsse=also == "dsse",
         log=ring.log_folder,
         environment=Environment.load(ring.workspace, current.get().env_file),
         workspace=ring.workspace,
@@ -82,14 +87,20 @@ def sign(
     if current.get().json:
         console.json_value(outcome.value())
         return outcome.exit_code
+    _show_signed(outcome)
+    return outcome.exit_code
+
+
+def _show_signed(outcome: SignOutcome) -> None:
     for made in outcome.receipts:
         console.line(f"{'signed' if made.made else 'kept':<8} {made.benchmark} x {made.provider}  {made.file}")
+        if made.also:
+            console.line(f"{'dsse':<8} {made.benchmark} x {made.provider}  {made.also}")
     if not all(made.made for made in outcome.receipts):
         console.note("kept: this key has signed that job already, and nothing in it has changed")
     for refused in outcome.refused:
         console.line(f"refused  {refused.benchmark} x {refused.provider}  {refused.code}: {refused.message}")
         console.note(f"hint: {refused.hint}")
-    return outcome.exit_code
 
 
 # --------------------------------------------------------------- reproduce and diff

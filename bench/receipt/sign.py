@@ -25,15 +25,18 @@ import json
 import os
 import secrets
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import cast
 
 from bench.canonical import JSON, parse_file, without
 from bench.errors import BenchError, CanonicalError, UsageError, VerificationError
 from bench.journal import Reader
 from bench.receipt.base_model import emit, stamp, tree
 from bench.receipt.build import ReceiptOrder, ReceiptRefused, build, learn_secrets, refuse_secrets
+from bench.receipt.dsse import envelope, opened
+from bench.receipt.files import write_atomically
 from bench.receipt.findings import ReceiptVerdict
 from bench.receipt.items_file import collecting_rarely
 from bench.receipt.publish import announcement
@@ -43,6 +46,7 @@ from bench.receipt.verify import VerificationRequest, verify_file
 from bench.report import JobReport, Report, fold
 from bench.settings import Environment
 
+STATEMENT_SUFFIX = ".intoto.jsonl"
 OWN = ("receiptId", "issuedAt", "signer", "signature")
 
 
@@ -95,6 +99,8 @@ class SigningRequest:
     with_answers: bool = False
     allow_partial: bool = False
     reproduces: str | None = None
+    dsse: bool = False
+    """beside each receipt, the same as an in-toto statement"""
     log: Path | None = None
     """the public log, for the run's announcement"""
     environment: Environment = field(default_factory=lambda: Environment(values=os.environ))
@@ -113,6 +119,8 @@ class Signed:
     benchmark: str
     provider: str
     result_digest: str
+    also: Path | None = None
+    """the in-toto statement beside it"""
     made: bool = True
     """False: it was there already, and nothing in the job has changed since"""
 
@@ -151,6 +159,7 @@ class SignOutcome:
                     "benchmark": one.benchmark,
                     "provider": one.provider,
                     "resultDigest": one.result_digest,
+                    **({"dsse": str(one.also)} if one.also else {}),
                 }
                 for one in self.receipts
             ],
@@ -192,7 +201,8 @@ async def _sign_jobs(run: Path, key: SigningKey, request: SigningRequest) -> Sig
                 announced=announced,
             )
             try:
-                receipts.append(await _sign_job(reader, job, order, key, request.output))
+                signed = await _sign_job(reader, job, order, key, request.output)
+                receipts.append(_attested(signed, key) if request.dsse else signed)
             except (VerificationError, CanonicalError) as error:
                 refused.append(_refused(job, error))
     return SignOutcome(receipts=tuple(receipts), refused=tuple(refused))
@@ -237,6 +247,17 @@ async def _sign_job(reader: Reader, job: JobReport, order: ReceiptOrder, key: Si
         draft.items.unlink(missing_ok=True)
         raise
     return _signed(path, job, made=True)
+
+
+def _attested(signed: Signed, key: SigningKey) -> Signed:
+    """Write the statement of a receipt beside it, once, and verify it with the public half."""
+    path = signed.file.with_suffix(STATEMENT_SUFFIX)
+    if not path.exists():
+        receipt = cast("dict[str, JSON]", parse_file(signed.file))
+        line = envelope(receipt, signed.items_file.read_bytes(), key)
+        opened(line, key.public)
+        write_atomically(path, line)
+    return replace(signed, also=path)
 
 
 def _signed(path: Path, job: JobReport, *, made: bool) -> Signed:

@@ -13,6 +13,7 @@ import anyio
 import pytest
 
 from bench.cli import run as command_line
+from bench.receipt.dsse import opened
 from bench.receipt.keyring import Keyring
 from bench.receipt.keys import revoke, rotate
 from tests.receipt.receipt_making import run_demo
@@ -221,3 +222,18 @@ def test_a_run_is_announced_signed_and_valid_in_one_command(
     assert bench("run", "--providers", "bm25", "--limit", "5", "--run-id", "r1", "--publishable", "--sign")[0] == 0
     code, out = bench("verify", "results/r1/receipts")
     assert code == 0 and "not_preregistered" not in out
+
+
+def test_sign_also_writes_the_statement_beside_the_receipt_once(
+    ring: Keyring, bench: Callable[..., tuple[int, str]]
+) -> None:
+    anyio.run(lambda: run_demo(ring.workspace, "r1"))
+    code, out = bench("sign", "r1", "--also", "dsse", "--json")
+    (told,) = json.loads(out)["receipts"]
+    statement = Path(told["dsse"])
+    assert code == 0 and statement.name == f"{told['receiptId']}.intoto.jsonl"
+    first = statement.read_bytes()
+    predicate: Any = opened(first, ring.trusted().named("default").key)["predicate"]
+    assert predicate["receiptId"] == told["receiptId"]
+    assert bench("sign", "r1", "--also", "dsse")[0] == 0 and statement.read_bytes() == first
+    assert bench("verify", str(statement.parent))[0] == 0, "a folder of receipts is verified as before"
