@@ -84,7 +84,7 @@ def _settings(a: Side, b: Side, metrics: Sequence[str]) -> Iterator[Comparabilit
     yield check("benchmark_version", lambda side: side.record.benchmark_version)
     yield check("dataset", lambda side: _digest(side.record.dataset.get("content_sha256")))
     yield check("items", _item_set)
-    yield check("k", lambda side: side.record.k)
+    yield check("k", lambda side: side.record.k, affects=not _about_variants(a, b))
     yield check("context_budget", lambda side: side.record.context_budget)
     yield check("track", lambda side: side.record.track)
     answered = any(side.record.models.answering for side in (a, b))
@@ -135,6 +135,12 @@ def _about_models(a: Side, b: Side) -> bool:
     """One provider, two answering models that were asked for by name: the model is what is compared."""
     same = a.record.provider == b.record.provider and a.record.config_sha256 == b.record.config_sha256
     return same and a.named_model and b.named_model
+
+
+def _about_variants(a: Side, b: Side) -> bool:
+    """Two variants of one provider that the run named apart, as ``-k 5 10`` does: k is what is compared."""
+    left, right = a.record.provider, b.record.provider
+    return left != right and left.partition("@")[0] == right.partition("@")[0] and "@" in left and "@" in right
 
 
 def _item_set(side: Side) -> dict[str, object]:

@@ -32,8 +32,10 @@ from bench.web.app_state import SITE, Site
 from bench.web.cache import Json
 from bench.web.comparison_documents import ComparisonFilter, compare_document, leaderboard_document
 from bench.web.errors import RequestRefused, item_of
+from bench.web.errors import run_id as checked
 from bench.web.item_documents import grid_document, item_document
 from bench.web.item_filter import ItemFilter, positions
+from bench.web.provider_documents import provider_document
 from bench.web.report_documents import outcomes_of
 from bench.web.run_documents import folder_of, known, results_document, run_document
 from bench.web.run_list import runs_document, waiting_row
@@ -74,6 +76,7 @@ PATHS: tuple[tuple[str, str, str, tuple[str, ...], int], ...] = (
     ("get", "/receipts", "Receipts with their verification", (), 200),
     ("get", "/configs", "Every config with its problems", (), 200),
     ("get", "/configs/{kind}/{name}", "One config with its text", (), 200),
+    ("get", "/providers/{name}", "A provider: config, variables, its jobs over time", (), 200),
     ("get", "/openapi.json", "This document", (), 200),
     ("get", "/healthz", "The process answers", (), 200),
     ("get", "/readyz", "The workspace can be used", (), 200),
@@ -162,6 +165,7 @@ def routes() -> list[web.RouteDef]:
         web.get(f"{at}/receipts", receipts),
         web.get(f"{at}/configs", configs),
         web.get(f"{at}/configs/{{kind}}/{{name}}", config),
+        web.get(f"{at}/providers/{{name}}", provider),
         web.get(f"{at}/openapi.json", description),
         web.get(f"{at}/healthz", healthz),
         web.get(f"{at}/readyz", readyz),
@@ -322,6 +326,10 @@ async def configs(request: web.Request) -> web.Response:
 async def config(request: web.Request) -> web.Response:
     where = request.match_info
     return json_answer(await config_document(request.app[SITE], where["kind"], where["name"]))
+
+
+async def provider(request: web.Request) -> web.Response:
+    return json_answer(await provider_document(request.app[SITE], checked(request.match_info["name"])))
 
 
 async def description(request: web.Request) -> web.Response:

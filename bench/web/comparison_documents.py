@@ -34,6 +34,7 @@ from bench.report.leaderboard import (
     load_board,
     load_invalid,
     of_type,
+    rank_spreads,
     saying,
     tables_of,
 )
@@ -169,6 +170,8 @@ async def leaderboard_document(site: Site, asked: ComparisonFilter) -> Json:
         }
         if grid is None:
             one["rows"] = _ranked(one["rows"], table, receipts, asked)
+            for row, spread in zip(one["rows"], rank_spreads(table), strict=True):
+                row["ranks"] = spread
     return {"benchmarks": sorted({place.job.benchmark for place in board}), "filters": _filters(board), **document}
 
 
@@ -234,8 +237,17 @@ def _row(row: Json, place: RankedJob, receipts: Mapping[Signed, str], asked: Com
         **row,
         "name": job.answering_model or "none" if asked.view == "model" else _name(place),
         "cost": place.cost,
+        "per_question": _per_question(place),
         "receipt": receipts.get((job.run_id, job.benchmark, job.provider, job.answering_model, job.judge_model)),
     }
+
+
+def _per_question(place: RankedJob) -> float | None:
+    """What a question cost; None where some calls have no known price, as a point would be drawn too cheap."""
+    job = place.job
+    if job.cost_usd is None or job.data.get("cost_unknown_calls") or not job.n_planned:
+        return None
+    return float(job.cost_usd) / job.n_planned
 
 
 def _name(place: RankedJob) -> str:

@@ -183,7 +183,7 @@ def board_charts(rows: Sequence[Json], kind: str) -> dict[str, RowChart | Scatte
     values = [cast("float | None", one["value"]) for _, one in known]
     metric = str(every[0][0]["headline"]) if every else ""
     times = [cast("float | None", row["search_p50_ms"]) for row, _ in known]
-    costs = [_whole_cost(row) for row, _ in known]
+    costs = [None if (usd := row.get("per_question")) is None else 1000 * cast("float", usd) for row, _ in known]
     measured = [_summed(row, one) for row, one in every]
     bounds = {str(row["name"]) for row, _ in known if row.get("bound")}
     about = f"{metric} ({kind})" if kind else metric
@@ -199,16 +199,11 @@ def board_charts(rows: Sequence[Json], kind: str) -> dict[str, RowChart | Scatte
         "by_cost": scatter(
             list(zip(names, costs, values, strict=True)),
             title=f"{about} against cost",
-            takes="cost of the job, USD",
+            takes="USD per 1,000 questions, judge included",
             bounds=bounds,
             lines=lines,
         ),
     }
-
-
-def _whole_cost(row: Json) -> float | None:
-    """What a job cost; None where some calls have no known price, as a point would be drawn too cheap."""
-    return None if row["cost_usd"] is None or row.get("cost_unknown_calls") else float(str(row["cost_usd"]))
 
 
 def type_chart(rows: Sequence[Json]) -> RowChart | None:

@@ -83,6 +83,8 @@ def rounded(value: object) -> str:
 
 SHORT = 3
 """words of fewer letters are in every text"""
+COMMON = frozenset({"the", "and", "for", "was", "her", "his", "she", "him", "you", "are", "that", "with"})
+"""words that are in every text too"""
 
 
 def pieces(text: object, words: object, *, same: bool = True) -> list[tuple[str, bool]]:
@@ -90,13 +92,27 @@ def pieces(text: object, words: object, *, same: bool = True) -> list[tuple[str,
     other = {word.casefold() for word in WORD.findall(str(words or ""))}
     found: list[tuple[str, bool]] = []
     for part in WORD_OR_REST.findall(str(text or "")):
-        is_word = WORD.fullmatch(part) is not None and len(part) >= SHORT
+        is_word = WORD.fullmatch(part) is not None and len(part) >= SHORT and part.casefold() not in COMMON
         mark = is_word and (part.casefold() in other) is same
         if found and found[-1][1] == mark:
             found[-1] = (found[-1][0] + part, mark)
         else:
             found.append((part, mark))
     return found
+
+
+def setting(text: object) -> str:
+    """The setting that a table shares, in words: what is usual is left out."""
+    found = []
+    for part in str(text).split(" | "):
+        role, _, name = part.partition(" ")
+        if role == "answering":
+            found.append("retrieval only" if name == "none" else f"answered by {name}")
+        elif role in ("judge", "embedding"):
+            found += [] if name == "none" else [f"{'judged by' if role == 'judge' else role} {name}"]
+        elif part != "track uniform":
+            found.append(part.replace("=", " = "))
+    return ", ".join(found)
 
 
 def judge_reason(raw: object) -> str:

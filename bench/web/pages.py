@@ -32,11 +32,13 @@ from bench.metrics.failure_reason import LossKind
 from bench.web import api
 from bench.web.app_state import SITE
 from bench.web.cache import Json
+from bench.web.charts import RowChart
 from bench.web.errors import Busy, NotFound, item_of
 from bench.web.errors import run_id as checked
 from bench.web.figures import board_charts, forest_chart, jobs_of, run_charts, shown_metric, type_chart
 from bench.web.item_documents import item_document
 from bench.web.item_filter import SHOWS, ItemFilter, around
+from bench.web.provider_documents import provider_document
 from bench.web.receipt_summary import badge_of
 from bench.web.rendering import html, page, standalone
 from bench.web.report_documents import Form, outcomes_of, receipts_of, report_page_document, results_text
@@ -239,7 +241,20 @@ async def leaderboard(request: web.Request) -> web.Response:
     document = await api.board_of(request)
     kind = ""  # the document is ranked by it already, and its headline is that of the type
     tables = [_drawn(table, kind, str(document["view"])) for table in cast("list[Json]", document["tables"])]
+    order = BOARD_SORTS.get(request.query.get("sort", ""))
+    for table in tables:
+        if order is not None and table.get("shown"):
+            shown = cast("list[Json]", table["shown"])
+            table["shown"] = sorted(shown, key=lambda one: order(cast("Json", one["row"])))
     return html(request, "leaderboard.html", board=document, tables=tables)
+
+
+BOARD_SORTS: Mapping[str, Callable[[Json], tuple[bool, float, str]]] = {
+    "name": lambda row: (False, 0.0, str(row["name"])),
+    "latency": lambda row: (row["search_p50_ms"] is None, cast("float", row["search_p50_ms"] or 0.0), ""),
+    "cost": lambda row: (row["per_question"] is None, cast("float", row["per_question"] or 0.0), ""),
+}
+"""orders of a table that are not its rank"""
 
 
 def _drawn(table: Json, kind: str, view: str) -> Json:
@@ -247,9 +262,16 @@ def _drawn(table: Json, kind: str, view: str) -> Json:
     if table["grid"] is not None:
         return table
     rows = cast("list[Json]", table["rows"])
-    shown = [{"row": row, "measured": shown_metric(row, kind)} for row in rows]
     charts = {"types": type_chart(rows)} if view == "type" else board_charts(rows, kind)
-    return {**table, "shown": shown, "charts": charts}
+    values = charts.pop("values", None)
+    cells = iter(values.rows if isinstance(values, RowChart) else ())
+    shown: list[Json] = []
+    for row in rows:
+        measured = shown_metric(row, kind)
+        cell = next(cells, None) if measured and measured["value"] is not None else None
+        shown.append({"row": row, "measured": measured, "cell": cell, "side": f"{row['run_id']}:{row['provider']}"})
+    ticks = values.ticks if isinstance(values, RowChart) else ()
+    return {**table, "shown": shown, "charts": charts, "ticks": ticks, "metric": rows[0]["headline"] if rows else None}
 
 
 async def receipts(request: web.Request) -> web.Response:
@@ -278,6 +300,11 @@ async def config(request: web.Request) -> web.Response:
     where = request.match_info
     document = await config_document(request.app[SITE], where["kind"], where["name"])
     return html(request, "config.html", config=document)
+
+
+async def provider(request: web.Request) -> web.Response:
+    name = checked(request.match_info["name"])
+    return html(request, "provider.html", provider=await provider_document(request.app[SITE], name))
 
 
 ICON = (
@@ -340,6 +367,7 @@ def routes() -> list[web.RouteDef]:
         web.get("/receipts/{run}/{name}", receipt),
         web.get("/configs", configs),
         web.get("/configs/{kind}/{name}", config),
+        web.get("/providers/{name}", provider),
         web.get("/verify.html", verify),
         web.get("/login", login),
         web.get("/favicon.ico", icon),

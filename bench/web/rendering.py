@@ -87,6 +87,7 @@ def templates() -> Environment:
         "pieces": text.pieces,
         "judge_reason": text.judge_reason,
         "age": text.age,
+        "setting": text.setting,
         "slug": slug_of,
         "segment": _segment,
         "as_json": _as_json,

@@ -284,16 +284,20 @@ def _lead(metric: str, ranked: Sequence[Json], tested: Json | None) -> list[str]
     if ahead == 0:
         tied = [str(row["name"]) for row in ranked if _value(row) == _value(ranked[0])]
         return [f"No system leads on {metric}: {', '.join(tied[:-1])} and {tied[-1]} have {_spanned(best)}."]
-    return [f"{lead}, {number(ahead, 2)} ahead of {ranked[1]['name']}. {_sure(tested)}"]
+    names = [str(row["name"]) for row in ranked[:2]]
+    return [f"{lead}, {number(ahead, 2)} ahead of {names[1]}. {_sure(tested, names)}"]
 
 
-def _sure(tested: Json | None) -> str:
+def _sure(tested: Json | None, names: Sequence[str]) -> str:
     """How sure a lead is, in the words of the paired test."""
     if tested is None:
         return "Whether that lead is more than chance was not tested here."
     p = cast("float | None", tested["p_adjusted"] if tested["p_adjusted"] is not None else tested["p"])
     chance = "" if p is None else f", p {'< 0.001' if p < 0.001 else f'= {p:.3f}'}"
-    return f"Compared item by item: {tested['verdict']}{chance}."
+    verdict = str(tested["verdict"])
+    for side, name in zip("AB", names, strict=True):
+        verdict = verdict.replace(f"{side} higher", f"{name} is higher").replace(f"{side} lower", f"{name} is lower")
+    return f"Compared item by item: {verdict}{chance}."
 
 
 def _spanned(one: Json) -> str:

@@ -526,7 +526,7 @@ async def test_the_board_shows_what_was_asked_for(board: Path, query: str) -> No
     assert ("Nothing fits." in page) is (not BOARDS[query])
     for names in BOARDS[query]:
         for name in names:
-            assert f'<td class="name">{name}</td>' in page
+            assert f'<td class="who" title="{name}">' in page
 
 
 @pytest.mark.parametrize("view", ["overall", "provider"])

@@ -137,7 +137,7 @@ def row(name: str, value: float | None, *, ms: float | None = 2.0, cost: str | N
     return {
         "name": name, "provider": name, "headline": "accuracy",
         "metrics": {"accuracy": measured} if value is not None else {},
-        "question_types": kinds, "search_p50_ms": ms, "cost_usd": cost,
+        "question_types": kinds, "search_p50_ms": ms, "per_question": None if cost is None else float(cost) / 1000,
     }  # fmt: skip
 
 
@@ -150,7 +150,7 @@ def test_a_table_is_drawn_by_value_latency_and_cost() -> None:
         "accuracy against latency",
         "median search latency (network and provider), ms",
     )
-    assert (cost.title, cost.takes) == ("accuracy against cost", "cost of the job, USD")
+    assert (cost.title, cost.takes) == ("accuracy against cost", "USD per 1,000 questions, judge included")
     assert all(point.best for point in latency.points), "more for more"
 
 

@@ -23,6 +23,8 @@ PAGES = (
     "/receipts",
     "/configs",
     "/configs/providers/chroma",
+    "/providers/bm25",
+    "/providers/mem0",
     "/verify.html",
     "/favicon.ico",
 )

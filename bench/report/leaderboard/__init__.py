@@ -18,6 +18,7 @@ from bench.report.leaderboard.standings import (
     load_board,
     load_invalid,
     of_type,
+    rank_spreads,
     saying,
     tables_of,
 )
@@ -35,6 +36,7 @@ __all__ = [
     "load_board",
     "load_invalid",
     "of_type",
+    "rank_spreads",
     "saying",
     "tables_of",
 ]

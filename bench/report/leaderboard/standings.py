@@ -288,6 +288,19 @@ def of_type(table: Table, question_type: str) -> Table:
     return replace(table, standings=_ranked(places))
 
 
+def rank_spreads(table: Table) -> list[tuple[int, int] | None]:
+    """The ranks that each row may have: rows are apart where their 95 % intervals do not meet; None for bounds."""
+    shown = [one.first.headline if len(one.places) == 1 and not one.first.bound else None for one in table.standings]
+    spans = [None if one is None or one.low is None or one.high is None else (one.low, one.high) for one in shown]
+    if table.standings and table.standings[0].first.lower_is_better:
+        spans = [None if one is None else (-one[1], -one[0]) for one in spans]
+    known = [one for one in spans if one is not None]
+    return [
+        None if one is None else (1 + sum(low > one[1] for low, _ in known), sum(high >= one[0] for _, high in known))
+        for one in spans
+    ]
+
+
 def leaders(table: Table) -> tuple[str, str] | None:
     """The first two that rank, as ``RUN:PROVIDER`` or ``RUN:PROVIDER:MODEL``; None where there are no two."""
     ranked = [one for one in table.standings if one.value is not None and not one.first.bound]
@@ -357,7 +370,7 @@ def _proof(first: Standing, second: Standing) -> str:
 
 def _sides(first: Standing, second: Standing) -> list[str]:
     sides = [f"{one.first.job.run_id}:{one.first.job.provider}" for one in (first, second)]
-    if sides[0] == sides[1]:
+    if sides[0] == sides[1] or first.first.models[0] != second.first.models[0]:
         sides = [f"{side}:{one.first.models[0]}" for side, one in zip(sides, (first, second), strict=True)]
     return sides
 

@@ -1,0 +1,175 @@
+"""One provider: its config and keys, and every job of it in the workspace, newest first, in the settings compared.
+
+Example::
+
+    found = await provider_document(site, "bm25")
+    found["settings"][0]["rows"][0]["run_id"]      # the newest run of the setting
+    found["variables"]["MEM0_API_KEY"]             # {"required": True, "set": False}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import cast
+
+import anyio.to_thread
+
+from bench.config.catalog import Catalog
+from bench.errors import BenchError
+from bench.journal import Reader
+from bench.journal.paths import CHECKPOINTS, JOURNAL
+from bench.journal.results_db import ResultsDb
+from bench.plan.job_record import read
+from bench.plan.shared_builds import BUILD
+from bench.report.leaderboard import RankedJob
+from bench.report.summary import FILE
+from bench.web.app_state import Site
+from bench.web.cache import Json
+from bench.web.charts import Measured, intervals
+from bench.web.errors import NotFound
+from bench.web.run_list import runs_document
+from bench.web.workspace_documents import Signed, config_document, receipts_by_job
+
+MOST = 60
+"""jobs that are shown, the newest"""
+
+
+async def provider_document(site: Site, name: str) -> Json:
+    """A provider and its variants.
+
+    Raises:
+        NotFound: there is neither a config nor a job of it.
+    """
+    jobs = await _jobs(site.workspace, name)
+    facts = await anyio.to_thread.run_sync(_facts, site, name)
+    if facts is None and not jobs and not await _is_in_a_run(site, name):
+        raise NotFound(f"there is no provider {name}", "see the list of configs")
+    signed = receipts_by_job(site, {one.job.run_id for one in jobs})
+    versions = {run: await _versions(site.workspace, run) for run in {one.job.run_id for one in jobs}}
+    groups: dict[tuple[str, ...], list[RankedJob]] = {}
+    for one in jobs:
+        groups.setdefault(_shared(one), []).append(one)
+    return {
+        "name": name,
+        "facts": facts or {},
+        "config": await _config(site, name),
+        "settings": [_setting(group, signed, versions) for group in groups.values()],
+    }
+
+
+def _shared(one: RankedJob) -> tuple[str, ...]:
+    """What the jobs of a setting share; an INVALID one has no headline, and is of it all the same."""
+    dataset = one.job.data.get("dataset")
+    content = dataset.get("content_sha256") if isinstance(dataset, Mapping) else None
+    return (*one.setting, str(content), one.job.embedding_model or "")
+
+
+async def _is_in_a_run(site: Site, name: str) -> bool:
+    """Whether a run without numbers has the provider: it waits, goes on, or was never folded."""
+    rows = cast("Sequence[Mapping[str, Sequence[str]]]", (await runs_document(site))["runs"])
+    return any(name == one.partition("@")[0] for row in rows for one in row.get("providers") or ())
+
+
+async def _jobs(workspace: Path, name: str) -> list[RankedJob]:
+    path = workspace / "results" / FILE
+    if not path.is_file():
+        return []
+    async with ResultsDb.open(path) as database:
+        own = [job for job in await database.runs() if job.provider.partition("@")[0] == name and not job.partial]
+        return [RankedJob(job=job, metrics=await database.metrics(job)) for job in own[:MOST]]
+
+
+def _facts(site: Site, name: str) -> Json | None:
+    """What ``bench describe`` knows, and which of its variables are set; None where no config has the name."""
+    from bench.plan.provider import embedded_by, load_named
+    from bench.providers.facts import described
+    from bench.settings import Rehearsal
+
+    try:
+        config = load_named(Catalog.load(site.workspace), name)
+        ahead = Rehearsal(values=site.environment.values, dotenv=site.environment.dotenv)
+        found = described(config, embedding=embedded_by(config, ahead))
+    except BenchError:
+        return None
+    named = cast("Mapping[str, bool]", found.get("variables") or {})
+    given = {one: {"required": needed, "set": bool(site.environment.get(one))} for one, needed in named.items()}
+    del found["path"]  # a place on this machine is no fact of a provider
+    return {**found, "variables": given}
+
+
+async def _config(site: Site, name: str) -> Json | None:
+    try:
+        return await config_document(site, "providers", name)
+    except NotFound:  # a built-in one has no file
+        return None
+
+
+async def _versions(workspace: Path, run_id: str) -> dict[str, str]:
+    """What each provider of a run said of its version: adapter and upstream."""
+    folder = workspace / CHECKPOINTS / run_id
+    if not (folder / JOURNAL).is_file():
+        return {}
+    try:
+        async with Reader.open(folder) as reader:
+            said = {event.scope: event.data for _, event in await reader.events() if event.kind == BUILD}
+            records = read(reader.meta.extra)
+    except BenchError:
+        return {}
+    parts = {one.provider: said.get(one.build, {}) for one in records}
+    return {
+        who: " / ".join(str(data[key]) for key in ("version", "upstream") if data.get(key))
+        for who, data in parts.items()
+    }
+
+
+def _setting(group: Sequence[RankedJob], signed: Mapping[Signed, str], versions: Mapping[str, dict[str, str]]) -> Json:
+    """The jobs of one setting, newest first, each beside the one before it."""
+    first = group[0]
+    rows = [_row(one, signed, versions.get(one.job.run_id, {})) for one in group]
+    rows = [{**row, **_beside(row, rows[at + 1 :])} for at, row in enumerate(rows)]
+    metric = next((one.headline.metric for one in group if one.headline), "")
+    valued = [row for row in rows if row["value"] is not None]
+    chart = intervals([_measured(row) for row in valued], title=metric)
+    cells = dict(zip((row["side"] for row in valued), chart.rows, strict=True)) if chart else {}
+    task = f"{first.job.benchmark} {first.job.benchmark_version} | k = {first.job.data.get('k')}"
+    return {
+        "title": f"{task} | answering {first.models[0]} | judge {first.models[1]}",
+        "metric": metric,
+        "rows": [{**row, "cell": cells.get(row["side"])} for row in rows],
+        "ticks": chart.ticks if chart else (),
+    }
+
+
+def _beside(row: Json, older: Sequence[Json]) -> Json:
+    """The job before this one, and by how much the value changed since."""
+    if row["value"] is None:
+        return {"earlier": None, "change": None}
+    for one in older:
+        if one["value"] is not None and one["label"] == row["label"]:
+            return {"earlier": one["side"], "change": cast("float", row["value"]) - cast("float", one["value"])}
+    return {"earlier": None, "change": None}
+
+
+def _row(one: RankedJob, signed: Mapping[Signed, str], versions: Mapping[str, str]) -> Json:
+    job, headline = one.job, one.headline if one.job.valid else None
+    return {
+        "run_id": job.run_id,
+        "label": job.provider,
+        "side": f"{job.run_id}:{job.provider}",
+        "created_at": job.created_at.isoformat(timespec="seconds"),
+        "version": versions.get(job.provider) or None,
+        "valid": job.valid,
+        "value": headline.value if headline else None,
+        "low": headline.low if headline else None,
+        "high": headline.high if headline else None,
+        "n": headline.n if headline else 0,
+        "search_p50_ms": one.search_ms,
+        "cost": one.cost,
+        "receipt": signed.get((job.run_id, job.benchmark, job.provider, job.answering_model, job.judge_model)),
+    }
+
+
+def _measured(row: Json) -> Measured:
+    value, low, high = (cast("float | None", row[name]) for name in ("value", "low", "high"))
+    return Measured(name=str(row["side"]), value=value, low=low, high=high, n=cast("int", row["n"]))
