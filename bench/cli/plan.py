@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
 
 from pydantic import BaseModel
 
@@ -34,7 +33,7 @@ def show_plan(plan: Plan, flags: RunFlags, *, unset: Sequence[str] = (), detect:
     least = "" if found.least_s is None else f", at least {_seconds(found.least_s)}"
     console.line(f"items {found.items}, calls {found.calls}{least}")
     console.line(f"builds {found.builds} (ingests), searches {found.searches}")
-    console.line(_cost_text(found))
+    console.line(found.cost_text)
     if plan.request.cache is not None:
         console.line(_cache_text(plan))
     console.line(f"plan digest {plan.digest}")
@@ -80,15 +79,6 @@ def _show_powers(powers: Sequence[dict[str, object]], detect: float) -> None:
         f"questions and questions of one conversation correlate by {CORRELATED}; bench compare measures both afterwards"
     )
     console.line()
-
-
-def _cost_text(found: Estimate) -> str:
-    """The most that the known prices can amount to, and which endpoints have none."""
-    known = sum((one.cost_usd for one in found.endpoints if one.cost_usd is not None), Decimal(0))
-    unknown = [one.endpoint for one in found.endpoints if one.cost_usd is None]
-    if unknown:
-        return f"cost unknown; the known part is at most USD {known}; prices are not known: {', '.join(unknown)}"
-    return f"cost at most USD {known}"
 
 
 def _cache_text(plan: Plan) -> str:

@@ -170,6 +170,15 @@ class Estimate:
         return None if None in costs else sum((cost for cost in costs if cost is not None), Decimal(0))
 
     @property
+    def cost_text(self) -> str:
+        """The most that the known prices can amount to, and which endpoints have none."""
+        known = sum((one.cost_usd for one in self.endpoints if one.cost_usd is not None), Decimal(0))
+        unknown = [one.endpoint for one in self.endpoints if one.cost_usd is None]
+        if unknown:
+            return f"cost unknown; the known part is at most USD {known}; prices are not known: {', '.join(unknown)}"
+        return f"cost at most USD {known}"
+
+    @property
     def least_s(self) -> float | None:
         """No run can be faster: its slowest endpoint under its own limit; None when nothing is limited."""
         return max((one.least_s for one in self.endpoints if one.least_s is not None), default=None)

@@ -44,6 +44,8 @@ from bench.web.security import Handler, Secret, add_headers, guard
 from bench.web.service import Orders, Service
 
 MAX_BODY = 2**20
+PACKED = frozenset({"text/html", "text/csv", "text/markdown", "application/json", "image/svg+xml"})
+"""what is sent compressed to those who take it"""
 STATIC = Path(__file__).with_name("static")
 
 
@@ -65,6 +67,8 @@ async def measure(request: web.Request, handler: Handler) -> web.StreamResponse:
     try:
         response = await handler(request)
         status = response.status
+        if isinstance(response, web.Response) and response.content_type in PACKED and (response.body or b""):
+            response.enable_compression()
     except web.HTTPException as redirect:
         status = redirect.status
         raise

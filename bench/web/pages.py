@@ -21,19 +21,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import cast
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from aiohttp import web
 
-from bench.config.catalog import Catalog, builtin_root
-from bench.errors import UsageError
+from bench.config.catalog import builtin_root
+from bench.errors import BenchError, UsageError
 from bench.events import redact
 from bench.metrics.failure_reason import LossKind
 from bench.web import api
 from bench.web.app_state import SITE
 from bench.web.cache import Json
 from bench.web.charts import RowChart
-from bench.web.errors import Busy, NotFound, item_of
+from bench.web.errors import Busy, NotFound, item_of, status_of
 from bench.web.errors import run_id as checked
 from bench.web.figures import board_charts, forest_chart, jobs_of, run_charts, shown_metric, type_chart
 from bench.web.item_documents import item_document
@@ -45,6 +45,7 @@ from bench.web.report_documents import Form, outcomes_of, receipts_of, report_pa
 from bench.web.run_documents import run_document
 from bench.web.run_list import runs_document, waiting_row
 from bench.web.security import form_of
+from bench.web.start_page import again_of, choices, flags_of, planned
 from bench.web.workspace_documents import (
     config_document,
     configs_document,
@@ -68,14 +69,12 @@ async def runs(request: web.Request) -> web.Response:
     if site.run is not None and not request.query:
         raise web.HTTPSeeOther(f"/runs/{site.run}?")
     rows = cast("list[Json]", (await runs_document(site))["runs"])
-    names = _names(Catalog.load(site.workspace)) if not site.read_only else {}
     listed = [_listed(row) for row in rows]
     return html(
         request,
         "runs.html",
         runs=_chosen(listed, request.query),
         states=[*sorted({str(row["shown"]) for row in listed}), INVALID],
-        names=names,
         sorts=tuple(SORTS),
         live=any(row["shown"] in LIVE for row in listed),
     )
@@ -110,29 +109,37 @@ def _searchable(row: Json) -> str:
     return " ".join(str(part) for part in [*parts, *cast("list[str]", row.get("providers") or [])]).casefold()
 
 
-def _names(catalog: Catalog) -> dict[str, list[str]]:
-    """What the form offers: the demo first, then whatever the workspace knows."""
-    from bench.plan.provider import KEYLESS
+async def new(request: web.Request) -> web.Response:
+    """Choose what to run and look at its plan."""
+    if request.app[SITE].read_only:
+        raise NotFound("these pages are read-only", "bench serve starts runs, so does bench run")
+    return await _new(request, flags_of(request.query.items()))
 
-    providers = [*KEYLESS, *(entry.name for entry in catalog.providers() if not entry.shadowed)]
-    benchmarks = [entry.name for entry in catalog.benchmarks() if not entry.shadowed]
-    return {"benchmarks": sorted(benchmarks, key=lambda name: (name != "demo", name)), "providers": providers}
+
+async def _new(request: web.Request, flags: dict[str, object], error: BenchError | None = None) -> web.Response:
+    site, plan = request.app[SITE], None
+    if flags and error is None:
+        try:
+            plan = await planned(site, flags)
+        except BenchError as problem:
+            error = problem
+    said = {"problem": str(error) if error else None, "hint": error.hint if error else None}
+    answer = html(request, "new.html", offered=choices(site), flags=flags, fields=again_of(flags), plan=plan, **said)
+    answer.set_status(status_of(error) if error else 200)
+    return answer
 
 
 async def start(request: web.Request) -> web.Response:
-    """The form of the list of runs."""
+    """The button below a plan; what is wrong with it is shown above the form that it came from."""
     from bench.web.admission import admit
 
     service = request.app[SITE].service
     assert service is not None
-    form = await form_of(request)
-    flags: dict[str, object] = {
-        name: [str(value) for key, value in form.items() if key == name]
-        for name in ("benchmarks", "providers")
-        if form.get(name)
-    }
-    flags |= {name: str(form[name]) for name in ("limit", "run_id", "answering_model") if form.get(name)}
-    run_id = await service.start(admit(flags))
+    flags = flags_of((await form_of(request)).items())
+    try:
+        run_id = await service.start(admit(flags))
+    except BenchError as error:
+        return await _new(request, flags, error)
     raise web.HTTPSeeOther(f"/runs/{run_id}?queued=1")
 
 
@@ -155,6 +162,7 @@ async def run(request: web.Request) -> web.Response:
     jobs = jobs_of(document)
     report_page, busy = await report_page_document(site, document)
     more = {"report_page": report_page, "waiting": busy, "links": f"/runs/{quote(run_id)}", "per_day": None}
+    more["again"] = urlencode(again_of(cast("Json", document["again"])))
     return html(request, "run.html", run=document, jobs=jobs, charts=run_charts(jobs), **more)
 
 
@@ -353,6 +361,7 @@ def routes() -> list[web.RouteDef]:
     """Every page and form."""
     return [
         web.get("/", runs),
+        web.get("/new", new),
         web.post("/runs", start),
         web.get("/runs/{run_id}", run),
         web.get("/runs/{run_id}/results.{form:csv|md}", download),

@@ -66,7 +66,7 @@ def _shared(one: RankedJob) -> tuple[str, ...]:
 
 
 async def _is_in_a_run(site: Site, name: str) -> bool:
-    """Whether a run without numbers has the provider: it waits, goes on, or was never folded."""
+    """Whether a run without numbers has the provider: it waits, is running, or was never folded."""
     rows = cast("Sequence[Mapping[str, Sequence[str]]]", (await runs_document(site))["runs"])
     return any(name == one.partition("@")[0] for row in rows for one in row.get("providers") or ())
 

@@ -47,6 +47,11 @@ from bench.web.errors import Busy, NotFound
 from bench.web.errors import run_id as checked
 
 SHOWN_CAUSES = 3
+AGAIN = (
+    "benchmarks", "providers", "answering_model", "judge_model", "k", "sample", "limit", "seed", "max_cost", "note",
+    "run_id",
+)  # fmt: skip
+"""flags that the page which starts a run offers"""
 PARTS = ("latency", "total", "queue", "limiter", "network", "provider")
 EDGES = tuple(round(10 ** (step / 6)) for step in range(6, 55))
 """microseconds, six bins of equal width a decade from 10 µs to 1000 s"""
@@ -261,6 +266,8 @@ async def run_document(site: Site, run_id: str) -> Json:
         "plan_digest": meta.plan_digest,
         "note": meta.extra.get("note"),
         "labels": meta.extra.get("labels") or {},
+        "again": {name: meta.request[name] for name in AGAIN if name in meta.request and name != "run_id"},
+        "live": site.service.live(run_id) if site.service else None,
         "gaps": [list(gap) for gap in gaps_of(meta.ranges, meta.total)],
         "service": site.service.standing().get(run_id) if site.service else None,
         "progress": progress,

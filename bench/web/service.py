@@ -192,6 +192,29 @@ class Service:
         """What each live run is known to have cost so far."""
         return {name: format(one.progress.cost_usd, "f") for name, one in self.active.items() if one.progress}
 
+    def live(self, run_id: str) -> dict[str, object] | None:
+        """How a run of this service goes just now; None where it does not run here."""
+        one = self.active.get(run_id)
+        if one is None or one.progress is None:
+            return None
+        progress = one.progress
+        phases: dict[str, int] = {}
+        for lane in list(progress.lanes.values()):
+            for phase, count in lane.phases.items():
+                phases[str(phase)] = phases.get(str(phase), 0) + count.done
+        return {
+            "eta_s": progress.eta_s,
+            "rate_per_s": progress.rate_per_s,
+            "in_flight": progress.in_flight,
+            "rate_limited": progress.rate_limited,
+            "calls": progress.calls,
+            "cost_usd": format(progress.cost_usd, "f"),
+            "unknown_costs": progress.unknown_costs,
+            "memories": progress.memories,
+            "phases": phases,
+            "events": [redact(text) for text in list(progress.events.copy())[-5:]],
+        }
+
     async def start(self, request: RunRequest) -> str:
         """Accept a new run; it is planned first, so that a wrong request is answered at once.
 

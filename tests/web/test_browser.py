@@ -26,16 +26,17 @@ async def test_a_run_is_started_watched_and_compared_in_a_browser(
     try:
         async with browsing(tmp_path / "profile") as browser:
             await browser.open(f"{service.url}/login?token={service.token}", "document.title === 'Runs'")
-            await browser.value(
-                "(() => { const form = document.querySelector('form[action=\"/runs\"]');"
-                "form.benchmarks.value = 'facts'; form.run_id.value = 'seen'; "
-                "for (const one of form.providers.options) one.selected = ['faulty', 'oracle'].includes(one.value);"
-                "form.submit(); })()"
-            )
+            chosen = "benchmarks=facts&providers=faulty&providers=oracle&run_id=seen"
+            await browser.open(f"{service.url}/new?{chosen}", "document.querySelector('button.start')")
+            await browser.value("document.querySelector('button.start').click()")
             await browser.until("document.querySelector('[data-live]')", 30)
             first = "document.querySelector('main progress').value"
             await browser.value("window.kept = true")
             await browser.until(f"{first} > 5", 60)
+            await browser.until(
+                "/^\\d+ % [|] ETA .* phases.s/.test(document.title + document.body.textContent.replace(/\\s+/g, ' '))",
+                60,
+            )
             assert await browser.value("window.kept"), "live updates load no page anew"
             await browser.until("document.querySelector('.state.complete')", 90)
 

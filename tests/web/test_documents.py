@@ -98,7 +98,7 @@ async def test_a_run_tells_its_state_its_jobs_in_digests_and_its_numbers(workspa
     assert run == {
         "run_id": "r1", "state": "complete", "reason": "", "holder": None, "created_at": "2026-01-02T03:04:05+00:00",
         "plan_digest": "d" * 64, "note": "a note", "labels": {"team": "blue"}, "gaps": [], "service": None,
-        "progress_fresh": True, "results_fresh": True, "results_problem": None,
+        "progress_fresh": True, "results_fresh": True, "results_problem": None, "again": {}, "live": None,
     }  # fmt: skip
     assert (event["kind"], event["scope"], event["message"]) == ("odd", "job-x", "said once")
     assert progress["jobs"][0] == {

@@ -264,8 +264,9 @@ async def test_a_run_that_failed_before_it_had_a_journal_says_why_and_is_no_erro
 async def test_the_form_of_the_list_starts_a_run_and_shows_it(tmp_path: Path) -> None:
     async with visiting(tmp_path, runs=True) as visit:
         assert visit.site.secret is not None
-        status, page = await visit.get("/", headers=visit.cookie)
+        status, page = await visit.get("/new?benchmarks=demo&providers=oracle&limit=2", headers=visit.cookie)
         assert status == 200 and visit.site.secret.csrf in page and "<option selected>demo</option>" in page
+        assert "2 items, " in page and "cost at most USD 0" in page and "Start this run" in page
         form = [
             ("csrf_token", visit.site.secret.csrf), ("benchmarks", "demo"), ("providers", "oracle"), ("limit", "2"),
             ("run_id", "mine"), ("answering_model", ""),
@@ -279,7 +280,19 @@ async def test_the_form_of_the_list_starts_a_run_and_shows_it(tmp_path: Path) ->
         for name, value, said in (("limit", "x", "limit"), ("providers", "./evil.py:C", "names of known configs")):
             data = FormData([("csrf_token", visit.site.secret.csrf), (name, value)])
             status, page, _ = await visit.ask("POST", "/runs", headers=visit.cookie, data=data)
-            assert status == 400 and said in page, page
+            assert status == 400 and said in page and 'action="/new"' in page, page
+        status, page = await visit.get("/runs/mine", headers=visit.cookie)
+        assert "/new?benchmarks=demo&amp;providers=oracle&amp;limit=2" in page, "again with changes"
+
+
+async def test_a_plan_names_missing_keys_and_wrong_values_and_offers_no_start(tmp_path: Path) -> None:
+    async with visiting(tmp_path, runs=True) as visit:
+        status, page = await visit.get("/new?benchmarks=demo&providers=mem0&limit=2", headers=visit.cookie)
+        assert status == 200 and "MEM0_API_KEY" in page and "Start this run" not in page
+        status, page = await visit.get("/new?benchmarks=demo&limit=x&note=kept", headers=visit.cookie)
+        assert status == 400 and "limit" in page and 'value="kept"' in page and "Start this run" not in page
+    async with visiting(tmp_path) as visit:
+        assert (await visit.get("/new"))[0] == 404
 
 
 @pytest.mark.parametrize(("action", "place"), [("pause", "/runs/r1"), ("cancel", "/")])
