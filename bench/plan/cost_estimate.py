@@ -316,7 +316,8 @@ def _model(plan: Plan, name: str, role: str, calls: int, tokens_in: int, tokens_
     prefix, _, model = name.partition("/")
     usage = Usage(input_tokens=tokens_in * calls, output_tokens=tokens_out * calls)
     file = plan.model_files.get(prefix)
-    endpoint = f"{name}.{role}"
+    endpoint, batch = f"{name}.{role}", plan.request.batch and role in ("answering", "judge")
+    prices = plan.request.token_prices
     return EndpointEstimate(
         endpoint=endpoint,
         calls=calls,
@@ -324,7 +325,7 @@ def _model(plan: Plan, name: str, role: str, calls: int, tokens_in: int, tokens_
         tokens_out=usage.output_tokens,
         cost_usd=Decimal(0)
         if is_local(name, plan.model_files)
-        else cost(usage, provider=prefix, model=model, at=datetime.now(UTC), prices=plan.request.token_prices),
+        else cost(usage, provider=prefix, model=model, at=datetime.now(UTC), prices=prices, batch=batch),
         rate_per_s=_rate(plan, endpoint, None if file is None else file.limits.rps or (file.limits.rpm or 0) / 60),
     )
 

@@ -13,6 +13,7 @@ import pytest
 from bench.errors import ConfigError, UsageError
 from bench.journal import Reader
 from bench.models import batch
+from bench.plan.cost_estimate import estimate
 from bench.plan.job_record import read
 from bench.report.export import rows_of
 from tests.local_server import LocalServers
@@ -90,6 +91,12 @@ async def test_two_batches_bring_what_twelve_calls_bring_for_half_the_price(worl
     await same_as_live(world, stub, "b")
     for row in await rows(world, "b"):
         assert row["latency"].keys() == {"search"}
+
+
+async def test_the_plan_counts_the_price_of_a_batch(world_with: Made) -> None:
+    world = await world_with(BatchStub(), "openai")
+    alone, batched = (estimate(world.plan(batch=one, **FLAGS)).cost_usd for one in (False, True))
+    assert alone is not None and batched == alone / 2
 
 
 async def test_repeats_and_models_wait_together(world_with: Made) -> None:
