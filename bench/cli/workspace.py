@@ -12,6 +12,7 @@ Example::
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -254,6 +255,10 @@ class WrittenConfig:
     """what the data has and the new config does not read"""
 
 
+SCHEMA_LINE = "# yaml-language-server: $schema=../schemas/{kind}.json\n"
+"""with it an editor completes and checks the keys of the file"""
+
+
 def write_new(
     kind: Literal["provider", "benchmark"], name: str, *, data: Path | None, workspace: Path
 ) -> WrittenConfig:
@@ -282,10 +287,21 @@ def write_new(
     for path, _ in files:
         if path.exists():
             raise UsageError(f"{path} exists already", hint="choose another name, or move it away")
+    files[0] = (files[0][0], SCHEMA_LINE.format(kind=kind) + files[0][1])
     for path, text in files:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
+    _write_schema(kind, workspace)
     return WrittenConfig(path=files[0][0], guesses=guesses, unmapped=unmapped)
+
+
+def _write_schema(kind: Literal["provider", "benchmark"], workspace: Path) -> None:
+    """Put the schema where the first line of the config names it; an older one is replaced."""
+    from bench.cli.schema import editors_schema
+
+    path = workspace / "configs" / "schemas" / f"{kind}.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(editors_schema(kind), indent=1) + "\n", encoding="utf-8")
 
 
 def _variable(name: str) -> str:

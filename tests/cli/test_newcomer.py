@@ -9,7 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import jsonschema  # type: ignore[import-untyped]
 import pytest
+from ruamel.yaml import YAML
 
 from tests import forked
 
@@ -56,6 +58,17 @@ def test_where_run_files_are_and_which_there_are_is_said(bench: Bench, tmp_path:
     place, _, names = done.stderr.partition("hint: ")[2].rpartition(" are ")
     assert place == "give a path, or a name: run files in configs/runs and the shipped ones"
     assert "nightly" in names.strip().split(", ")
+
+
+@pytest.mark.parametrize("kind", ["provider", "benchmark"])
+def test_a_new_config_names_its_schema_and_the_schema_accepts_it(bench: Bench, tmp_path: Path, kind: str) -> None:
+    bench("new", kind, "mine")
+    path = tmp_path / "configs" / f"{kind}s" / "mine.yaml"
+    first, _, rest = path.read_text().partition("\n")
+    assert first.startswith("# yaml-language-server: $schema=")
+    schema = json.loads((path.parent / first.partition("=")[2]).read_text())
+    jsonschema.Draft202012Validator(schema).validate(YAML(typ="safe").load(rest))
+    bench("validate", str(path))
 
 
 def test_new_says_what_it_wrote_as_json(bench: Bench, tmp_path: Path) -> None:
