@@ -40,7 +40,8 @@ COMMANDS: tuple[tuple[str, Group, str, str], ...] = (
     ("clean", RUN, "bench.cli.clean:clean", "Clear left namespaces, delete old runs."),
     ("retry", RUN, "bench.cli.rescore:retry", "Run again what failed, nothing else."),
     ("rescore", RUN, "bench.cli.rescore:rescore", "Judge or measure stored answers again."),
-    ("fork", RUN, "bench.cli.rescore:fork", "A new run on stored search results or answers."),
+    ("extend", RUN, "bench.cli.rescore:extend", "More items in the same run."),
+    ("fork", RUN, "bench.cli.rescore:fork", "A new run on kept memories, search results or answers."),
     ("merge", RUN, "bench.cli.status:merge", "Join the ranges of one plan."),
     ("results", READ, "bench.cli.results:results", "The numbers of a run."),
     ("failures", READ, "bench.cli.results:failures", "Why each lost item was lost."),
@@ -103,6 +104,7 @@ EXAMPLES: dict[str, tuple[str, str]] = {
     "clean": ("bench clean --orphans", "bench clean --older-than 30d"),
     "retry": ("bench retry RUN_ID", "bench retry RUN_ID --phase answer"),
     "rescore": ("bench rescore RUN_ID --judge-model gpt-4o", "bench rescore RUN_ID --metrics accuracy token_f1"),
+    "extend": ("bench extend RUN_ID --limit 200", "bench extend RUN_ID --end 500"),
     "fork": (
         "bench fork RUN_ID --from answer --model gpt-4o",
         "bench fork RUN_ID --from ingest -k 5 10 20",

@@ -13,7 +13,7 @@ import anyio
 from cyclopts import Parameter
 
 from bench.cli import console
-from bench.cli.flags import Many, RunFlags, given
+from bench.cli.flags import Many, RunFlags, SelectionFlags, given
 from bench.cli.global_flags import current
 from bench.cli.run_command import asked, carry_out, surroundings
 from bench.errors import UsageError
@@ -177,6 +177,17 @@ def _show_panels(folder: Path, generations: Mapping[int, str]) -> None:
     for panel in several:
         console.line()
         show_grids(panel_grids(panel))
+
+
+def extend(run_id: str, /, *, flags: SelectionFlags | None = None) -> int:
+    """Ask more items in a run: the same plan with a wider selection; what has ended stays, what is new is run."""
+    from bench.engine.resume import extended_plan
+
+    catalog, environment = surroundings()
+    found = given(flags or SelectionFlags())
+    planned = partial(extended_plan, run_id, catalog=catalog, flags=found, environment=environment)
+    folder, plan = anyio.run(planned)
+    return carry_out(plan, environment, resume=folder)
 
 
 def fork(

@@ -28,13 +28,13 @@ from pydantic import ValidationError
 from bench.config.catalog import Catalog
 from bench.config.run import RunRequest
 from bench.engine.run_context import Errand
-from bench.engine.run_metadata import check_identity
+from bench.engine.run_metadata import CodeState, check_identity, run_meta
 from bench.errors import IdentityError, JournalError, NotReady, UsageError
-from bench.journal import Event, Journal, JournaledPhase, Reader, RunMeta
+from bench.journal import Event, Journal, JournaledPhase, Reader, RunMeta, RunState
 from bench.journal.merger import selected_from
 from bench.journal.paths import find_run
 from bench.model import FAILED_STATES, Phase
-from bench.plan import Plan, changes, make_plan
+from bench.plan import Lane, Plan, changes, make_plan
 from bench.plan.job_record import EXTRA_KEY, JobRecord, dump, read, records
 from bench.settings import Environment
 
@@ -202,6 +202,67 @@ async def forked_plan(
     plan = make_plan(catalog, RunRequest.combine(stored, flags), environment, ranges=ranges)
     check_stored(meta.identity, plan, start)
     return plan, Errand(first=copying(path, plan, start))
+
+
+async def extended_plan(
+    target: str, *, catalog: Catalog, flags: Mapping[str, object], environment: Environment
+) -> tuple[Path, Plan]:
+    """Give a run a plan of more items, in its own journal; every item that it has stays, and a resume does the rest.
+
+    Raises:
+        UsageError: nothing is added, an item would be left out, or the run was announced, merged or spread.
+        IdentityError: more than the selection differs, with a readable diff.
+    """
+    path = find_run(catalog.workspace, target)
+    async with Reader.open(path) as reader:
+        await reader.refuse_held()
+        meta = reader.meta
+    stored = stored_request(meta)
+    if stored.publishable or stored.cluster is not None or selected_from(meta) is not None:
+        raise UsageError(f"run {meta.run_id} was announced, merged or spread over a cluster: its plan stays")
+    before = make_plan(catalog, stored, environment)
+    check_identity(meta, before)
+    plan = make_plan(catalog, RunRequest.combine(stored, flags), environment)
+    other = changes(_but_selection(meta.identity), _but_selection(plan.identity))
+    if other:
+        raise IdentityError(f"run {meta.run_id} can get more items, and nothing else changes", changes=other)
+    _check_wider(meta.run_id, before, plan)
+    new = run_meta(plan, meta.run_id, CodeState())
+    async with Journal.resume(path) as journal:
+        extra = {**meta.extra, EXTRA_KEY: new.extra[EXTRA_KEY]}
+        kept = {"versions": meta.versions, "code_state": meta.code_state, "created_at": meta.created_at}
+        sizes = {"before": {lane.key: lane.benchmark.n_selected for lane in before.running}}
+        journal.append(Event(kind="extended", data=sizes))
+        await journal.replan(replace(new, extra=extra, **kept))  # type: ignore[arg-type]
+        await journal.set_state(RunState.PAUSED, "extended")
+    return path, plan
+
+
+def _but_selection(identity: Mapping[str, object]) -> dict[str, object]:
+    benchmarks = cast("Mapping[str, Mapping[str, object]]", identity["benchmarks"])
+    settings = cast("Mapping[str, object]", identity["settings"])
+    return {
+        **identity,
+        "benchmarks": {name: {**one, "selected": None} for name, one in benchmarks.items()},
+        "settings": {**settings, "selection": None},
+    }
+
+
+def _check_wider(run_id: str, before: Plan, plan: Plan) -> None:
+    had, wanted = ({lane.benchmark.name: _items(lane) for lane in each.running} for each in (before, plan))
+    for name, items in had.items():
+        lost = len(items - wanted[name])
+        if lost:
+            raise UsageError(
+                f"{lost} of {len(items)} items of {name} in run {run_id} would be left out",
+                hint="give a selection that holds them all: a larger --limit or a wider range",
+            )
+    if had == wanted:
+        raise UsageError(f"nothing is added to run {run_id}", hint="give a larger --limit or a wider range")
+
+
+def _items(lane: Lane) -> frozenset[int]:
+    return frozenset(ref.position for ref in lane.benchmark.dataset.items(lane.benchmark.selection))
 
 
 async def refitted_plan(

@@ -217,6 +217,13 @@ class Journal:
         self._enqueue(Statement("set_meta", "extra", to_json(self.meta.extra)))
         await self.flush()
 
+    async def replan(self, meta: RunMeta) -> None:
+        """Replace what the run is to do by a wider plan; durable when this returns."""
+        self.meta = meta
+        for name in ("plan_digest", "identity", "request", "ranges", "total", "extra"):
+            self._enqueue(Statement("set_meta", name, to_json(getattr(meta, name))))
+        await self.flush()
+
     async def drop_payloads(self) -> None:
         """Forget every large payload; rows, scores and the ledger stay."""
         self._enqueue(Statement("drop_payloads"))

@@ -43,6 +43,19 @@ async def test_five_k_and_two_thresholds_send_as_many_adds_as_one_job(world_on: 
     assert len(stub.cleared) == 2 and not any(stub.spaces.values()), "each namespace is cleared once, after all jobs"
 
 
+async def test_twenty_jobs_of_k_threshold_and_variant_send_as_many_adds_as_one_job(world_on: WorldOn) -> None:
+    stub = MemoryStub()
+    world = await world_on(stub, corpora=2, items=3, sessions=2)
+    with_floor(world)
+    names = [f"faulty@{variant}-{floor}" for variant in ("plain", "wide") for floor in ("low", "high")]
+    settings = {f"{name}.vars.floor": '"0.9"' for name in names if name.endswith("high")}
+    settings |= {f"{name}.endpoints.search.path": "/v1/wide/search" for name in names if "wide" in name}
+    outcome = await world.run(providers=names, set=settings, k=(1, 2, 3, 4, 5), answering_model="none")
+    assert (outcome.exit_code, len(outcome.jobs)) == (0, 20)
+    assert {sum(job.states.values()) for job in outcome.jobs} == {6}
+    assert stub.calls("add") == 4, "as many as of one job: two sessions of two corpora"
+
+
 async def test_every_job_of_a_build_has_the_results_that_it_has_alone(world_on: WorldOn) -> None:
     world = await world_on(MemoryStub(), corpora=2, items=4)
     with_floor(world)
