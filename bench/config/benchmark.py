@@ -319,6 +319,7 @@ def identity_tree(config: BenchmarkConfig) -> dict[str, object]:
     """The resolved config without what only describes it or states where a file lies."""
     tree = config.model_dump(mode="json", exclude=_APART)
     tree["data"].pop("local_path")
+    tree["data"].pop("fetch")
     _forget(tree, _ADDED)
     return tree
 

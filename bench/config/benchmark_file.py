@@ -138,6 +138,14 @@ def _format(config: BenchmarkConfig) -> Iterator[Finding]:
         return
     if data.files and data.type != "local":
         yield ("data", "files"), "data.files is of type local only", "write type: local, and fetch the files"
+    if data.fetch and data.type != "local":
+        yield ("data", "fetch"), "data.fetch is of type local only", "write type: local, and where the files lie"
+    for name, address in data.fetch.items():
+        where = PurePath(name)
+        if where.is_absolute() or ".." in where.parts:
+            yield ("data", "fetch", name), f'"{name}" leaves the workspace', "write a path inside it"
+        if not address.startswith(("http://", "https://")) and len(address.removeprefix("hf:").split("/")) < 3:
+            yield ("data", "fetch", name), f'"{address}" is not an address', "write a URL, or hf:OWNER/NAME/FILE"
     for name in data.names:
         if data.format is None and suffix_of(name) not in SUFFIXES:
             yield ("data",), f'cannot tell the format of "{name}"', "add format: json, jsonl, csv, tsv or parquet"

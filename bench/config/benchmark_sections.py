@@ -113,6 +113,8 @@ class Data(ConfigModel):
     """by suffix where it is not given"""
     sha256: Sha256 | None = None
     """of the file; another one is refused"""
+    fetch: Mapping[str, str] = Field(default_factory=dict)
+    """file in the workspace -> its address (a URL, or hf:OWNER/NAME/FILE) for bench download; of type local"""
     columns: tuple[str, ...] = ()
     """names of the columns of a csv or tsv without a header line"""
     rows: FieldPath | None = None

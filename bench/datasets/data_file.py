@@ -280,6 +280,8 @@ def ships(config: BenchmarkConfig) -> bool:
 def fetching(config: BenchmarkConfig) -> str:
     """How the data gets to its place."""
     command = f"bench download {config.name}"
+    if config.data.fetch:
+        return f"{command}, or put the files there"
     if config.data.type == "local":
         reason = f"; the licence ({config.license}) does not allow redistribution" if config.license else ""
         return f"{command} --from FILE{reason}"

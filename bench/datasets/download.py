@@ -46,6 +46,7 @@ from bench.datasets.data_file import (
     find_file,
     mismatch,
     remembered_sha256,
+    sha256_of_all,
     write_note,
 )
 from bench.errors import CA_HINT, DataError, is_distrusted
@@ -274,6 +275,8 @@ async def download(
 
     Raises DataError for another digest, for local data without ``source``, and when the host cannot be reached.
     """
+    if source is None and config.data.fetch:
+        return await _each(config, workspace, fetch=fetch, environment=environment, progress=progress)
     if source is None and config.data.type == "local" and find_file(config, workspace) is not None:
         there = checked_file(config, workspace)
         return Downloaded(path=there.path, state="up to date", sha256=there.sha256, size=there.path.stat().st_size)
@@ -292,6 +295,33 @@ async def download(
                 hint=f"put the file at {show(target)}, or give --from FILE",
             )
         return await _persistently(config, origin, target, fetch, progress or _silent)
+
+
+async def _each(
+    config: BenchmarkConfig, workspace: Path, *, fetch: Fetch, environment: Environment, progress: Progress | None
+) -> Downloaded:
+    """Bring every file of data.fetch to its place."""
+    found: dict[str, Downloaded] = {}
+    for name, address in config.data.fetch.items():
+        owner, repository, file = [*address.removeprefix("hf:").split("/", 2), "", ""][:3]
+        origin = (
+            {"type": "huggingface", "path": f"{owner}/{repository}", "file": file}
+            if address.startswith("hf:")
+            else {"type": "url", "path": address}
+        )
+        one: dict[str, object] = {**origin, "local_path": name, "files": (), "fetch": {}, "sha256": None}
+        part = config.model_copy(update={"data": config.data.model_copy(update=one)})
+        try:
+            found[name] = await download(part, workspace, fetch=fetch, environment=environment, progress=progress)
+        except DataError as error:
+            hint = f"correct the address in data.fetch, or put a copy of the file at {show(workspace / name)}"
+            raise DataError(error.message, where=error.where, hint=hint) from error
+    first = next(iter(found.values()))
+    if len(found) == 1:
+        return first
+    state = next((one.state for one in found.values() if one.state == "downloaded"), first.state)
+    digest = sha256_of_all({name: one.sha256 for name, one in found.items()})
+    return Downloaded(path=first.path, state=state, sha256=digest, size=sum(one.size for one in found.values()))
 
 
 def _is_url(text: str) -> bool:
