@@ -124,7 +124,7 @@ EVIDENCE = re.compile(
 )
 FLAG = re.compile(r"has_answer|(?:is_)?(?:supporting|gold|evidence|relevant)(?:_fact)?|label", re.IGNORECASE)
 LITERAL = re.compile(r"\s*(?:\{\s*['\"]|\[\s*['\"{\[(])")
-DECODE = "decode it before (JSON: jq fromjson; a Python literal: ast.literal_eval)"
+DECODE = "add data.with: {NAME: {decode: NAME}} for it"
 STEP = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
 SPECIAL = ("true", "false", "null", "yes", "no", "on", "off", "y", "n")
