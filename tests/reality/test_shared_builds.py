@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from aiohttp import web
 
+from bench.errors import IdentityError
 from bench.model import State
 from tests.cli.conftest import Bench
 from tests.cli.test_builds import in_thread
@@ -161,6 +164,22 @@ async def test_results_show_the_build_and_count_its_calls_once(world_on: WorldOn
     paid = [float(job["usage"]["provider"]["cost_usd"]) for job in found["jobs"]]
     assert paid == [4.0, 0.0]
     assert "(shared)" in (await in_thread(bench, "results", outcome.run_id)).stdout
+
+
+async def test_a_run_that_ingested_for_each_variant_is_refused_with_the_way_out(world_on: WorldOn) -> None:
+    """As versions did that knew no shared builds."""
+    world = await world_on(MemoryStub(), corpora=1, items=2)
+    with_floor(world)
+    await world.run(**FLOORS, answering_model="none", run_id="r1")
+    with closing(sqlite3.connect(world.workspace / "checkpoints/r1/journal.sqlite")) as journal, journal:
+        tree = json.loads(journal.execute("SELECT value FROM meta WHERE key = 'identity'").fetchone()[0])
+        for job in tree["jobs"].values():
+            job.pop("build", None)
+        journal.execute("UPDATE meta SET value = ? WHERE key = 'identity'", (json.dumps(tree),))
+        journal.execute("UPDATE meta SET value = '\"0\"' WHERE key = 'plan_digest'")
+    with pytest.raises(IdentityError, match=r"build: \(absent\) -> facts/faulty@low") as refused:
+        await world.resume("r1")
+    assert "go on with the bench that started it" in str(refused.value.hint)
 
 
 def test_the_plan_counts_builds_and_searches(tmp_path: Path) -> None:
