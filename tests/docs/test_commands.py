@@ -157,6 +157,8 @@ REASONS = {
     "installs packages",
     "takes minutes",
     "needs a forge",
+    "needs jq",
+    "needs matplotlib",
     "reads your own files",
     "sends a message",
 }
