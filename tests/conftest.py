@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,6 +22,28 @@ from tests.small_world import World
 laws.register()
 
 ROOT = Path(__file__).resolve().parent.parent
+
+
+def pytest_collection(session: pytest.Session) -> None:
+    """Begin to import at another file in each worker, so that what one has compiled, the others read from its cache.
+
+    Until the tests begin, hundreds of thousands of objects are made and kept: nothing is garbage.
+    """
+    gc.disable()
+    worker: dict[str, Any] | None = getattr(session.config, "workerinput", None)
+    if worker is None or session.config.args != session.config.getini("testpaths"):
+        return
+    files = sorted((ROOT / "tests").rglob("test_*.py"))
+    first = int(worker["workerid"].removeprefix("gw")) * len(files) // worker["workercount"]
+    for file in files[first:] + files[:first]:
+        with suppress(Exception, pytest.skip.Exception):  # the collection reports it
+            import_module(".".join(file.relative_to(ROOT).with_suffix("").parts))
+
+
+def pytest_collection_finish() -> None:
+    """Leave what was collected out of every later search for garbage."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True)

@@ -40,14 +40,21 @@ from typing import Any, NoReturn
 
 import bench
 
-PRELOADED = ("aiohttp.web", "anyio._backends._asyncio", "cyclopts.help", "ijson.backends.yajl2_c", "rich.table")
+PRELOADED = (
+    "aiohttp.web",
+    "anyio._backends._asyncio",
+    "cyclopts.help",
+    "ijson.backends.yajl2_c",
+    "mcp.server",
+    "rich.table",
+)
 SIZE = struct.Struct("!q")
 CLIENT = """\
 #!{python} -IS
 import json, os, signal, socket, struct, sys
 link = socket.socket(socket.AF_UNIX)
 link.connect({address!r})
-asked = json.dumps({{"argv": ["-m", "bench", *sys.argv[1:]], "cwd": os.getcwd(), "env": dict(os.environ)}}).encode()
+asked = json.dumps({{"argv": [*{first!r}, *sys.argv[1:]], "cwd": os.getcwd(), "env": dict(os.environ)}}).encode()
 socket.send_fds(link, [struct.pack("!q", len(asked))], [0, 1, 2])
 link.sendall(asked)
 pid = struct.unpack("!q", link.recv(8, socket.MSG_WAITALL) or bytes(8))[0]
@@ -150,10 +157,15 @@ def run(
 
 def program() -> Path:
     """Give the folder that holds ``bench`` for the PATH of a shell."""
-    folder = Path(address()).parent
-    (folder / "bench").write_text(CLIENT.format(python=sys.executable, address=address()))
-    (folder / "bench").chmod(0o755)
-    return folder
+    return client("bench", "-m", "bench").parent
+
+
+def client(name: str, *first: str) -> Path:
+    """Make a program that runs this interpreter with these first arguments, for what starts processes by itself."""
+    file = Path(address()).with_name(name)
+    file.write_text(CLIENT.format(python=sys.executable, address=address(), first=first))
+    file.chmod(0o755)
+    return file
 
 
 @cache

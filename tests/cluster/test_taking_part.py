@@ -152,7 +152,7 @@ def test_an_installed_program_spreads_a_run_from_any_folder(root: Path, tmp_path
     """As the wheel lies in site-packages: the package and its data, and no checkout in sight."""
     site, place = tmp_path / "site", tmp_path / "empty"
     place.mkdir()
-    shutil.copytree(root / "bench", site / "bench", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(root / "bench", site / "bench")
     for name in ("configs", "datasets/demo"):
         shutil.copytree(root / name, site / "bench/_data" / name)
     words = ["run", "--providers", "oracle", "--cluster", "local:2", "--run-id", "r", "--json"]

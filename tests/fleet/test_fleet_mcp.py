@@ -19,6 +19,7 @@ from bench.model import Memory, Query, Space
 from bench.providers import merge_captures
 from bench.providers.declarative import mcp_channel
 from bench.providers.doctor import examine
+from tests import forked
 from tests.contract import servers
 from tests.contract.running import context_for, opened
 from tests.fleet.captures import misfits
@@ -30,7 +31,7 @@ SPACE = Space(namespace="ns", run_id="r", benchmark="b", corpus="c")
 
 def engram(changes: dict[str, object] | None = None) -> ProviderConfig:
     tree = json.loads(json.dumps(Source.read(CONFIGS / "engram.yaml").tree, default=str))
-    tree["mcp"] = {"command": [sys.executable, str(FAKE)]}
+    tree["mcp"] = {"command": [str(forked.client("engram", str(FAKE)))]}
     for name, value in (changes or {}).items():
         tree["endpoints"][name] |= value
     return load_provider(Source.parse(json.dumps(tree), CONFIGS / "engram.yaml"))

@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from tests import forked
+
 RUN_FILE = "benchmarks: [demo]\nproviders: [bm25, random]\nsample: 20\nanswering_model: none\n"
 
 
@@ -32,7 +34,7 @@ def shell(step: dict[str, Any], folder: Path, **variables: str) -> int:
     environment = {
         **os.environ,
         **variables,
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PATH": os.pathsep.join((str(forked.program()), str(Path(sys.executable).parent), os.environ["PATH"])),
         "GITHUB_OUTPUT": str(folder / "output"),
         "GITHUB_STEP_SUMMARY": str(folder / "summary.md"),
         "GITHUB_REPOSITORY": "me/mine",

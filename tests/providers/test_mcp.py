@@ -19,6 +19,7 @@ from bench.errors import ConfigError, Rejected, Unavailable
 from bench.http import recording
 from bench.model import Memory, Query, Space
 from bench.providers.doctor import examine
+from tests import forked
 from tests.contract.running import context_for, opened
 from tests.contract.servers import free_port
 from tests.fakes.recorder import recorder
@@ -47,7 +48,9 @@ SPACE = Space(namespace="ns", run_id="r", benchmark="b", corpus="c")
 
 def config(folder: Path, old: str = "", new: str = "") -> ProviderConfig:
     assert old in TEXT
-    return load_provider(Source.parse(TEXT.replace(old, new) if old else TEXT, folder / "remote.yaml"))
+    forks = f'"{forked.client("mcp_memory", str(SERVER))}"'
+    text = (TEXT.replace(old, new) if old else TEXT).replace(f'"{sys.executable}", "{SERVER}"', forks)
+    return load_provider(Source.parse(text, folder / "remote.yaml"))
 
 
 async def test_mcp_server_keeps_the_contract(tmp_path: Path) -> None:
@@ -152,7 +155,7 @@ async def test_the_address_of_a_url_server_is_named_without_its_password(refuses
 
 async def test_a_url_server_that_dies_under_a_call_takes_nothing_else_with_it(tmp_path: Path) -> None:
     port = free_port()
-    process = subprocess.Popen([sys.executable, str(SERVER), str(port)], stderr=subprocess.DEVNULL)
+    process = forked.Popen([sys.executable, str(SERVER), str(port)], stderr=subprocess.DEVNULL)
     try:
         wait_until_open(port)
         text = TEXT.replace(TEXT.splitlines()[2], f'mcp: {{url: "http://127.0.0.1:{port}/mcp"}}')
@@ -200,7 +203,7 @@ def test_mcp_call_names_a_tool(tmp_path: Path) -> None:
 
 async def test_server_behind_a_url_is_the_same_provider(tmp_path: Path) -> None:
     port = free_port()
-    process = subprocess.Popen([sys.executable, str(SERVER), str(port)], stderr=subprocess.DEVNULL)
+    process = forked.Popen([sys.executable, str(SERVER), str(port)], stderr=subprocess.DEVNULL)
     try:
         wait_until_open(port)
         old = TEXT.splitlines()[2]
