@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -24,26 +24,28 @@ laws.register()
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def pytest_collection(session: pytest.Session) -> None:
-    """Begin to import at another file in each worker, so that what one has compiled, the others read from its cache.
-
-    Until the tests begin, hundreds of thousands of objects are made and kept: nothing is garbage.
-    """
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
+    """Collect without the garbage collector: what is made is kept, and no later search for garbage goes through it."""
     gc.disable()
-    worker: dict[str, Any] | None = getattr(session.config, "workerinput", None)
-    if worker is None or session.config.args != session.config.getini("testpaths"):
+    try:
+        import_from_another_file(session.config)
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
+
+def import_from_another_file(config: pytest.Config) -> None:
+    """Begin at another file in each worker, so that what one has compiled, the others read from its cache."""
+    worker: dict[str, Any] | None = getattr(config, "workerinput", None)
+    if worker is None or config.args != config.getini("testpaths"):
         return
     files = sorted((ROOT / "tests").rglob("test_*.py"))
     first = int(worker["workerid"].removeprefix("gw")) * len(files) // worker["workercount"]
     for file in files[first:] + files[:first]:
         with suppress(Exception, pytest.skip.Exception):  # the collection reports it
             import_module(".".join(file.relative_to(ROOT).with_suffix("").parts))
-
-
-def pytest_collection_finish() -> None:
-    """Leave what was collected out of every later search for garbage."""
-    gc.freeze()
-    gc.enable()
 
 
 @pytest.fixture(autouse=True)
