@@ -4,6 +4,7 @@ Example::
 
     without_reasoning("<think>hm</think> Paris")     # "Paris"
     without_reasoning("<think>hm")                   # None: the block is never closed, there is no answer
+    took_back("It was A. Wait, actually B.")         # 16: what follows replaces what is before
 """
 
 from __future__ import annotations
@@ -119,3 +120,21 @@ def _final_channel(text: str) -> str:
     if last is None or last["name"] != "final":
         return "<think>"
     return _CONTROL.split(text[last.end() :], maxsplit=1)[0]
+
+
+_TAKEN_BACK = re.compile(
+    r"[.!?…:;,—–\n)\]*\"'-]\s*(?:(?:oh|oops|hmm|no)[,.]? )?wait(?:[,.!:…—–-]| no\b| actually\b)"
+    r"|[.!?…:;—–\n)\]*\"'-]\s*(?:hold on\b|scratch that|strike that|on second thought|correction\s*:"
+    r"|i (?:made a mistake|misspoke|stand corrected|was wrong)|let me (?:re-?check|re-?consider|re-?think|correct)"
+    r"|actually,? (?:no\b|it'?s?\b|that'?s\b|the (?:correct |right )?(?:answer|option)\b|i )"
+    r"|(?:no|sorry|oops|hmm),? (?:actually|i meant|rather)\b|i meant\b"
+    r"|moment mal|nein, doch|espera,|attends,|aspetta,|подожди)"
+    r"|[。！？；，,.\n]\s*(?:等等|不对|不對|等一下|待って|いや、)",
+    re.IGNORECASE,
+)
+
+
+def took_back(text: str) -> int | None:
+    """Return where a text goes on after it took back what it had said last; None where it takes nothing back."""
+    found = [match.end() for match in _TAKEN_BACK.finditer(text) if text[: match.start()].strip()]
+    return found[-1] if found else None

@@ -5,11 +5,13 @@ Example::
     visible("a\\x1b[31m\\u202e")         # "a\\\\x1b[31m\\\\u202e"; tabs and newlines stay
     in_json('{"a": "\\u202e"}')          # the same JSON value, with \\\\u202e written out
     is_blank(" \\u200b")                # True: a reader sees nothing
+    is_odd("P\\u0430ris")                # True: its second letter is a Cyrillic one
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 
 _HIDDEN = (
     "\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\xad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180e\\u200b-\\u200f\\u2028-\\u202e"
@@ -18,6 +20,22 @@ _HIDDEN = (
 HIDDEN = re.compile(f"[{_HIDDEN}]")
 _SEEN = re.compile(f"[^\\s\\u2800\\ufe00-\\ufe0f{_HIDDEN}]")
 """what a reader sees: no white space, no empty braille cell, no selector of a form, nothing hidden"""
+
+LATIN_OF = str.maketrans("АВСЕНКМОРТХІЅЈасеорхуіѕјΑΒΕΖΗΙΚΜΝΟΡΤΥΧο", "ABCEHKMOPTXISJaceopxyisjABEZHIKMNOPTYXo")
+"""letters of other scripts that look like Latin ones"""
+_ALIKE = "".join(map(chr, LATIN_OF))
+_ODD = re.compile(
+    f"[{_HIDDEN}](?<![\u200c\u200d])|[A-Za-z0-9][\u200c\u200d]|[A-Za-z][{_ALIKE}]|[{_ALIKE}][A-Za-z]|[\uff10-\uff19\uff21-\uff3a\uff41-\uff5a]"
+    f"|^\\W*[{_ALIKE}]\\W*$"
+)
+
+
+def is_odd(text: str) -> bool:
+    """Say whether a text holds what its reader takes for something else: a hidden character, a look-alike letter.
+
+    Also full-width letters and digits, and letters that are composed of several characters (not NFC).
+    """
+    return not text.isascii() and (_ODD.search(text) is not None or not unicodedata.is_normalized("NFC", text))
 
 
 def visible(text: str) -> str:

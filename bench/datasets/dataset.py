@@ -133,7 +133,7 @@ class Dataset:
         count = self._found.blank
         turns = "1 turn is" if count == 1 else f"{count} turns are"
         blank = f"{turns} blank (white space or hidden characters only) and no memory"
-        return (*([blank] if count else []), *self._found.remarks)
+        return (*([blank] if count else []), *self._found.remarks, *self._found.texts)
 
     @property
     def turn_evidence(self) -> bool:

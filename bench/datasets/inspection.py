@@ -20,6 +20,7 @@ from bench.datasets.data_file import ContentDigest, OutOfRange
 from bench.datasets.evidence import MISSING, TURNS_MISSING
 from bench.datasets.history import is_blank_turn
 from bench.datasets.index import IdTable, RowIndex
+from bench.datasets.item_texts import ItemTexts, history_of
 from bench.datasets.memories import memories, spoken
 from bench.datasets.parser import TURN_BLANK, Built, ParsedRow, RowParser, build
 from bench.datasets.row import FileRow, RowPlace, too_deep
@@ -72,6 +73,8 @@ class Scanned:
     notes: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
     """notes on evidence, which results repeat"""
+    texts: tuple[str, ...] = ()
+    """notes on the texts of items, which results repeat"""
     repeated: int = 0
     """sessions that several rows of a corpus bring"""
     blank: int = 0
@@ -88,6 +91,7 @@ class Scanner:
         self.file = file
         self.parser = RowParser(config)
         self.digest = ContentDigest()
+        self.texts = ItemTexts()
         self.found = Scanned()
         if self.parser.shared or not self.parser.one_item_a_row:
             self.found.corpora = IdTable()
@@ -123,6 +127,7 @@ class Scanner:
             self.digest.add({"file": name, "sha256": sha256})
         self.found.content_sha256 = self.digest.hexdigest()
         self.found.notes = tuple(self._notes())
+        self.found.texts = self.texts.notes()
         self.found.remarks = (*self.parser.told(), *alike_types(self.found.counts.question_types))
         self.found.blank = self.found.counts.flags[TURN_BLANK]
         return self.found
@@ -201,7 +206,9 @@ class Scanner:
         return known
 
     def _items(self, parsed: ParsedRow, place: RowPlace, corpus: int) -> None:
+        history = corpus if self.parser.shared or len(parsed.items) > 1 else history_of(parsed.sessions)
         for raw in parsed.items:
+            self.texts.meet(raw, history)
             if self.found.ids.add(raw.id) is None:
                 self.found.ids.add(f"\0{len(self.found.ids)}")  # keeps positions right for the findings that follow
                 self.findings.append(self._repeated(raw.id, place))

@@ -22,7 +22,7 @@ by a version whose namespaces had no random part.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
@@ -80,6 +80,11 @@ class Veil:
             parts = (one.id, one.content, one.when, one.role, one.speaker, one.session_id, turns, dict(one.metadata))
             hashed.update(json.dumps(parts, default=str, sort_keys=True).encode() + b"\n")
         return hashed.hexdigest()
+
+    @cached_property
+    def places(self) -> Mapping[str, int]:
+        """The place of each memory in the order of writing, by the dataset's id."""
+        return {one.memory.id: place for place, one in enumerate(self._rendered.values())}
 
     @cached_property
     def is_dated(self) -> bool:

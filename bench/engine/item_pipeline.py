@@ -42,7 +42,7 @@ from bench.events import bind
 from bench.journal import JournaledPhase, Key
 from bench.metrics.choices import listed
 from bench.model import Call, ChatMessage, Corpus, Hit, Item, Phase, Prompt
-from bench.models import no_answer
+from bench.models import no_answer, unsaid
 from bench.plan import NONE, Job
 from bench.plan.model_settings import answer_tokens
 from bench.plan.prompts import ChosenPrompt
@@ -117,7 +117,7 @@ async def answer(
         epoch=epoch,
     )
     said = completion_without_secrets(await lane.readers.model(model).complete(prompt))
-    usage, error = said.usage, no_answer(said)
+    usage, error = said.usage, no_answer(said) or unsaid(said, prompt=text, accepted=(*item.answers, *item.choices))
     reported = usage is not None and not usage.estimated
     return AnswerResult(
         text=said.text,
@@ -139,7 +139,7 @@ async def answer(
         cost_usd=said.cost_usd,
         saved_usd=said.saved_usd,
         ignored=said.ignored,
-        flags=flags_of(said.text, said.finish, said.flags),
+        flags=flags_of(said, item, text),
         messages=tuple((message.role, message.content) for message in prompt.messages),
     )
 

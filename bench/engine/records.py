@@ -44,8 +44,9 @@ from bench.journal.rows import OK
 from bench.metrics.latency import UNTIMED_PART
 from bench.model import Call, Completion, Hit, Item, Phase, Row, State, Verdict
 from bench.models import cleaned, no_answer
+from bench.models.answer_text import signs
 from bench.models.dialect import Finish
-from bench.models.reply import UNTIMED, is_page, is_tool_call
+from bench.models.reply import UNTIMED
 from bench.plan import Lane
 from bench.values import dataclass
 
@@ -129,17 +130,15 @@ class SearchResult:
 
 
 CUT, REFUSED, EMPTY = "cut", "refused", "empty"
-TOOL_CALL, PAGE = "tool_call", "page"
-"""flags of an answer by its text: nothing but a call of a tool, or a page of HTML"""
 """flags of an answer by its finish: at the token limit, by a filter, without text although it ended by itself"""
 
 
-def flags_of(text: str, finish: str, flags: Sequence[str] = ()) -> tuple[str, ...]:
-    """Return what a report counts of an answer: how it ended, and what its endpoint reported of it."""
-    ended = {"length": CUT, "refusal": REFUSED}.get(finish)
-    own = ended or (EMPTY if not text.strip() and finish == "stop" else None)
-    seems = TOOL_CALL if is_tool_call(text) else PAGE if is_page(text) else None
-    return (*(one for one in (own, seems) if one is not None), *flags)
+def flags_of(said: Completion, item: Item, prompt: str) -> tuple[str, ...]:
+    """Return what a report counts of an answer: how it ended, what its text looks like, what its endpoint reported."""
+    ended = {"length": CUT, "refusal": REFUSED}.get(said.finish)
+    own = ended or (EMPTY if not said.text.strip() and said.finish == "stop" else None)
+    seen = signs(said.text, question=item.question, prompt=prompt, accepted=(*item.answers, *item.choices))
+    return (*([] if own is None else [own]), *seen, *said.flags)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,6 +45,7 @@ from bench.model import (
     DATES_DIFFER,
     DATES_MISSING,
     DATES_RESTORED,
+    IN_ORDER,
     QUERY_CUT,
     REPEATED,
     UNREADABLE,
@@ -61,7 +62,7 @@ from bench.model import (
 )
 from bench.providers import Batching, Capabilities, Deletes, Durability, OnUnknown, Provider, Waiting
 from bench.providers.builtin.store import measured
-from bench.providers.ranking import reversed_scores
+from bench.providers.ranking import in_order, reversed_scores, text_flags
 
 if TYPE_CHECKING:
     from bench.engine.corpus import Ready
@@ -104,6 +105,7 @@ def mapped(lane: OpenLane, veil: Veil, found: Found, *, reason: str = "") -> Sea
     if found.ids_available:
         slots = tuple(ranks(sources, level=lane.plan.level, unit=lane.plan.unit))
     flags = [*_flags(lane, found, kept), *textless(lane.provider.name, kept, sources)]
+    flags += stored_flags(veil, kept, sources)
     if len({(hit.id, hit.content) for hit in kept}) < len(kept):
         flags.append(REPEATED)
     if (way := reversed_scores(lane.plan.provider.config, kept)) is not None:
@@ -124,6 +126,14 @@ def mapped(lane: OpenLane, veil: Veil, found: Found, *, reason: str = "") -> Sea
         cost_usd=lane.search_price,
         priced=lane.search_price is not None or lane.plan.provider.config.bills,
     )
+
+
+def stored_flags(veil: Veil, hits: Sequence[Hit], sources: Sources) -> list[str]:
+    """Flag hits that come in the order of storing, and those whose text is not that of the memory."""
+    alone = [(hit, known[0].memory) for hit, known in zip(hits, sources, strict=True) if len(known) == 1]
+    ordered = len(alone) == len(hits) < len(veil.memories) and in_order([veil.places[one.id] for _, one in alone])
+    texts = text_flags([(hit.content, memory.content) for hit, memory in alone if not hit.chunks])
+    return [*([IN_ORDER] if ordered else []), *texts]
 
 
 def dated(veil: Veil, hits: Sequence[Hit], sources: Sources) -> tuple[tuple[Hit, ...], tuple[str, ...]]:

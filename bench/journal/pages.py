@@ -339,15 +339,30 @@ class _Interned(NamedTuple):
 
 async def ended_items(reader: Reader, chain: Chain) -> AsyncGenerator[EndedItem, None]:
     """Stream the ended items of a job by (corpus, item, epoch)."""
-    interned = _Interned(
-        labels={number: from_json(data) for number, data in await reader.rows(_READ["all_labels"])},
-        shapes={number: from_json(names) for number, names in await reader.rows(_READ["shapes"])},
-    )
+    interned = await _interned(reader)
     after: tuple[str, str, int] = ("", "", -1)
     while scores := await reader.rows(_ENDED_SQL["scores"], clean(chain.job), *after, PAGE):
         for item in await _ended_page(reader, chain, scores, interned):
             yield item
         after = scores[-1][:3]
+
+
+async def ended_from(reader: Reader, chain: Chain, corpora: Sequence[str], limit: int) -> list[EndedItem]:
+    """Some ended items of a job: up to ``limit`` from the beginning of each of these corpora on, no one twice."""
+    interned = await _interned(reader)
+    found: dict[tuple[str, str, int], EndedItem] = {}
+    for corpus in corpora:
+        scores = await reader.rows(_ENDED_SQL["scores"], clean(chain.job), clean(corpus), "", -1, limit)
+        if scores:
+            found |= {one[:3]: one for one in await _ended_page(reader, chain, scores, interned)}
+    return list(found.values())
+
+
+async def _interned(reader: Reader) -> _Interned:
+    return _Interned(
+        labels={number: from_json(data) for number, data in await reader.rows(_READ["all_labels"])},
+        shapes={number: from_json(names) for number, names in await reader.rows(_READ["shapes"])},
+    )
 
 
 async def _ended_page(reader: Reader, chain: Chain, scores: list[SqlRow], interned: _Interned) -> list[EndedItem]:

@@ -54,6 +54,7 @@ from bench.journal.records import (
     Alike,
     CorpusRecord,
     FailedFor,
+    FlagCount,
     Flagged,
     HitCounts,
     ItemRecord,
@@ -79,7 +80,7 @@ from bench.journal.rows import (
     now,
 )
 from bench.metrics.fold_input import Ended, settled
-from bench.model import SCORES_FALL, SCORES_RISE, Call, Phase, State, Verdict
+from bench.model import Call, Phase, State, Verdict
 
 ITEMS_AT_ONCE = 300
 VALUES_AT_ONCE = 4000
@@ -193,14 +194,7 @@ class Reader:
     async def flagged(self, owner: str, phase: Phase) -> list[Flagged]:
         """What was noted of the items of a phase, equal notes together."""
         rows = await self._all("flagged", clean(owner), PHASES[phase])
-        return [
-            Flagged(
-                flags=tuple(json.loads(flags)), outcome=str(outcome), count=count,
-                sent_tokens=sent, tokens_in=read, tokens_out=written, saved_usd=saved,
-            )
-            for flags, outcome, count, sent, read, written, saved in rows
-            if flags is not None
-        ]  # fmt: skip
+        return [Flagged(tuple(json.loads(flags)), *rest) for flags, *rest in rows if flags is not None]
 
     async def reply_models(self, owner: str, phase: Phase, role: str) -> dict[str, int]:
         """Count the replies of a phase by the model that their endpoint names, the most frequent first."""
@@ -422,20 +416,24 @@ class Reader:
 
     async def hit_counts(self, lane: str) -> HitCounts:
         """Count the searches of a lane, their hits that can be mapped, and what was odd about them."""
-        hits, unmapped, searches, rising, falling = map(int, (await self._all("hit_counts", clean(lane)))[0])
+        hits, unmapped, searches = map(int, (await self._all("hit_counts", clean(lane)))[0])
+        flags = {
+            str(flag): FlagCount(int(count), tuple(dict.fromkeys((str(first), str(last)))))
+            for flag, count, first, last in await self._all("search_flags", clean(lane))
+        }
         async with aclosing(self._chunks("long_searches", VALUES_AT_ONCE, clean(lane))) as chunks:
             async for rows in chunks:
-                for (data,) in rows:
+                for data, item in rows:
                     found = decode(data)
-                    flags = cast("Sequence[str]", found.get("flags") or ())
                     searches += 1
-                    rising += SCORES_RISE in flags
-                    falling += SCORES_FALL in flags
+                    for flag in cast("Sequence[str]", found.get("flags") or ()):
+                        before = flags.get(flag, FlagCount(0, (str(item),)))
+                        flags[flag] = replace(before, count=before.count + 1)
                     retrieved = found.get("retrieved")
                     if isinstance(retrieved, list):
                         hits += len(retrieved)
                         unmapped += int(str(found.get("unmapped", 0)))
-        return HitCounts(hits=hits, unmapped=unmapped, searches=searches, rising=rising, falling=falling)
+        return HitCounts(hits=hits, unmapped=unmapped, searches=searches, flags=flags)
 
     async def spending(self) -> tuple[Decimal, int]:
         """Add up what every call of the ledger cost, in USD, and count those whose cost is not known."""

@@ -144,7 +144,7 @@ class JudgedItem(NamedTuple):
     prompt_sha256: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Flagged:
     """What was noted of some items of a phase."""
 
@@ -155,10 +155,20 @@ class Flagged:
     """of their prompts together, by our own estimate"""
     tokens_in: int
     """of their prompts together, as the endpoint counts"""
-    tokens_out: int = 0
+    tokens_out: int
     """of their replies together"""
-    saved_usd: float | None = None
+    saved_usd: float | None
     """what they would have cost more, each sent alone to a vendor that remembers nothing; None = unknown"""
+    item: str
+    """one of them"""
+
+
+@dataclass(frozen=True, slots=True)
+class FlagCount:
+    """How many searches or answers have a flag, and some of their items."""
+
+    count: int
+    items: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,10 +180,8 @@ class HitCounts:
     unmapped: int
     """those of them that map to no memory of their corpus"""
     searches: int
-    rising: int
-    """searches whose scores rise with rank, although higher is better"""
-    falling: int
-    """searches whose scores fall with rank, although lower is better"""
+    flags: Mapping[str, FlagCount]
+    """what was odd about them"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,8 +18,10 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from string import ascii_uppercase
 
-from bench.metrics.text_normalization import normal_form
+from bench.metrics.text_normalization import BEYOND_LATIN, normal_form
+from bench.reasoning import took_back
 from bench.structured import ticked
+from bench.visible import LATIN_OF
 
 LONGEST = 64 * 1024
 """characters of an answer that are read"""
@@ -67,6 +69,8 @@ _DENIED_AFTER = re.compile(
     r"|(?:is|was|are)\s+(?:\w+ly\s+)?(?:wrong|incorrect|false|out|excluded|eliminated|ruled out)\b)",
     re.IGNORECASE,
 )
+_ALIKE = re.compile(f"(?<!\\w)[{''.join(map(chr, LATIN_OF))}](?!\\w)")
+"""a letter of another script that is alone and looks like a Latin one"""
 _WORDS_TOO = frozenset("AI")
 """letters that are English words: before another word they are not choice"""
 
@@ -101,6 +105,18 @@ def chosen_index(answer: str, choices: Sequence[str]) -> int | None:
         return None
     for _ in range(2):
         text = _LATEX.sub(r"\1", text)
+    last = took_back(text)
+    if last is not None and (corrected := _read(text[last:], choices)) is not None:
+        return corrected
+    found = _read(text, choices)
+    if found is not None or not _ALIKE.search(text):
+        return found
+    plain = _ALIKE.sub(lambda letter: letter.group().translate(LATIN_OF), text)
+    return None if BEYOND_LATIN.search(plain) else chosen_index(plain, choices)
+
+
+def _read(text: str, choices: Sequence[str]) -> int | None:
+    """What a text states, else mentions."""
     for found in (_statements(text, choices), set(_edge_lines(text, choices)), set(_bold(text, choices))):
         if found:
             return found.pop() if len(found) == 1 else None

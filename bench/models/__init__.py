@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from bench.models.factory import check_model, open_embedder, open_model
 from bench.models.names import resolve_name, variables
-from bench.models.reply import cleaned, no_answer, normalise
+from bench.models.reply import cleaned, no_answer, normalise, unsaid
 
 __all__ = [
-    "check_model", "cleaned", "no_answer", "normalise", "open_embedder", "open_model", "resolve_name", "variables",
+    "check_model", "cleaned", "no_answer", "normalise", "open_embedder", "open_model", "resolve_name", "unsaid",
+    "variables",
 ]  # fmt: skip

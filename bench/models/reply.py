@@ -20,16 +20,16 @@ holds a count that is not a whole number. ``50.0`` is 50. A usage never costs an
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, assert_never
 
 from bench.errors import CallError, NoAnswer, Truncated
 from bench.model import Completion, Model, Prompt, Usage
+from bench.models.answer_text import not_said, repeats_prompt
 from bench.reasoning import without_reasoning
 from bench.tokens import count_tokens
+from bench.visible import visible
 
 DialectName = Literal["openai", "anthropic", "google"]
 CACHED = "cached"
@@ -44,6 +44,8 @@ UNTIMED = frozenset({CACHED, BATCHED})
 
 MOST = 10**12
 """more tokens than any call has"""
+SHOWN = 80
+"""characters of a reply that is no answer"""
 
 
 class _Unreadable(Exception):
@@ -171,48 +173,6 @@ TOOL_CALL = "tool_calls"
 """the native finish of a reply that calls a tool that was not offered"""
 
 
-_CALL_MARK = re.compile(
-    r"\s*(?:<tool_calls?\b|<function_calls?>|<function=|<invoke |\[TOOL_CALLS\]|<\|python_tag\|>|<\|tool_call|<｜tool)",
-    re.I,
-)
-_CALL_KEYS = frozenset({"name", "arguments", "parameters", "function", "id", "type", "tool_calls"})
-_LONGEST_CALL = 20_000
-_FENCE = re.compile(r"\s*```(?:json|tool_call|tool_code)?\s*(.*?)\s*```\s*", re.S)
-
-
-def is_tool_call(text: str) -> bool:
-    """Say whether a text is nothing but a call of a tool, in the spelling that a model has for it."""
-    if len(text) > _LONGEST_CALL:
-        return False
-    fenced = _FENCE.fullmatch(text)
-    text = fenced[1] if fenced else text.strip()
-    if _CALL_MARK.match(text):
-        return True
-    if text[:1] not in ("{", "["):
-        return False
-    try:
-        tree = json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    calls = tree if isinstance(tree, list) else [tree]
-    return bool(calls) and all(_is_call(one) for one in calls)
-
-
-def _is_call(tree: object) -> bool:
-    if not isinstance(tree, dict) or not tree or not tree.keys() <= _CALL_KEYS:
-        return False
-    named = len(tree.keys() & {"name", "arguments", "parameters"}) > 1
-    return named or "tool_calls" in tree or isinstance(tree.get("function"), dict)
-
-
-def is_page(text: str) -> bool:
-    """Say whether a text is a page of HTML, such as a proxy answers in place of a model."""
-    return _PAGE.match(text) is not None
-
-
-_PAGE = re.compile(r"\s*<(?:!doctype html|html[\s>])", re.I)
-
-
 def cleaned(said: Completion) -> Completion:
     """Take the reasoning out of a reply; the raw text is kept beside it."""
     rest = without_reasoning(said.text)
@@ -238,6 +198,14 @@ def no_answer(said: Completion) -> CallError | None:
     if finish == TOOL_CALL:
         return NoAnswer(f'the reply calls a tool that was not offered (finish "{finish}"{_spent(said)})')
     return NoAnswer(f'the reply has no text (finish "{finish}"{_spent(said)})')
+
+
+def unsaid(said: Completion, *, prompt: str, accepted: Sequence[str]) -> CallError | None:
+    """Return the error that an answer is whose text is none: an error message, a value of a program, the prompt."""
+    text = not_said(said.text, accepted)
+    if text is None and repeats_prompt(said.text, prompt):
+        text = "its own prompt: the endpoint returns what it was sent before the answer"
+    return None if text is None else NoAnswer(f'the reply is {text}: "{visible(said.text[:SHOWN])}"')
 
 
 def _spent(said: Completion) -> str:

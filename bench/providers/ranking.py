@@ -1,8 +1,10 @@
-"""Does the best hit come first? What the scores of a provider's hits say of their order.
+"""Does the best hit come first, and is it what was stored? What the hits of a search say of their order and text.
 
 Example::
 
     reversed_scores(config, hits)      # "scores_rise", "scores_fall", or None where nothing is odd
+    in_order([2, 5, 9])                # True: the places of their memories rise
+    text_flags([("She likes", "She likes tea and coffee")])     # ["text_cut"]
 """
 
 from __future__ import annotations
@@ -11,7 +13,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from bench.model import SCORES_FALL, SCORES_RISE, Hit
+from bench.metrics.text_normalization import search_words
+from bench.model import SCORES_FALL, SCORES_RISE, TEXT_CUT, TEXT_DIFFERS, Hit
 
 if TYPE_CHECKING:
     from bench.config.provider import ProviderConfig
@@ -44,3 +47,36 @@ def _sign(config: ProviderConfig) -> int:
     if rule.order != "as_returned":
         return 0
     return 1 if (rule.kind == "distance") == (rule.transform != "none") else -1
+
+
+MIN_ORDERED = 4
+"""three hits are in order by chance once in three times"""
+SHORTEST_CUT = 12
+"""characters of a text of which it is plain that it is the beginning of another"""
+
+
+def in_order(places: Sequence[int]) -> bool:
+    """Say whether each memory was written after the one before it, or each before it."""
+    if len(places) < MIN_ORDERED:
+        return False
+    return all(one < other for one, other in pairwise(places)) or all(one > other for one, other in pairwise(places))
+
+
+def text_flags(pairs: Sequence[tuple[str, str]]) -> list[str]:
+    """Compare the text of each hit with that of the one memory that it maps to."""
+    changed = [
+        (hit.strip(), memory) for hit, memory in pairs if hit != memory and hit.strip() not in ("", memory.strip())
+    ]
+    if not changed:
+        return []
+    shorter = [(hit.rstrip(".… "), memory.lstrip()) for hit, memory in changed if len(hit) < len(memory.strip())]
+    cut = bool(shorter) and all(len(hit) >= SHORTEST_CUT and memory.startswith(hit) for hit, memory in shorter)
+    other = any(_shares_nothing(hit, memory) for hit, memory in changed)
+    return [name for name, holds in ((TEXT_CUT, cut), (TEXT_DIFFERS, other)) if holds]
+
+
+def _shares_nothing(hit: str, memory: str) -> bool:
+    if hit in memory or memory in hit:
+        return False
+    wanted = set(search_words(memory))
+    return bool(wanted) and wanted.isdisjoint(search_words(hit))

@@ -38,7 +38,8 @@ from bench.report.job_data import OutcomeCounts, gathered, job_facts, measures, 
 from bench.report.job_notes import answer_notes, gold_notes, gold_scores
 from bench.report.replies import reply_notes
 from bench.report.review import review_of
-from bench.report.searches import order_notes, partly_found, unmapped_notes
+from bench.report.sanity import sanity_notes
+from bench.report.searches import flag_notes, partly_found, unmapped_notes
 
 ALWAYS = ("question_type", "group")
 """dimensions of every breakdown"""
@@ -231,11 +232,12 @@ async def _fold_job(
             *record.data_notes,
             *unmapped_notes(proof.hits, proof.unmapped_hits),
             *partly_found(probes),
-            *order_notes(hits),
+            *flag_notes(hits),
             *_repeat_notes(record, _failed(repeats)),
             *(note for note in await judge_notes(reader, record, repeats) if not any(note in why for why in invalid)),
             *await answer_notes(reader, record, counts.error_kinds),
             *await reply_notes(reader, record),
+            *await sanity_notes(reader, record, facts),
             *_cluster_notes(measured.values()),
             *size_notes(record, facts),
             *notes,

@@ -25,6 +25,7 @@ from bench.journal.records import Flagged
 from bench.metrics.overlay import GoldScores, Overlay, Suspect
 from bench.metrics.protocol import Measure
 from bench.model import Phase
+from bench.models.answer_text import ECHO, ERROR_TEXT, NO_VALUE, ODD, TAKEN_BACK, TEMPLATE, TOOL_CALL_TEXT
 from bench.models.reply import BATCHED, CACHED, PROMPT_CACHED
 from bench.plan.job_record import JobRecord
 
@@ -34,6 +35,21 @@ WINDOW = (
     "the endpoint's context window is smaller than the prompt (Ollama: raise num_ctx), "
     "or set context for the model in configs/models"
 )
+
+
+SEEMINGS: Mapping[str, str] = {
+    TOOL_CALL_TEXT: "nothing but a call of a tool, written as text, and scored as sent: no tool was offered; switch "
+    "tools off at the endpoint, or choose a model that answers",
+    ERROR_TEXT: "an error by its first word, and scored as sent: does the endpoint answer with its errors?",
+    NO_VALUE: "a placeholder such as N/A or None, and scored as sent",
+    TEMPLATE: "with a mark or slot of a prompt template in it, such as {{question}} or [INST], and scored as sent: "
+    "look at the prompt and at the chat template of the server",
+    TAKEN_BACK: "taken back in part (Wait, actually ...), and scored as sent: metrics that look for a text see "
+    "what was taken back too",
+    ECHO: "the question itself, and scored as sent: does the endpoint return what it is asked?",
+    ODD: "with hidden, look-alike or decomposed characters in it, which an equal gold may not match",
+}
+"""flag of an answer -> what is told of it"""
 
 
 async def answer_notes(reader: Reader, record: JobRecord, error_kinds: Mapping[str, int]) -> list[str]:
@@ -104,20 +120,24 @@ def _ended(answers: Sequence[Flagged], error_kinds: Mapping[str, int]) -> list[s
         )
     if other:
         found.append(
-            f"{_items(other)} without an answer: the reply has no text beside reasoning or tool calls (no_answer)"
+            f"{_items(other)} without an answer: the reply has no text beside reasoning or tool calls, or its text is "
+            "none, such as an error message or null (no_answer)"
         )
-    called, pages = _count(scored, "tool_call"), _count(scored, "page")
-    if called:
-        found.append(
-            f"{_answers(called)} nothing but a call of a tool, written as text, and scored as sent: no tool "
-            "was offered; switch tools off at the endpoint, or choose a model that answers"
-        )
-    if pages:
-        found.append(f"{_answers(pages)} a page of HTML, scored as sent: does a proxy answer in place of the model?")
+    found += _seemings(scored)
     if refused:
         found.append(f"{_answers(refused)} refused by the endpoint's filter")
     if empty:
         found.append(f"{_answers(empty)} empty although the model stopped by itself; an empty answer is never correct")
+    return found
+
+
+def _seemings(answers: Sequence[Flagged]) -> list[str]:
+    """Count the answers that may be none, by their text."""
+    found = []
+    for flag, text in SEEMINGS.items():
+        if count := _count(answers, flag):
+            example = min(one.item for one in answers if flag in one.flags)
+            found.append(f"{_answers(count)} {text} (such as {example})")
     return found
 
 

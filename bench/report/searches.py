@@ -7,18 +7,53 @@ Example::
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 from bench.journal import ProbeRow
 from bench.journal.records import HitCounts
+from bench.model import IN_ORDER, MORE_HITS, SCORES_FALL, SCORES_RISE, TEXT_CUT, TEXT_DIFFERS
 
 UNMAPPED_ALLOWED = 0.1
 """a memory that extracts facts may make some of no single source; it is flagged above this share and never INVALID,
 because a hit without a source can only lower the score of its provider, and proof of a leak is a check of its own"""
 
-REVERSED_ALLOWED = 0.1
+FEW = 0.1
 """two or three hits in an order of another reason, such as a reranker's, may rise by chance"""
+MOST = 0.5
+"""hits of a service that cuts memories into chunks may be the beginnings of theirs"""
+ASKED: Mapping[str, tuple[float, str]] = {
+    SCORES_RISE: (
+        FEW,
+        "scores rise with rank in {}: is the order worst first? If a low score is good, say "
+        "search.response.score: {{kind: distance}}",
+    ),
+    SCORES_FALL: (
+        FEW,
+        "scores fall with rank in {}: is the order worst first? search.response.score declares that a low score is good",
+    ),
+    IN_ORDER: (
+        0.9,
+        "hits come in the order in which their memories were stored in {}: does the service rank them? Without a rank "
+        "mrr and ndcg say little, and the cut at k takes the oldest or the newest",
+    ),
+    TEXT_CUT: (
+        MOST,
+        "hits are the beginnings of longer memories in {}: does the service cut texts? The answering model does not "
+        "see the rest",
+    ),
+    TEXT_DIFFERS: (
+        FEW,
+        "a hit shares no word with the memory that it maps to in {}: is the id that of another memory, or the text an "
+        "older one? Look at search.response.id_from",
+    ),
+    MORE_HITS: (
+        0.0,
+        "fewer than k hits came in {} although the answer says that there are more (has_more, a cursor): "
+        "search.page fetches them, or the request's limit is not heeded",
+    ),
+}
+"""flag -> the share of searches above which it is told, and what is told"""
 
 
 def unmapped_notes(hits: int, unmapped: int) -> list[str]:
@@ -31,16 +66,15 @@ def unmapped_notes(hits: int, unmapped: int) -> list[str]:
     return [text + (look if share > UNMAPPED_ALLOWED else "")]
 
 
-def order_notes(counts: HitCounts) -> list[str]:
-    """Ask whether the best hit comes last, where scores report it."""
-    return [
-        f"scores {way} with rank in {count} of {counts.searches} searches: is the order worst first? {why}"
-        for way, count, why in (
-            ("rise", counts.rising, "If a low score is good, say search.response.score: {kind: distance}"),
-            ("fall", counts.falling, "search.response.score declares that a low score is good"),
-        )
-        if count > REVERSED_ALLOWED * counts.searches
-    ]
+def flag_notes(counts: HitCounts) -> list[str]:
+    """Tell what many searches have in common: with their share and some of their items."""
+    found = []
+    for flag, (allowed, text) in ASKED.items():
+        one = counts.flags.get(flag)
+        if one is not None and one.count > allowed * counts.searches:
+            told = text.format(f"{one.count} of {counts.searches} searches")
+            found.append(f"{told} (such as {', '.join(one.items)})")
+    return found
 
 
 def partly_found(probes: Sequence[ProbeRow]) -> list[str]:

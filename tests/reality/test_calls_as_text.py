@@ -10,7 +10,7 @@ from aiohttp import web
 
 from bench.engine import Outcome
 from bench.journal import Reader
-from bench.models.reply import is_page, is_tool_call
+from bench.models.answer_text import is_tool_call, not_said
 from bench.report.fold import fold
 from tests.cli.conftest import Bench
 from tests.reality.chat_stub import completion, serving
@@ -43,26 +43,22 @@ ANSWERS = [
 
 @pytest.mark.parametrize("text", CALLS)
 def test_a_text_that_is_a_call_of_a_tool_is_known(text: str) -> None:
-    assert is_tool_call(text) and not is_page(text)
+    assert is_tool_call(text) and not_said(text) is None
 
 
 @pytest.mark.parametrize("text", [*ANSWERS, CALLS[0] + " So the answer is vault.", '{"a":' * 9999])
-def test_an_answer_is_no_call_and_no_page(text: str) -> None:
-    assert not is_tool_call(text) and not is_page(text)
+def test_an_answer_is_no_call(text: str) -> None:
+    assert not is_tool_call(text)
 
 
-@pytest.mark.parametrize(
-    ("text", "told"),
-    [(CALLS[0], "2 answers nothing but a call of a tool"), ("\n<!DOCTYPE html><html>502", "2 answers a page of HTML")],
-)
-def test_calls_and_pages_in_place_of_answers_are_counted(text: str, told: str, tmp_path: Path, bench: Bench) -> None:
+def test_calls_in_place_of_answers_are_counted(tmp_path: Path, bench: Bench) -> None:
     world = World.make(tmp_path, corpora=1, items=2)
-    with serving(lambda body: completion(text)) as stub:
+    with serving(lambda body: completion(CALLS[0])) as stub:
         file = {"name": "local", "dialect": "openai", "base_url": stub.url, "auth": {"type": "none"}}
         world.write("configs/models/local.yaml", json.dumps(file))
         bench("run", "--benchmarks", "facts", "--providers", "bm25", "--answering-model", "local/m", "--run-id", "r")
     (job,) = json.loads(bench("results", "r", "--json").stdout)["jobs"]
-    assert any(note.startswith(told) for note in job["notes"])
+    assert any(note.startswith("2 answers nothing but a call of a tool") for note in job["notes"])
 
 
 async def notes_of(world: World, outcome: Outcome) -> str:

@@ -94,9 +94,9 @@ GROUP BY s.outcome, m.text ORDER BY count(*) DESC, s.outcome, m.text;
 SELECT json_extract(measured, '$.flags'), outcome, count(*), sum(coalesce(json_extract(measured, '$.sent_tokens'), 0)),
   sum(coalesce(json_extract(measured, '$.tokens_in'), json_extract(measured, '$.tokens.judge_in'), 0)),
   sum(coalesce(json_extract(measured, '$.tokens_out'), json_extract(measured, '$.tokens.judge_out'), 0)),
-  sum(CAST(json_extract(measured, '$.saved_usd') AS REAL))
+  sum(CAST(json_extract(measured, '$.saved_usd') AS REAL)), min(unit)
 FROM (
-  SELECT e.measured, p.outcome, max(p.attempt) FROM phase p JOIN entry e ON e.id = p.entry
+  SELECT e.measured, p.outcome, p.unit, max(p.attempt) FROM phase p JOIN entry e ON e.id = p.entry
   WHERE p.owner = (SELECT id FROM owner WHERE name = ?1) AND p.phase = ?2
   GROUP BY p.corpus, p.unit, p.epoch)
 WHERE typeof(measured) = 'text' AND measured LIKE '%"flags"%'
@@ -225,17 +225,24 @@ SELECT c.* FROM corpus_row r JOIN call c ON c.entry = r.id
 WHERE r.lane = (SELECT id FROM owner WHERE name = ?1);
 
 -- name: hit_counts
--- of the last search of each item: hits that can be mapped, those of them that map to no memory, searches, and those
--- whose scores rise or fall the wrong way; short rows only
+-- of the searches of a lane: hits that can be mapped, those of them that map to no memory, searches; short rows only
 SELECT coalesce(sum(json_array_length(e.data, '$.retrieved')), 0),
   coalesce(sum(json_extract(e.data, '$.unmapped')) FILTER (WHERE json_type(e.data, '$.retrieved') = 'array'), 0),
-  count(*), coalesce(sum(e.data LIKE '%"scores_rise"%'), 0), coalesce(sum(e.data LIKE '%"scores_fall"%'), 0)
+  count(*)
 FROM phase p JOIN entry e ON e.id = p.entry
 WHERE p.owner = (SELECT id FROM owner WHERE name = ?1) AND p.phase = 3 AND p.outcome = 'ok'
   AND typeof(e.data) = 'text';
 
+-- name: search_flags
+-- each flag of a search with its count and two of its items; short rows only
+SELECT f.value, count(*), min(p.unit), max(p.unit)
+FROM phase p JOIN entry e ON e.id = p.entry, json_each(e.data, '$.flags') f
+WHERE p.owner = (SELECT id FROM owner WHERE name = ?1) AND p.phase = 3 AND p.outcome = 'ok'
+  AND typeof(e.data) = 'text' AND e.data NOT LIKE '%"flags":[]%'
+GROUP BY 1;
+
 -- name: long_searches
-SELECT e.data FROM phase p JOIN entry e ON e.id = p.entry
+SELECT e.data, p.unit FROM phase p JOIN entry e ON e.id = p.entry
 WHERE p.owner = (SELECT id FROM owner WHERE name = ?1) AND p.phase = 3 AND p.outcome = 'ok'
   AND typeof(e.data) = 'blob';
 

@@ -21,10 +21,10 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from bench.config.provider_calls import SearchCall, SearchResponse
-from bench.model import UNREADABLE, Found, Hit, Query, Space
+from bench.model import MORE_HITS, UNREADABLE, Found, Hit, Query, Space
 from bench.providers.adapters import declared_capabilities
 from bench.providers.declarative.request import ProviderWire, Wired
-from bench.providers.declarative.response import Field, ServiceResponse, as_ids, compact, kind_of
+from bench.providers.declarative.response import Field, ServiceResponse, as_ids, compact, kind_of, says_more
 from bench.providers.declarative.sources import Marks, Sent, Sources
 from bench.providers.declarative.variables import Shape, of_space
 from bench.providers.embedding import Vectors
@@ -300,7 +300,7 @@ class Searching:
         embedding = query.embedding or (await self.vectors.query(query.text) if self.vectors else None)
         values = of_space(space, self.constants, threaded=self.shape.threaded)
         values |= self.shape.query(sent, embedding=embedding)
-        hits, unreadable = await self._pages(space, values, sent.k)
+        hits, odd = await self._pages(space, values, sent.k)
         unmapped = [hit.source_ids for hit in hits].count(())
         return Found(
             hits=tuple(hits[: query.k]),
@@ -308,24 +308,25 @@ class Searching:
             returned=len(hits),
             unmapped=unmapped,
             ids_available=self.ids and (self.reading.sources.declared or unmapped < len(hits) or not hits),
-            flags=(*flags, *([UNREADABLE] if unreadable else [])),
+            flags=(*flags, *odd),
         )
 
-    async def _pages(self, space: Space, values: Mapping[str, object], k: int) -> tuple[list[Hit], bool]:
-        """All hits up to k and whether a score or date of them could not be read."""
+    async def _pages(self, space: Space, values: Mapping[str, object], k: int) -> tuple[list[Hit], list[str]]:
+        """All hits up to k, and what was odd: a score or date that could not be read, hits that were not fetched."""
         hits: list[Hit] = []
-        unreadable = False
+        unreadable, more = False, False
         extra: tuple[tuple[str, str], ...] = ()
         for _ in range(self.max_pages):
             answer = await self.call.send(values, extra)
             page = self.reading.read(answer, space) if answer.ok else HitPage(())
             hits += page.hits
             unreadable = unreadable or page.unreadable
+            more = len(hits) < k and not self.reading.plain and answer.ok and says_more(answer.tree)
             cursor = self._next(answer)
-            if self.cursor is None or cursor is None or len(hits) >= k:
+            if self.cursor is None or cursor is None or len(hits) >= k or extra == ((self.cursor[1], cursor),):
                 break
             extra = ((self.cursor[1], cursor),)
-        return hits, unreadable
+        return hits, [name for name, holds in ((UNREADABLE, unreadable), (MORE_HITS, more)) if holds]
 
     def _next(self, answer: ServiceResponse) -> str | None:
         if self.cursor is None or not answer.ok:

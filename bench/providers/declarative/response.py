@@ -163,6 +163,11 @@ INCOMPLETE = frozenset({202, 206, 207})
 """a search that answers so has not found everything"""
 CUT_SHORT = ("timed_out", "degraded", "partial", "is_partial", "partial_results", "incomplete", "incomplete_results")
 ENVELOPES = ("data", "result", "response")
+MORE = (
+    "has_more", "hasMore", "has_next", "hasNext", "has_next_page", "hasNextPage", "next_cursor", "nextCursor",
+    "next_page", "next_page_token", "nextPageToken", "next",
+)  # fmt: skip
+PAGINGS = ("pagination", "paging", "page_info", "pageInfo", "meta", "page")
 LOOKED_AT = TELLING.union(CUT_SHORT, ("_shards",), ERROR_KEYS, ENVELOPES)
 """all that a search is looked at for"""
 HINT = "if it is none, say so: a rule under errors.error_when has the last word"
@@ -299,6 +304,14 @@ def _cut_short(node: object) -> str:
     if isinstance(shards, dict) and shards.get("failed"):
         return compact({"_shards": shards})[:SHOWN_OF_VALUE]
     return f"{flag} is true" if flag else ""
+
+
+def says_more(tree: object) -> bool:
+    """Say whether an answer, or a block of it about its pages, names more hits than it gives."""
+    if not isinstance(tree, dict):
+        return False
+    blocks = [tree, *(tree[name] for name in (*ENVELOPES, *PAGINGS) if isinstance(tree.get(name), dict))]
+    return any(block.get(name) not in (None, False, "", 0, "null") for block in blocks for name in MORE)
 
 
 def _first(reads: Callable[[object], str], tree: object) -> str:

@@ -1,0 +1,150 @@
+"""What a text in place of an answer is: an error, a value of no one, a prompt that was never filled, an echo, a call.
+
+Example::
+
+    not_said("Error code: 500 - {'error': ...}")        # "an error message of the endpoint"
+    not_said("Paris")                                   # None
+    signs("It was A. Wait, actually B.")                # ("taken_back",)
+    is_tool_call('{"name": "search", "arguments": {}}')     # True
+
+Only what is an answer in no language is called none; what may be one is a sign, scored as sent and counted.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Sequence
+
+from bench.reasoning import took_back
+from bench.visible import is_odd
+
+ERROR_TEXT, NO_VALUE, TEMPLATE, TAKEN_BACK, ECHO, ODD = (
+    "error_text", "no_value", "template", "taken_back", "echo", "odd_characters",
+)  # fmt: skip
+TOOL_CALL_TEXT = "tool_call"
+
+_LONGEST = 20_000
+_SHORT = 600
+"""characters of an error that stands alone"""
+_ALONE = "internal server error|bad gateway|service (?:temporarily )?unavailable|gateway time-?out|too many requests"
+_FAILED = re.compile(
+    rf"\s*(?:(?:HTTP(?:/[\d.]+)?|(?:http )?error(?: code)?|status(?: code)?)[: ]+[45]\d\d\b"
+    rf"|[45]\d\d[: -]+(?:{_ALONE}|bad request|unauthorized|forbidden|not found|request time-?out)\b|(?:{_ALONE})\W*$"
+    r"|traceback \(most recent call last\):|upstream (?:connect error|request timeout)|no healthy upstream"
+    r"|an? (?:internal |unexpected |unknown )?(?:server )?error (?:has )?occurred (?:while|during|when) "
+    r"(?:processing|generating|handling)"
+    r"|\[?(?:error|exception|fatal|[\w.]{1,60}(?:Error|Exception))\]?\s*[:\-]\s*.{0,200}?\b(?:rate.?limit"
+    r"|timed? ?out|timeout|connection|quota|api.?key|unauthori[sz]ed|overloaded|server|invalid.request"
+    r"|context (?:length|window)|billing|not loaded|out of memory|http|status)\b)",
+    re.IGNORECASE | re.DOTALL,
+)
+_ERROR_START = re.compile(
+    r"\s*(?:\[error\]|(?:error|exception|fatal|[\w.]{1,60}(?:Error|Exception))\s*:)", re.IGNORECASE
+)
+_PAGE = re.compile(r"\s*<(?:!doctype html|html[\s>])", re.IGNORECASE)
+_NEVER = frozenset({"null", "undefined", "nan", "[object object]", "(null)", "<null>", "{}", "[]", '""', "''"})
+_EMPTY_WORDS = frozenset(
+    {"n/a", "na", "none", "nil", "nothing", "-", "--", "...", "…", "?", "todo", "tbd", "string", "<empty>"}
+)
+_SLOT = r"\{\{[^{}\n]{1,60}\}\}|\$\{[^{}\n]{1,60}\}|\{%[^%\n]{1,60}%\}|<%[^%\n]{1,60}%>"
+_MARK = (
+    r"<\|[\w ]{1,40}\|>|<｜[^｜\n]{1,40}｜>|\[/?INST\]|<</?SYS>>|<(?:start|end)_of_turn>"
+    r"|\[/?(?:SYSTEM|AVAILABLE_TOOLS)[^\]]{0,20}\]"
+)
+_LEAK = re.compile(rf"{_SLOT}|{_MARK}", re.IGNORECASE)
+_ONLY_LEAK = re.compile(rf"(?:\s*(?:{_SLOT}|{_MARK}|</?s>))+\s*(?:user|assistant|system)?\s*", re.IGNORECASE)
+
+
+def form_of(text: str) -> str:
+    """A text in lower case, its white space single, without the marks around it."""
+    return " ".join(text.lower().split()).strip(" \"'`*_.“”")
+
+
+def not_said(text: str, accepted: Sequence[str] = ()) -> str | None:
+    """Name what a text is that no one can have meant as an answer; None for an answer, and for an accepted one."""
+    if len(text) > _LONGEST or _is_accepted(text, accepted):
+        return None
+    if _PAGE.match(text):
+        return "a page of HTML, such as a proxy answers in place of a model"
+    if (len(text) <= _SHORT or "traceback" in text[:80].lower()) and (_FAILED.match(text) or _is_error_body(text)):
+        return "an error message in place of an answer"
+    if " ".join(text.lower().split()) in _NEVER:
+        return "a value of a program that stands for nothing"
+    return "a mark or slot of a prompt template that was never filled" if _ONLY_LEAK.fullmatch(text) else None
+
+
+def signs(text: str, *, question: str = "", prompt: str = "", accepted: Sequence[str] = ()) -> tuple[str, ...]:
+    """Name what is odd about a text that may still be an answer; what its prompt holds is no leak."""
+    text = text[:_LONGEST]
+    found = [ODD] if is_odd(text) else []
+    if is_tool_call(text):
+        found.append(TOOL_CALL_TEXT)
+    if _is_accepted(text, accepted):
+        return tuple(found)
+    form = form_of(text)
+    found += [
+        name
+        for name, holds in (
+            (ERROR_TEXT, _ERROR_START.match(text)),
+            (NO_VALUE, form in _EMPTY_WORDS or text.strip() in _EMPTY_WORDS),
+            (TEMPLATE, any(leak.group() not in prompt for leak in _LEAK.finditer(text))),
+            (TAKEN_BACK, took_back(text) is not None),
+            (ECHO, question and form.rstrip("?") == form_of(question).rstrip("?")),
+        )
+        if holds
+    ]
+    return tuple(found)
+
+
+def repeats_prompt(text: str, prompt: str) -> bool:
+    """Say whether a text begins with its own prompt, as a server does that completes texts and returns them whole."""
+    start = " ".join(prompt[:600].split())[:160]
+    return len(start) >= 60 and " ".join(text[:1200].split()).startswith(start)
+
+
+def _is_accepted(text: str, accepted: Collection[str]) -> bool:
+    form = form_of(text)
+    return any(form == gold or (gold and gold in form and len(form) < 4 * len(gold)) for gold in map(form_of, accepted))
+
+
+def _is_error_body(text: str) -> bool:
+    tree = _tree(text)
+    return isinstance(tree, dict) and bool(tree.get("error") or tree.get("errors")) and "answer" not in tree
+
+
+def _tree(text: str) -> object:
+    if text.lstrip()[:1] not in ("{", "["):
+        return None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+_CALL_MARK = re.compile(
+    r"\s*(?:<tool_calls?\b|<function_calls?>|<function=|<invoke |\[TOOL_CALLS\]|<\|python_tag\|>|<\|tool_call|<｜tool)",
+    re.IGNORECASE,
+)
+_CALL_KEYS = frozenset({"name", "arguments", "parameters", "function", "id", "type", "tool_calls"})
+_FENCE = re.compile(r"\s*```(?:json|tool_call|tool_code)?\s*(.*?)\s*```\s*", re.DOTALL)
+
+
+def is_tool_call(text: str) -> bool:
+    """Say whether a text is nothing but a call of a tool, in the spelling that a model has for it."""
+    if len(text) > _LONGEST:
+        return False
+    fenced = _FENCE.fullmatch(text)
+    text = fenced[1] if fenced else text.strip()
+    if _CALL_MARK.match(text):
+        return True
+    tree = _tree(text)
+    calls = tree if isinstance(tree, list) else [tree]
+    return bool(calls) and all(_is_call(one) for one in calls)
+
+
+def _is_call(tree: object) -> bool:
+    if not isinstance(tree, dict) or not tree or not tree.keys() <= _CALL_KEYS:
+        return False
+    named = len(tree.keys() & {"name", "arguments", "parameters"}) > 1
+    return named or "tool_calls" in tree or isinstance(tree.get("function"), dict)

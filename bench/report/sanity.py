@@ -1,0 +1,239 @@
+"""Signs that a number is not what it seems: what many items of a finished job have in common that they should not.
+
+Example::
+
+    await sanity_notes(reader, record, facts)
+    # ['the same answer ("42") to 38 of 40 items that were looked at, whose golds differ (q1, q2, q3): ...']
+
+Some hundred items are looked at, from the beginning of four corpora on, whatever the size of the job; a share of them
+speaks for all. Few items, and bounds such as oracle, say nothing. What one item shows by itself is a flag of its answer
+or of its search (`bench.models.answer_text`, `bench.report.searches`); a check here compares items with each other.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from bench.journal import Reader
+from bench.journal.pages import EndedItem, ended_from, payloads_of
+from bench.metrics.fold_input import JobFacts
+from bench.metrics.text_normalization import words
+from bench.model import Phase, State
+from bench.models.answer_text import form_of
+from bench.plan.job_record import JobRecord
+from bench.plan.validity import is_judged
+from bench.providers.names import is_bound
+
+LOOKED_AT = 120
+CORPORA = 4
+MIN_ITEMS = 20
+MIN_SEARCHES = 10
+MIN_CORPUS = 4
+"""searches of a corpus of which it says something that all found the same"""
+EXAMPLES = 3
+WRONG_SHARE = 0.4
+CONTRARY_SHARE = 0.2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sign:
+    """What some of the items that were looked at have in common."""
+
+    what: str
+    count: int
+    of: int
+    items: Sequence[str]
+    hint: str
+
+    @property
+    def text(self) -> str:
+        """One sentence with the count and some of the items."""
+        some = ", ".join(dict.fromkeys(self.items[:EXAMPLES]))
+        return f"{self.what} in {self.count} of {self.of} items that were looked at ({some}): {self.hint}"
+
+
+async def sanity_notes(reader: Reader, record: JobRecord, facts: JobFacts) -> list[str]:
+    """Compare some of the ended items of a job with each other."""
+    names = sorted({one.corpus for one in facts.corpora}) or [""]
+    starts = ["", *names[len(names) // CORPORA :: max(1, len(names) // CORPORA)]][:CORPORA]
+    found = await ended_from(reader, record.chain, starts, LOOKED_AT // len(starts))
+    found = [one for one in found if one.epoch == 1 and one.outcome == "ok"]
+    signs: list[Sign | None] = []
+    if not is_bound(record.provider):
+        signs += [_one_result(found), _one_count(found, facts), _other_question(found)]
+    if record.models.answering is not None:
+        golds = _Golds(reader, found)
+        signs += [await _one_answer(found, golds)]
+        signs += [await _one_verdict(found, golds)] if is_judged(record) else []
+    return [one.text for one in signs if one is not None]
+
+
+class _Golds:
+    """The golds of items, read when something asks for them."""
+
+    def __init__(self, reader: Reader, items: Sequence[EndedItem]) -> None:
+        self._reader = reader
+        self._items = items
+
+    async def read(self) -> Mapping[str, tuple[str, ...]]:
+        """Item -> its accepted answers."""
+        entries = {
+            one.phases[Phase.EVALUATE].last.entry: one.item for one in self._items if Phase.EVALUATE in one.phases
+        }
+        shown = await payloads_of(self._reader, list(entries), "item")
+        return {
+            entries[entry]: tuple(str(gold) for gold in item.get("answers", ()))
+            for entry, item in shown.items()
+            if isinstance(item, Mapping)
+        }
+
+
+# ------------------------------------------------------------------------ answers and verdicts
+
+
+def _answer(item: EndedItem) -> str:
+    said = item.phases.get(Phase.ANSWER)
+    return "" if said is None else str(said.data.get("answer") or "")
+
+
+async def _one_answer(found: Sequence[EndedItem], golds: _Golds) -> Sign | None:
+    """Most items have one and the same answer, which is that of few of them."""
+    forms = {one.item: form_of(_answer(one)) for one in found if one.state != State.ABSTAINED and _answer(one).strip()}
+    if len(forms) < MIN_ITEMS:
+        return None
+    (form, count), *_ = Counter(forms.values()).most_common(1)
+    if 2 * count <= len(forms):
+        return None
+    known = await golds.read()
+    same = [item for item, one in forms.items() if one == form]
+    wrong = [item for item in same if known.get(item) and not any(form == form_of(gold) for gold in known[item])]
+    if len(wrong) <= WRONG_SHARE * len(forms) or len({known[item] for item in wrong}) < 2:
+        return None
+    return Sign(
+        what=f'the same answer ("{form[:60]}")',
+        count=count,
+        of=len(forms),
+        items=wrong,
+        hint="their golds differ; does the model see question and memories, or does something answer in its place?",
+    )
+
+
+async def _one_verdict(found: Sequence[EndedItem], golds: _Golds) -> Sign | None:
+    """A judge says the same of every answer, also of those that plainly are otherwise."""
+    judged = {
+        one.item: (one.verdicts[0].correct, _answer(one))
+        for one in found
+        if one.verdicts and one.verdicts[0].judged and one.verdicts[0].correct is not None
+    }
+    if len(judged) < MIN_ITEMS or len({correct for correct, _ in judged.values()}) > 1:
+        return None
+    right = next(correct for correct, _ in judged.values())
+    known = await golds.read()
+    contrary = [
+        item for item, (_, answer) in judged.items() if known.get(item) and _holds(answer, known[item]) is not right
+    ]
+    if len(contrary) <= CONTRARY_SHARE * len(judged):
+        return None
+    shows = "do not share a word with their gold" if right else "hold their gold word for word"
+    return Sign(
+        what=f"the same verdict ({'correct' if right else 'incorrect'}) of the judge",
+        count=len(judged),
+        of=len(judged),
+        items=contrary,
+        hint=f"{len(contrary)} of the answers {shows}; --judge-calibration measures the judge",
+    )
+
+
+def _holds(answer: str, golds: Sequence[str]) -> bool | None:
+    """True when an answer holds a gold, False when it shares no word with any; None where neither is plain."""
+    said, form = set(words(answer)), form_of(answer)
+    if any(gold and form_of(gold) in form for gold in golds):
+        return True
+    return False if said.isdisjoint(word for gold in golds for word in words(gold)) else None
+
+
+# ------------------------------------------------------------------------ searches
+
+
+def _retrieved(item: EndedItem) -> tuple[tuple[str, ...], ...]:
+    """The ids of each hit; empty where there is no hit, or no way back to ids."""
+    searched = item.phases.get(Phase.SEARCH)
+    slots = None if searched is None or not searched.ok else searched.data.get("retrieved")
+    return tuple(tuple(map(str, slot)) for slot in slots) if isinstance(slots, list) else ()
+
+
+def _one_result(found: Sequence[EndedItem]) -> Sign | None:
+    """Whatever is asked of a corpus, the same hits come in the same order."""
+    by_corpus: dict[str, list[EndedItem]] = defaultdict(list)
+    for one in found:
+        if any(_retrieved(one)):
+            by_corpus[one.corpus].append(one)
+    asked = [items for items in by_corpus.values() if len(items) >= MIN_CORPUS]
+    same = [one for items in asked if len(set(map(_retrieved, items))) == 1 for one in items]
+    total = sum(map(len, asked))
+    if len(same) < MIN_SEARCHES or len(same) < 0.9 * total:
+        return None
+    return Sign(
+        what="the same hits in the same order as for every other question of the corpus",
+        count=len(same),
+        of=total,
+        items=[one.item for one in same],
+        hint="does the service heed the query, or answer from a cache?",
+    )
+
+
+def _one_count(found: Sequence[EndedItem], facts: JobFacts) -> Sign | None:
+    """Every search gives one and the same number of hits below k, where more memories are."""
+    held = {one.corpus: one.memories for one in facts.corpora}
+    searched = [(one, one.phases[Phase.SEARCH].data) for one in found if Phase.SEARCH in one.phases]
+    counts = Counter((data.get("returned"), data.get("requested")) for _, data in searched)
+    if len(searched) < MIN_SEARCHES or len(counts) != 1:
+        return None
+    ((returned, requested),) = counts
+    if not isinstance(returned, int) or not isinstance(requested, int) or not 0 < returned < requested:
+        return None
+    if any((held.get(one.corpus) or 0) <= returned for one, _ in searched):
+        return None
+    return Sign(
+        what=f"exactly {returned} hits where {requested} were asked for and more memories are",
+        count=len(searched),
+        of=len(searched),
+        items=[one.item for one, _ in searched],
+        hint="does the service heed the limit of the request? A metric at a larger k is that at this number",
+    )
+
+
+def _other_question(found: Sequence[EndedItem]) -> Sign | None:
+    """The first hit is the evidence of the question before: answers come one question late."""
+    by_corpus: dict[str, list[tuple[int, EndedItem]]] = defaultdict(list)
+    for one in found:
+        if any(_retrieved(one)):
+            by_corpus[one.corpus].append((one.phases[Phase.SEARCH].last.entry, one))
+    own, late, early = 0, list[str](), 0
+    total = 0
+    for rows in by_corpus.values():
+        items = [one for _, one in sorted(rows, key=lambda row: row[0])]
+        for at in range(1, len(items) - 1):
+            first = set(_retrieved(items[at])[0])
+            before, mine, after = (not first.isdisjoint(_gold(items[place])) for place in (at - 1, at, at + 1))
+            total += 1
+            own += mine
+            early += after and not mine
+            late += [items[at].item] if before and not mine else []
+    if total < MIN_SEARCHES or 2 * len(late) <= total or len(late) < 3 * max(own, early):
+        return None
+    return Sign(
+        what="a first hit that is evidence of the question before and not of its own",
+        count=len(late),
+        of=total,
+        items=late,
+        hint="does a cache or a queue answer with the result of an earlier search?",
+    )
+
+
+def _gold(item: EndedItem) -> frozenset[str]:
+    scored = item.phases.get(Phase.EVALUATE)
+    gold = None if scored is None else scored.data.get("gold")
+    return frozenset(map(str, gold)) if isinstance(gold, list) else frozenset()

@@ -1,0 +1,172 @@
+"""What stands in place of an answer, and what is odd about one: an error, a flag that is told, never a plain number."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.metrics.choices import chosen_index
+from bench.models.answer_text import not_said, repeats_prompt, signs
+from bench.visible import is_odd
+from tests.reality.chat_stub import completion
+from tests.reality.test_answers import Job, Serve, job, note, serve, workspace
+
+__all__ = ["job", "serve", "workspace"]
+
+CITIES = ("Lund", "Paris", "Oslo", "Rome")
+NO_ANSWERS = [
+    "Error code: 500 - {'error': {'message': 'overloaded'}}",
+    "Error: rate limit exceeded, try again in 20s",
+    '{"error": {"message": "model not loaded", "type": "invalid_request_error"}}',
+    "502 Bad Gateway",
+    "Internal Server Error",
+    "upstream connect error or disconnect/reset before headers",
+    "Traceback (most recent call last):\n  File ...",
+    "openai.APIConnectionError: Connection error.",
+    "An error occurred while processing your request.",
+    "\n<!DOCTYPE html><html>502",
+    "null",
+    "undefined",
+    "NaN",
+    "[object Object]",
+    "{{question}}",
+    "${retrievedContext}",
+    "[INST]",
+    "<|reserved_special_token_12|>",
+]
+
+
+@pytest.mark.parametrize("text", NO_ANSWERS)
+def test_a_text_that_no_one_can_mean_is_no_answer(text: str) -> None:
+    assert not_said(text) is not None
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Paris", "None", "Not found.", "Error bars", "500 euros", "404", "{}-shaped", "She had a server error on Monday.",
+     "The connection was lost.", '{"answer": "Paris", "error": "none"}', "null and void"],
+)  # fmt: skip
+def test_an_answer_is_one(text: str) -> None:
+    assert not_said(text) is None
+
+
+def test_what_the_gold_says_is_an_answer_whatever_it_looks_like() -> None:
+    assert not_said("null", ["null"]) is None and not_said("Internal Server Error", ["internal server error"]) is None
+    assert signs("N/A", accepted=["n/a"]) == ()
+
+
+@pytest.mark.parametrize("text", [NO_ANSWERS[0], "null", "{{question}}"])
+def test_a_run_of_texts_that_are_no_answers_is_not_scored(text: str, serve: Serve, job: Job) -> None:
+    serve(completion(text))
+    found = job()
+    assert found["exit"] == 4 and found["error_kinds"] == {"no_answer": 4} and found["n_scored"] == 0
+    assert note(found, "such as an error message or null")
+
+
+def test_a_reply_that_begins_with_its_own_prompt_is_no_answer(serve: Serve, job: Job) -> None:
+    serve(lambda body: completion(body["messages"][-1]["content"] + " Pelle"))
+    found = job()
+    assert found["error_kinds"] == {"no_answer": 4} and found["n_scored"] == 0
+    assert not repeats_prompt("Pelle", "Answer from the memories. " * 9)
+
+
+@pytest.mark.parametrize(
+    ("reply", "told"),
+    [
+        ("Error: nothing there", "4 answers an error by its first word"),
+        ("N/A", "4 answers a placeholder such as N/A"),
+        ("It is {{answer}} or Pelle", "4 answers with a mark or slot of a prompt template"),
+        ("Pelle. Wait, actually it was Umea.", "4 answers taken back in part"),
+        ("P\u0435lle", "4 answers with hidden, look-alike or decomposed characters"),
+        ("Pel\u00adle", "4 answers with hidden, look-alike or decomposed characters"),
+    ],
+)
+def test_what_is_odd_about_answers_is_told_with_an_example(reply: str, told: str, serve: Serve, job: Job) -> None:
+    serve(completion(reply))
+    found = job()
+    assert note(found, told) and note(found, "(such as ")
+    assert told in " ".join(found["shown"].split())
+
+
+def test_an_answer_that_is_the_question_is_told(serve: Serve, job: Job, workspace: Path) -> None:
+    rows = (workspace / "configs/benchmarks/mini/data.jsonl").read_text().splitlines()
+    questions = [str(json.loads(row)["question"]) for row in rows]
+
+    def echo(body: dict[str, Any]) -> dict[str, Any]:
+        prompt = body["messages"][-1]["content"]
+        return completion(next(one for one in questions if one in prompt))
+
+    serve(echo)
+    assert note(job(), "4 answers the question itself")
+
+
+@pytest.mark.parametrize(
+    "text", ["Pelle", "I can't wait to see Pelle.", "The gift I meant to buy", "C3PO (5 μm)", "в Москве"]
+)
+def test_a_plain_answer_shows_nothing_odd(text: str) -> None:
+    assert signs(text, question="Who?") == ()
+
+
+@pytest.mark.parametrize("text", ["\u200bParis", "Pa\u00adris", "P\u0430ris", "ＰＡＲＩＳ", "Cafe\u0301", "\u0412"])
+def test_letters_that_mislead_are_odd(text: str) -> None:
+    assert is_odd(text)
+
+
+@pytest.mark.parametrize("text", ["Café", "نمی\u200cخواهم", "我,你:他？", "👨\u200d👩\u200d👧", "a\u00a0b", "Ελλάδα"])
+def test_letters_of_a_script_of_their_own_are_not(text: str) -> None:
+    assert not is_odd(text)
+
+
+@pytest.mark.parametrize(
+    ("answer", "place"),
+    [
+        ("The answer is A. Wait, actually it's B.", 1),
+        ("The answer is A. Wait, let me double check the memories. Yes.", 0),
+        ("A. Hold on, that's wrong. The answer is C.", 2),
+        ("A\n\nNo, actually, it is D", 3),
+        ("\u0412", 1),
+        ("(\u0421)", 2),
+        ("The answer is \u0410.", 0),
+        ("\uff22", 1),
+        ("\u041e\u0442\u0432\u0435\u0442: \u0411", None),
+    ],
+)
+def test_a_choice_is_the_last_one_and_read_by_what_its_letter_looks_like(answer: str, place: int | None) -> None:
+    assert chosen_index(answer, CITIES) == place
+
+
+CONFIG = """
+name: facts
+version: "1"
+data: {type: local, path: ./data.json, format: json}
+schema: {itemId: id, context: {field: sessions}, questions: {field: qa, questionField: q, answerField: a, idField: id}}
+evaluation: {method: contains}
+"""
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ([("q1", "Who?", "Pelle"), ("q2", "who?", "Umea")],
+         "1 question is asked again of the same history under another id, 1 of them with another gold: q1 and q2"),
+        ([("q1", "Who?", "Pelle"), ("q2", "Who?", "Pelle"), ("q3", "Who?", "Pelle")],
+         "2 questions are asked again of the same history under another id: q1 and q2; q1 and q3"),
+        ([("q1", "Who?", "P\u0435lle"), ("q2", "Where?", "Um\u00adea")], "2 items have a gold, an option or an id"),
+        ([("q\u200b1", "Who?", "Pelle")], "1 item has a gold, an option or an id with"),
+        ([("q1", "Who?", "Pelle"), ("q2", "Where?", "Pelle")], None),
+    ],
+)  # fmt: skip
+def test_questions_that_repeat_and_letters_that_mislead_are_told_of_the_data(
+    asked: list[tuple[str, str, str]], told: str | None, tmp_path: Path, bench: Callable[..., Any]
+) -> None:
+    turns = [{"role": "user", "content": "Pelle lives in Umea."}]
+    rows = [{"id": "c", "sessions": [turns], "qa": [{"id": i, "q": q, "a": a} for i, q, a in asked]}]
+    (tmp_path / "facts.yaml").write_text(CONFIG)
+    (tmp_path / "data.json").write_text(json.dumps(rows))
+    notes = json.loads(bench("--json", "validate", str(tmp_path / "facts.yaml")).stdout)["notes"]
+    found = [one for one in notes if "asked again" in one or "hidden characters" in one]
+    assert [one for one in found if told and told in one] if told else not found
