@@ -30,7 +30,7 @@ ROW = {"id": "r", "q": "?", "a": "!", "talk": "x", "kind": "fact", "asked": "202
 def notes(workspace: Workspace, extra: str, *rows: Mapping[str, object], text: str = FLAT) -> list[str]:
     """What validate tells of the rows, without the file; it never refuses them."""
     path = workspace.yaml("t", text % extra)
-    workspace.data("t.json", [{**row, "id": f"r{at}"} for at, row in enumerate(rows or (ROW,))])
+    workspace.data("t.json", [{**row, "id": f"r{at}", "q": f"{at}?"} for at, row in enumerate(rows or (ROW,))])
     found = validate_benchmark(path, Catalog.load(workspace.root))
     assert found.errors == ()
     assert found.dataset is not None and tuple(found.notes) == found.dataset.notes
