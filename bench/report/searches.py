@@ -30,7 +30,8 @@ ASKED: Mapping[str, tuple[float, str]] = {
     ),
     SCORES_FALL: (
         FEW,
-        "scores fall with rank in {}: is the order worst first? search.response.score declares that a low score is good",
+        "scores fall with rank in {}: is the order worst first? search.response.score declares that a low score is "
+        "good",
     ),
     IN_ORDER: (
         0.9,
