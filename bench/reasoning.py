@@ -125,7 +125,7 @@ def _final_channel(text: str) -> str:
 _TAKEN_BACK = re.compile(
     r"[.!?…:;,—–\n)\]*\"'-]\s*(?:(?:oh|oops|hmm|no)[,.]? )?wait(?:[,.!:…—–-]| no\b| actually\b)"
     r"|[.!?…:;—–\n)\]*\"'-]\s*(?:hold on\b|scratch that|strike that|on second thought|correction\s*:"
-    r"|i (?:made a mistake|misspoke|stand corrected|was wrong)|let me (?:re-?check|re-?consider|re-?think|correct)"
+    r"|i (?:made a mistake|misspoke|was wrong)|let me (?:re-?check|re-?consider|re-?think|correct)"
     r"|actually,? (?:no\b|it'?s?\b|that'?s\b|the (?:correct |right )?(?:answer|option)\b|i )"
     r"|(?:no|sorry|oops|hmm),? (?:actually|i meant|rather)\b|i meant\b"
     r"|moment mal|nein, doch|espera,|attends,|aspetta,|подожди)"
@@ -135,6 +135,6 @@ _TAKEN_BACK = re.compile(
 
 
 def took_back(text: str) -> int | None:
-    """Return where a text goes on after it took back what it had said last; None where it takes nothing back."""
+    """Return where a text continues after it took back what it had said last; None where it takes nothing back."""
     found = [match.end() for match in _TAKEN_BACK.finditer(text) if text[: match.start()].strip()]
     return found[-1] if found else None

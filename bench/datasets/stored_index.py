@@ -34,7 +34,7 @@ SMALLEST = 20_000_000
 """bytes of data that are parsed in about a second"""
 _TABLES = ("ids", "rows", "corpora", "views")
 _ARRAYS = ("type_of", "view_of", "base_of_view")
-_PLAIN = ("types", "cuts", "content_sha256", "notes", "remarks", "repeated", "blank", "covered")
+_PLAIN = ("types", "cuts", "content_sha256", "notes", "remarks", "texts", "repeated", "blank", "covered")
 
 _Part: TypeAlias = "array[int] | bytearray"
 
@@ -132,7 +132,9 @@ def _read(head: dict[str, object], file: BinaryIO) -> Scanned:
     counts |= {name: Counter(counts[name]) for name in ("question_types", "flags")}
     found = Scanned(counts=DatasetCounts(**counts))
     for name, value in head["plain"].items():  # type: ignore[attr-defined]
-        setattr(found, name, tuple(value) if isinstance(value, list) and name in ("notes", "remarks") else value)
+        setattr(
+            found, name, tuple(value) if isinstance(value, list) and name in ("notes", "remarks", "texts") else value
+        )
     for name, code, length in head["parts"]:  # type: ignore[attr-defined]
         place, _, slot = name.partition(".")
         part = _part(file, code, length)

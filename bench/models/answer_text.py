@@ -26,7 +26,7 @@ TOOL_CALL_TEXT = "tool_call"
 
 _LONGEST = 20_000
 _SHORT = 600
-"""characters of an error that stands alone"""
+"""characters of an error without other text"""
 _ALONE = "internal server error|bad gateway|service (?:temporarily )?unavailable|gateway time-?out|too many requests"
 _FAILED = re.compile(
     rf"\s*(?:(?:HTTP(?:/[\d.]+)?|(?:http )?error(?: code)?|status(?: code)?)[: ]+[45]\d\d\b"
@@ -70,12 +70,12 @@ def not_said(text: str, accepted: Sequence[str] = ()) -> str | None:
     if (len(text) <= _SHORT or "traceback" in text[:80].lower()) and (_FAILED.match(text) or _is_error_body(text)):
         return "an error message in place of an answer"
     if " ".join(text.lower().split()) in _NEVER:
-        return "a value of a program that stands for nothing"
+        return "a value of a program in place of an answer"
     return "a mark or slot of a prompt template that was never filled" if _ONLY_LEAK.fullmatch(text) else None
 
 
 def signs(text: str, *, question: str = "", prompt: str = "", accepted: Sequence[str] = ()) -> tuple[str, ...]:
-    """Name what is odd about a text that may still be an answer; what its prompt holds is no leak."""
+    """Name what is odd about a text that may still be an answer; a mark that the prompt holds does not count."""
     text = text[:_LONGEST]
     found = [ODD] if is_odd(text) else []
     if is_tool_call(text):

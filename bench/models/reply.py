@@ -45,7 +45,7 @@ UNTIMED = frozenset({CACHED, BATCHED})
 MOST = 10**12
 """more tokens than any call has"""
 SHOWN = 80
-"""characters of a reply that is no answer"""
+"""characters of a reply that are shown"""
 
 
 class _Unreadable(Exception):

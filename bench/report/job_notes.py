@@ -49,7 +49,7 @@ SEEMINGS: Mapping[str, str] = {
     ECHO: "the question itself, and scored as sent: does the endpoint return what it is asked?",
     ODD: "with hidden, look-alike or decomposed characters in it, which an equal gold may not match",
 }
-"""flag of an answer -> what is told of it"""
+"""flag of an answer -> what is reported of it"""
 
 
 async def answer_notes(reader: Reader, record: JobRecord, error_kinds: Mapping[str, int]) -> list[str]:

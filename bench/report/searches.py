@@ -54,7 +54,7 @@ ASKED: Mapping[str, tuple[float, str]] = {
         "search.page fetches them, or the request's limit is not heeded",
     ),
 }
-"""flag -> the share of searches above which it is told, and what is told"""
+"""flag -> the share of searches above which it is reported, and the sentence"""
 
 
 def unmapped_notes(hits: int, unmapped: int) -> list[str]:
