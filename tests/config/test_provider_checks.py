@@ -302,12 +302,12 @@ def test_a_built_in_is_named(tmp_path: Path, name: str) -> None:
     [
         (
             "./own.ts:Own",
-            'adapter "./own.ts:Own" is no Python',
+            'adapter "./own.ts:Own" is not Python',
             "write it in Python (./file.py:Class), or put it behind HTTP or MCP",
         ),
         (
             "own.js",
-            'adapter "own.js" is no Python',
+            'adapter "own.js" is not Python',
             "write it in Python (./file.py:Class), or put it behind HTTP or MCP",
         ),
         ("builtin:bm52", 'no built-in provider "bm52"; did you mean "bm25"?', f"known: {', '.join(BUILT_INS)}"),
