@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from docs.site import codespage, commandpage, metricspage, schemapage, storagepage, variablespage
+from docs.site import codespage, commandpage, messagespage, metricspage, schemapage, storagepage, variablespage
 
 FOLDER = Path(__file__).resolve().parent.parent / "reference"
 
@@ -24,6 +24,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "metrics.md": metricspage.text,
     "journal-and-events.md": storagepage.text,
     "exit-codes.md": codespage.text,
+    "messages.md": messagespage.text,
     "environment-variables.md": variablespage.text,
 }
 """File name to the function that makes its text."""
