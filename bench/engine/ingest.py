@@ -447,7 +447,7 @@ class IndexWait:
     async def _contents(self) -> dict[str, object]:
         """Record what the namespace holds, where it outlives the run: another one may search it."""
         lane = self.lane
-        if not lane.keeps or not lane.provider.keeps_store or lane.provider.durability != "service":
+        if not lane.keeps or not lane.isolated or lane.provider.durability != "service":
             return {}
         look = partial(steady, lane.provider, lane.plan.provider.config, self.space, self.veil.memories)
         kept = (await lane.live.aside(look, self._ledger)).value

@@ -227,7 +227,11 @@ def _standing(rows: Sequence[CorpusRow]) -> str:
         return "cleared: keep memories with --cleanup never"
     if not state.is_ready:
         return "not ready"
-    return READY if "contents" in _data(rows, CorpusKind.READY) else "no record of what it held: --cleanup never"
+    return (
+        READY
+        if "contents" in _data(rows, CorpusKind.READY)
+        else "no record of what it held: --cleanup never without --isolation off"
+    )
 
 
 def _data(rows: Sequence[CorpusRow], kind: CorpusKind) -> Mapping[str, object]:

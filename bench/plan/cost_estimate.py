@@ -268,9 +268,9 @@ def _stored(plan: Plan, lane: Lane, size: _Size, asked: int) -> Iterator[Endpoin
 
 def _looks(plan: Plan, lane: Lane) -> int:
     """Searches of one corpus that ask no question: is its namespace empty, what is found in it, what of others."""
-    kept = CONTENT_SEARCHES if plan.request.cleanup == "never" and lane.provider.built_in is None else 0
     if plan.request.isolation == "off":
-        return kept
+        return 0
+    kept = CONTENT_SEARCHES if plan.request.cleanup == "never" and lane.provider.built_in is None else 0
     endpoints = lane.provider.config.endpoints
     counts = endpoints is not None and endpoints.count is not None
     return SENTINEL_SEARCHES + kept + (not counts) + (plan.request.isolation == "full")
