@@ -43,6 +43,8 @@ _ERROR_START = re.compile(
     r"\s*(?:\[error\]|(?:error|exception|fatal|[\w.]{1,60}(?:Error|Exception))\s*:)", re.IGNORECASE
 )
 _PAGE = re.compile(r"\s*<(?:!doctype html|html[\s>])", re.IGNORECASE)
+_MARKUP = re.compile(r"\s*[<\[{$]")
+_LONGEST_VALUE = 40
 _NEVER = frozenset({"null", "undefined", "nan", "[object object]", "(null)", "<null>", "{}", "[]", '""', "''"})
 _EMPTY_WORDS = frozenset(
     {"n/a", "na", "none", "nil", "nothing", "-", "--", "...", "…", "?", "todo", "tbd", "string", "<empty>"}
@@ -63,15 +65,18 @@ def form_of(text: str) -> str:
 
 def not_said(text: str, accepted: Sequence[str] = ()) -> str | None:
     """Name what a text is that no one can have meant as an answer; None for an answer, and for an accepted one."""
-    if len(text) > _LONGEST or _is_accepted(text, accepted):
+    if len(text) > _LONGEST:
         return None
-    if _PAGE.match(text):
-        return "a page of HTML, such as a proxy answers in place of a model"
+    reason = None
     if (len(text) <= _SHORT or "traceback" in text[:80].lower()) and (_FAILED.match(text) or _is_error_body(text)):
-        return "an error message in place of an answer"
-    if " ".join(text.lower().split()) in _NEVER:
-        return "a value of a program in place of an answer"
-    return "a mark or slot of a prompt template that was never filled" if _ONLY_LEAK.fullmatch(text) else None
+        reason = "an error message in place of an answer"
+    elif len(text) < _LONGEST_VALUE and " ".join(text.lower().split()) in _NEVER:
+        reason = "a value of a program in place of an answer"
+    elif _MARKUP.match(text) and _PAGE.match(text):
+        reason = "a page of HTML, such as a proxy answers in place of a model"
+    elif _MARKUP.match(text) and _ONLY_LEAK.fullmatch(text):
+        reason = "a mark or slot of a prompt template that was never filled"
+    return None if reason is None or _is_accepted(text, accepted) else reason
 
 
 def signs(text: str, *, question: str = "", prompt: str = "", accepted: Sequence[str] = ()) -> tuple[str, ...]:
@@ -80,21 +85,18 @@ def signs(text: str, *, question: str = "", prompt: str = "", accepted: Sequence
     found = [ODD] if is_odd(text) else []
     if is_tool_call(text):
         found.append(TOOL_CALL_TEXT)
-    if _is_accepted(text, accepted):
-        return tuple(found)
-    form = form_of(text)
-    found += [
-        name
-        for name, holds in (
-            (ERROR_TEXT, _ERROR_START.match(text)),
-            (NO_VALUE, form in _EMPTY_WORDS or text.strip() in _EMPTY_WORDS),
-            (TEMPLATE, any(leak.group() not in prompt for leak in _LEAK.finditer(text))),
-            (TAKEN_BACK, took_back(text) is not None),
-            (ECHO, question and form.rstrip("?") == form_of(question).rstrip("?")),
-        )
-        if holds
-    ]
-    return tuple(found)
+    form, maybe = form_of(text), []
+    if _ERROR_START.match(text):
+        maybe.append(ERROR_TEXT)
+    if form in _EMPTY_WORDS or text.strip() in _EMPTY_WORDS:
+        maybe.append(NO_VALUE)
+    if _LEAK.search(text) and any(leak.group() not in prompt for leak in _LEAK.finditer(text)):
+        maybe.append(TEMPLATE)
+    if took_back(text) is not None:
+        maybe.append(TAKEN_BACK)
+    if question and form.rstrip("?") == form_of(question).rstrip("?"):
+        maybe.append(ECHO)
+    return (*found, *maybe) if maybe and not _is_accepted(text, accepted) else tuple(found)
 
 
 def repeats_prompt(text: str, prompt: str) -> bool:
@@ -127,12 +129,13 @@ _CALL_MARK = re.compile(
     re.IGNORECASE,
 )
 _CALL_KEYS = frozenset({"name", "arguments", "parameters", "function", "id", "type", "tool_calls"})
+_CALL_START = re.compile(r"\s*[<\[{`]")
 _FENCE = re.compile(r"\s*```(?:json|tool_call|tool_code)?\s*(.*?)\s*```\s*", re.DOTALL)
 
 
 def is_tool_call(text: str) -> bool:
     """Say whether a text is nothing but a call of a tool, in the spelling that a model has for it."""
-    if len(text) > _LONGEST:
+    if len(text) > _LONGEST or not _CALL_START.match(text):
         return False
     fenced = _FENCE.fullmatch(text)
     text = fenced[1] if fenced else text.strip()

@@ -84,12 +84,12 @@ def test_times_of_a_corpus_are_added_up_over_its_last_attempt() -> None:
         step(CorpusKind.BATCH, times_us={"total": 4}, at=START + timedelta(seconds=1)),
         step(CorpusKind.READY, times_us={"index": 5}),
     )
-    facts = CorpusRecord(lane=LANE, corpus="c1", attempts=2, last=rows, spent={})
+    facts = CorpusRecord(lane=LANE, corpus="c1", attempts=2, last=rows, spent={}, uncleared=())
     assert facts.times_us == {"total": 7, "index": 5}
     assert facts.started_at == START
     assert facts.row("batch") is rows[1]
     assert facts.row("cleared") is None
-    assert CorpusRecord(lane=LANE, corpus="c1", attempts=0, last=(), spent={}).started_at is None
+    assert CorpusRecord(lane=LANE, corpus="c1", attempts=0, last=(), spent={}, uncleared=()).started_at is None
 
 
 # ------------------------------------------------------------------ streams

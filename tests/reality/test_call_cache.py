@@ -124,7 +124,7 @@ def test_repeats_of_an_item_are_calls_of_their_own(bench: Bench, stub: Stub) -> 
 
 
 @pytest.mark.parametrize(
-    "changed", [("--seed", "1"), ("--max-answer-tokens", "77"), ("--answer-prompt", "Say {question}")], ids=" ".join
+    "changed", [("--seed", "1"), ("--max-answer-tokens", "77"), ("--answer-prompt", "Say ${question}")], ids=" ".join
 )
 def test_what_changes_the_request_is_another_call(bench: Bench, stub: Stub, changed: tuple[str, ...]) -> None:
     run(bench, "first", "--cache", "readwrite")

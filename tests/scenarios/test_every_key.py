@@ -315,9 +315,9 @@ def test_every_key_of_a_manifest_stands_in_the_table() -> None:
 
 
 OF_SHAPES = re.compile(
-    r"(data\.(with_?|where|files|columns)|abstention\.where|schema\.choices|visibility|ingestion\.chunk\.words)\b"
+    r"(data\.(with_?|where|files|columns|fetch)|abstention\.where|schema\.choices|visibility|ingestion\.chunk\.words)\b"
 )
-"""keys of published forms: tests/datasets/test_shapes.py and tests/datasets/test_values.py hold them"""
+"""keys of published forms and where they lie: test_shapes.py, test_values.py and test_download_several.py hold them"""
 
 
 def _without_shapes(keys: set[str]) -> set[str]:
