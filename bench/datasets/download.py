@@ -183,7 +183,7 @@ def _offset_of(response: aiohttp.ClientResponse, asked: int) -> int:
         case 401 | 403:
             raise FetchError(f"{response.host} refuses the file ({response.status})", hint="HF_TOKEN names the token")
         case 206 | 416:
-            raise RangeRefused(f"{response.host} has no such range of the file")
+            raise RangeRefused(f"{response.host} cannot continue the download at byte {asked}")
         case 408 | 425 | 429 | 500 | 502 | 503 | 504:
             raise DownloadInterrupted(f"{response.host} answers {response.status}")
         case status:

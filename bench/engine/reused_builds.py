@@ -98,7 +98,7 @@ def _folder(live: Live, wanted: str) -> Path:
     folder = find_run(live.plan.workspace, wanted).resolve()
     folder = folder if folder.is_dir() else folder.parent
     if folder.parent != (live.plan.workspace / CHECKPOINTS).resolve() or folder == live.folder.resolve():
-        raise UsageError(f"--reuse-build {wanted} is no other run of this workspace", hint="give its run id, or auto")
+        raise UsageError(f"--reuse-build {wanted} is not another run of this workspace", hint="give a run id, or auto")
     return folder
 
 

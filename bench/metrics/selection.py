@@ -231,6 +231,6 @@ def _agree(name: str, settings: Mapping[str, object], metric: Measure) -> None:
     """One class is opened once, so what is reported of it must be reported alike."""
     if settings != metric.params:
         raise ConfigError(
-            f"{name.removeprefix(CUSTOM)} is given two configs, {settings} and {dict(metric.params)}",
-            hint="give every metric that reads it the same config",
+            f"{name.removeprefix(CUSTOM)} is given two configs: {settings} and {dict(metric.params)}",
+            hint="give the same config to every metric of this class",
         )

@@ -165,8 +165,8 @@ def _refuse_inexact(receipt: Receipt) -> None:
     if receipt.reproducibility.class_ != "exact":
         reasons = "; ".join(receipt.reproducibility.reasons)
         raise CannotReproduce(
-            f"the receipt is of class {receipt.reproducibility.class_}: {reasons}",
-            hint="its scores were recomputed from its rows; an equal rerun is not to be expected",
+            f"a receipt of class {receipt.reproducibility.class_} cannot be run again with equal results: {reasons}",
+            hint="its scores were recomputed from its rows",
         )
 
 

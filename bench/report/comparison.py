@@ -161,7 +161,7 @@ def _chance(row: ComparisonRow) -> str:
 
 
 def _missed(row: ComparisonRow) -> str:
-    """What would have been found."""
+    """State that nothing can be decided, that nothing was found, or which difference would have been found."""
     if not row.can_be_decided:
         return f"; {UNDECIDED}: {sampled(row)} give{'s' if sampled(row).startswith('1 ') else ''} {_floor(row)}"
     if row.mde is None:

@@ -55,11 +55,12 @@ def _text(node: ast.expr) -> str:
 
 
 def _name(node: ast.expr) -> str:
-    """The last name of an expression in braces: ``{path}`` of ``self.where.path``."""
+    """The last name of an expression in braces, not that of a function called: ``{path}`` of ``str(self.path)``."""
+    called = {id(part.func) for part in ast.walk(node) if isinstance(part, ast.Call)}
     names = [
         part.attr if isinstance(part, ast.Attribute) else part.id
         for part in ast.walk(node)
-        if isinstance(part, ast.Attribute | ast.Name)
+        if isinstance(part, ast.Attribute | ast.Name) and id(part) not in called
     ]
     return f"{{{names[0]}}}" if names else "{...}"
 

@@ -283,7 +283,7 @@ def test_two_configs_for_one_class_are_a_mistake(tmp_path: Path) -> None:
     opened = open_metrics(entries, k=5, folder=tmp_path)
     with pytest.raises(ConfigError) as caught:
         metrics.evaluators_needed(opened)
-    assert caught.value.message == "./m.py:C is given two configs, {'n': 1} and {'n': 2}"
+    assert caught.value.message == "./m.py:C is given two configs: {'n': 1} and {'n': 2}"
     assert caught.value.hint == "give every metric that reads it the same config"
     assert metrics.evaluators_needed(opened[:1]) == {"custom:./m.py:C": {"n": 1}}
 

@@ -229,7 +229,8 @@ class Examination:
         if isinstance(self.provider, Finishes):
             added = merge_ingested(added, await self.provider.finish(room.space, added))
         if added.rejected:
-            raise Failed(f"rejected: {dict(added.rejected)}")
+            reasons = "; ".join(f"{memory}: {reason}" for memory, reason in added.rejected.items())
+            raise Failed(f"the service rejected {len(added.rejected)} memories: {reasons}")
         room.space = replace(room.space, captures=merge_captures(room.space.captures, added.captures))
         room.ingested = merge_ingested(room.ingested, added)
 

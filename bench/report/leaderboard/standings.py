@@ -208,7 +208,7 @@ def _by_model(board: Sequence[RankedJob]) -> list[Table]:
 
 
 def _by_provider(board: Sequence[RankedJob]) -> list[Table]:
-    """Fixed models, providers under one another, a column a task."""
+    """One table for each set of models: one row per provider, one column per task."""
     return [
         Table(
             title=_models_title(group[0]),
