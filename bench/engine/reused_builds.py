@@ -78,13 +78,13 @@ async def reuse_builds(live: Live, lanes: Sequence[OpenLane]) -> None:
         for lane in able:
             await _newest(live, lane)
         return
+    folder = _folder(live, wanted)
     if not able:
         names = ", ".join(lane.provider.name for lane in fresh)
         raise UsageError(
-            f"--reuse-build {wanted}: {names} can search no build of another run",
-            hint="built-ins keep memories in the run itself, and what deletions or searches change serves one run",
+            f"the build of run {wanted} cannot be searched again: the memories of {names} belong to one run",
+            hint="give bench run the same flags: it ingests again, which costs nothing for a built-in provider",
         )
-    folder = _folder(live, wanted)
     for lane in able:
         await _named(live, lane, folder)
 

@@ -258,6 +258,11 @@ def _without_effect(
     embeds = any(lane.provider.embedding or lane.benchmark.scoring.embedding for lane in running)
     if request.embedding_model is not None and not embeds:
         yield "--embedding-model has no effect: neither a provider nor an evaluator of this run takes one"
+    asked = {name for lane in running for job in lane.jobs for name in (job.answering, job.judge)} - {NONE}
+    if all(name.startswith("builtin/") for name in asked):
+        for flag, given in (("--batch", request.batch), ("--cache", request.cache is not None)):
+            if given:
+                yield f"{flag} has no effect: no model of this run is at an endpoint"
     yield from unused_prices(request.prices, running)
     yield from filter(None, [budget_note(running, request)])
     yield from elsewhere(running, request, environment, files)

@@ -130,6 +130,8 @@ def test_a_flag_that_would_silently_do_nothing_is_refused(bench: Bench, flags: t
     ("flags", "said"),
     [
         (("--judge-model", "builtin/extractive"), "--judge-model has no effect"),
+        (("--batch",), "--batch has no effect: no model of this run is at an endpoint"),
+        (("--cache", "read"), "--cache has no effect"),
         (("--embedding-model", "ollama/nomic"), "--embedding-model has no effect"),
         (("--sample", "999"), "--sample 999: demo has 160 items that fit, all are taken"),
     ],

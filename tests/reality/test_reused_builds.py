@@ -276,7 +276,7 @@ async def test_another_embedding_model_is_another_build(world_on: WorldOn) -> No
     ("flags", "told"),
     [
         ({"reuse_build": "nothing"}, 'there is no run "nothing"'),
-        ({"reuse_build": "r1", "providers": "bm25"}, "bm25 can search no build of another run"),
+        ({"reuse_build": "r1", "providers": "bm25"}, "the memories of bm25 belong to one run"),
         ({"reuse_build": "r1", "benchmarks": "demo"}, "run r1 has no build of demo by faulty"),
         ({"reuse_build": "r1", "cluster": "local:2"}, "exclude each other"),
         ({"reuse_build": "cleared"}, "cleared: keep memories with --cleanup never"),
