@@ -284,7 +284,7 @@ def test_two_configs_for_one_class_are_a_mistake(tmp_path: Path) -> None:
     with pytest.raises(ConfigError) as caught:
         metrics.evaluators_needed(opened)
     assert caught.value.message == "./m.py:C is given two configs: {'n': 1} and {'n': 2}"
-    assert caught.value.hint == "give every metric that reads it the same config"
+    assert caught.value.hint == "give the same config to every metric of this class"
     assert metrics.evaluators_needed(opened[:1]) == {"custom:./m.py:C": {"n": 1}}
 
 

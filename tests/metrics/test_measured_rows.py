@@ -92,4 +92,4 @@ def test_two_metrics_that_say_different_things_of_one_evaluator_are_refused(tmp_
     with pytest.raises(ConfigError) as caught:
         evaluators_needed(found)
     assert str(caught.value) == "./e.py:E is given two configs: {'a': 1} and {'a': 2}"
-    assert caught.value.hint == "give every metric that reads it the same config"
+    assert caught.value.hint == "give the same config to every metric of this class"

@@ -126,7 +126,7 @@ CLEAR = "return len(self.spaces.pop(space.namespace, {}))"
     [
         ('return "shelf 7"', 'return " "', "version", "the version is empty"),
         ("return len(self.rows(space))", "return 5", "empty namespace", "a new namespace holds 5, a search finds 0"),
-        ("rejected = {}", "rejected = {memories[0].id: 'too long'}", "add", "the service rejected 1 memories: "),
+        ("rejected = {}", "rejected = {memories[0].id: 'too long'}", "add", "the service rejected 2 memories: "),
         (
             'return Readiness(state="ready")', 'return Readiness(state="failed", detail="no disk")',
             "ready", "the provider reports that indexing failed: no disk",
