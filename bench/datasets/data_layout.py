@@ -26,7 +26,7 @@ from bench.datasets.config_guess import GOLD, LITERAL, NESTED, QUESTIONS, WORDS,
 from bench.datasets.row import scalar_text, value_of
 from bench.datasets.row_reader import RowFile, without_empty_cells
 from bench.datasets.row_source import decoded, stem
-from bench.errors import BenchError, DataError, UsageError
+from bench.errors import DataError, UsageError
 
 SAMPLED = 50
 SAMPLED_BYTES = 4_000_000
@@ -518,6 +518,3 @@ def _taken(table: SampledFile, key: str, by: object, *, many: bool) -> object:
 def _written_by(by: str, layout: Layout) -> str:
     """What rows of one history share."""
     return layout.corpus if by.startswith("$.") and layout.corpus else by.replace("[*]", "")
-
-
-__all__ = ["BenchError", "Layout", "SampledFile", "asks", "first_rows", "lay_out"]

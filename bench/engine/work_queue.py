@@ -105,10 +105,6 @@ class Todo:
     def count(self) -> int:
         return sum(map(len, self.open_positions.values()))
 
-    @property
-    def corpus_count(self) -> int:
-        return len(self.open_positions)
-
     def corpora(self) -> Iterator[str]:
         """The corpora with open items, in the order in which the file first names them."""
         return iter(self.open_positions)

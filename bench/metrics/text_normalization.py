@@ -184,12 +184,6 @@ def _letters_for_marks() -> dict[int, int]:
     return {mark: 0xE000 + place for place, mark in enumerate(marks)}
 
 
-def share_of_cut(text: str) -> float:
-    """The share of letters that are of scripts that are cut."""
-    letters = sum(map(str.isalpha, text))
-    return len(UNSPACED_CHARACTER.findall(text)) / letters if letters else 0.0
-
-
 _WHITE = re.compile(r"[\s\ufeff]+")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
