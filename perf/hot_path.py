@@ -35,13 +35,14 @@ Place = tuple[str, int, str]
 """file, line and name of a function, as pstats has it; ``~`` is the file of what is written in C"""
 PARTS: Mapping[str, tuple[tuple[str, ...], int]] = {
     "HTTP client": (
-        ("aiohttp", "yarl", "multidict", "anyio", "asyncio", "selectors", "_weakrefset", "bench/http/client",
-         "bench/http/transport", "bench/http/errors", "bench/http/retry", "urllib"), 1400),
+        ("aiohttp", "yarl", "multidict", "anyio", "bench/http/client", "bench/http/transport", "bench/http/errors",
+         "bench/http/retry", "urllib"), 1050),
+    "event loop": (("asyncio", "selectors", "_weakrefset"), 600),
     "limiter and slots": (("bench/http/rate_limiter", "bench/http/adaptive_concurrency"), 45),
     "request encoding": (
         ("json/encoder", "bench/config/template", "bench/config/provider_body", "bench/config/model",
          "bench/providers/declarative/request", "bench/providers/declarative/variables",
-         "bench/providers/declarative/http_channel", "bench/models/chat", "bench/evaluators/prompts"), 226),
+         "bench/providers/declarative/http_channel", "bench/models/chat", "bench/evaluators/prompts"), 230),
     "response decoding": (
         ("json/decoder", "json/__init__", "json/scanner", "bench/http/message", "bench/config/jsonpath",
          "bench/scalars", "bench/providers", "bench/models", "bench/reasoning", "bench/redaction",

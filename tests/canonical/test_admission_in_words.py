@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable
 from decimal import Decimal
 from enum import IntEnum, StrEnum
@@ -27,6 +26,7 @@ from bench.canonical import (
     without,
 )
 from bench.errors import CanonicalError
+from tests.cpu_time import at_most
 
 TWICE = "the key occurs twice in one object"
 INTEGER = "an integer beyond 2^53-1 is read differently by different programs"
@@ -73,9 +73,8 @@ def test_a_repeated_key_behind_very_many_others_is_found_at_once() -> None:
     """Looking for it took the square of the number of keys: a small file kept a verifier busy for hours."""
     many = 200_000
     text = "{" + "".join(f'"{number}":0,' for number in range(many)) + f'"{many - 1}":1}}'
-    began = time.process_time()
-    assert refused(lambda: parse(text.encode())) == ("duplicate_key", str(many - 1), TWICE)
-    assert time.process_time() - began < 20
+    found = at_most(20, lambda: refused(lambda: parse(text.encode())))
+    assert found == ("duplicate_key", str(many - 1), TWICE)
 
 
 @pytest.mark.parametrize(
@@ -93,9 +92,7 @@ def test_keys_that_only_look_alike_are_two_keys(text: str) -> None:
 def test_a_long_key_over_very_many_values_is_walked_at_once() -> None:
     """Spelling out the path of each value copied the key as often as there are values under it."""
     text = '{"' + "k" * 100_000 + '":[' + "0," * 100_000 + '"\\ud83d\\ude00"]}'
-    began = time.process_time()
-    assert isinstance(parse(text.encode()), dict)
-    assert time.process_time() - began < 5
+    assert isinstance(at_most(5, lambda: parse(text.encode())), dict)
     assert refused(lambda: parse(text.replace("\\ude00", "").encode()))[1] == "k" * 100_000 + "[100000]"
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from bench.evaluators import is_refusal
+from tests.cpu_time import at_most
 
 REFUSALS = """
 Based on the provided memories, there is no information about it.
@@ -60,6 +59,4 @@ def test_a_benchmark_adds_phrases_of_its_own() -> None:
     "text", ["В " * 400, "的" * 4_000_000, "की " * 400, "in the context of a " * 500, "会話の" * 500]
 )
 def test_a_long_answer_is_read_in_no_time(text: str) -> None:
-    begun = time.process_time()
-    is_refusal(text)
-    assert time.process_time() - begun < 0.5
+    at_most(0.5, lambda: is_refusal(text))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
@@ -11,6 +10,7 @@ from bench.errors import ConfigError
 from bench.evaluators.judge_parsing import parse_verdict
 from bench.metrics.choices import chosen_index
 from bench.models.scripted import Scripted
+from tests.cpu_time import at_most
 
 
 @pytest.mark.parametrize(
@@ -20,19 +20,14 @@ from bench.models.scripted import Scripted
 )  # fmt: skip
 def test_a_hostile_answer_or_verdict_is_read_in_seconds(part: str) -> None:
     text = part * (20_000 // len(part))
-    began = time.process_time()
-    chosen_index(text, ("Rome", "Paris", "New York"))
-    parse_verdict(text)
-    assert time.process_time() - began < 5
+    at_most(5, lambda: (chosen_index(text, ("Rome", "Paris", "New York")), parse_verdict(text)))
 
 
 @pytest.mark.parametrize("part", ["☑ ", "ﬁ", "no\n", "ﷺ"])
 def test_an_answer_or_verdict_of_eight_mebibytes_is_read_in_half_a_second(part: str) -> None:
     text = part * (2**23 // len(part))
-    began = time.process_time()
-    assert chosen_index(text, ("Rome", "Paris", "New York")) is None
-    assert parse_verdict(text).reason == "no_verdict"
-    assert time.process_time() - began < 0.5
+    chosen, verdict = at_most(0.5, lambda: (chosen_index(text, ("Rome", "Paris", "New York")), parse_verdict(text)))
+    assert (chosen, verdict.reason) == (None, "no_verdict")
 
 
 def test_white_space_around_a_choice_is_not_what_makes_it_long() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import shutil
-import time
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +30,7 @@ from bench.receipt.public_log import append
 from bench.receipt.publish import NotPublishable, abandon, announce, announcement, publish, retract
 from bench.receipt.signature import KeyRefused, PublicKey, SigningKey
 from bench.receipt.trust_store import TrustStore
+from tests.cpu_time import at_most
 
 AT = "2026-11-02T00:00:00Z"
 HEX = "ab" * 32
@@ -381,10 +381,8 @@ def test_a_damaged_log_makes_no_receipt_valid(ring: Keyring, folder: Path, desk:
 def test_ten_thousand_entries_are_checked_in_two_seconds(ring: Keyring, folder: Path) -> None:
     drafts = [RunAbandoned(index=0, at=AT, run_id=f"run-{n}", reason="x") for n in range(10_000)]
     append(folder, drafts, ring.trusted(), ring.signing_key("log"), AT)
-    began = time.process_time()
-    outcome = check_log(read_log(folder), ring.trusted())
+    outcome = at_most(2, lambda: check_log(read_log(folder), ring.trusted()))
     assert outcome.verdict is ReceiptVerdict.VALID
-    assert time.process_time() - began < 2 * 3  # with room for a busy machine
 
 
 def test_two_writers_never_give_out_one_index_twice(ring: Keyring, folder: Path) -> None:
