@@ -19,25 +19,21 @@ memories of the batch by their ids. Only where neither tells is a namespace clea
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 from bench.engine.anonymizer import Veil
 from bench.engine.corpus_state import CorpusState, Step
 from bench.engine.ingest import Ending, IndexWait, IngestPass
 from bench.engine.isolation import look, samples
+from bench.engine.open_lane import OpenLane, Ready
 from bench.engine.run_context import Attempt, Failure, reread
 from bench.events import bind
 from bench.journal import CorpusKind, CorpusRow, Event
 from bench.model import Corpus, Memory, Phase, Space
 from bench.providers import Counts
 from bench.providers.batching import whole_id
-
-if TYPE_CHECKING:
-    from bench.engine.lane import OpenLane
-
 
 LOOKS = 3
 """as often a count must stay the same before what is missing counts as not stored"""
@@ -129,50 +125,6 @@ async def _finds(ingest: IngestPass, space: Space, memory: Memory) -> bool:
 
 def _away(looked: Attempt[int] | Attempt[bool]) -> Failure | None:
     return looked.failure if looked.unreached else None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Content:
-    """A corpus in memory."""
-
-    corpus: Corpus
-    veil: Veil
-    turn_texts: Mapping[str, str]
-
-
-@dataclass(slots=True, kw_only=True)
-class Ready:
-    """A corpus whose items can be asked; shared by the workers that ask them.
-
-    It is read when its first item is asked and goes with its last, so that corpora which wait cost no memory.
-    """
-
-    lane: OpenLane
-    corpus_id: str
-    space: Space
-    open_items: int = 0
-    """items that have not ended in this process"""
-    all_good: bool = True
-    """no item ended as error or not_ready: the namespace may be cleared"""
-    held: bool = True
-    """the provider holds it"""
-    prepared: bool = True
-    """False: every search is in the journal, so the provider was not asked whether it is ready"""
-    _content: Content | None = None
-
-    def closed(self) -> Ready:
-        """The same, with its content let go."""
-        self._content = None
-        return self
-
-    @property
-    def content(self) -> Content:
-        """The corpus, its memories as the provider knows them, and the texts of its turns."""
-        if self._content is None:
-            corpus = self.lane.corpus(self.corpus_id)
-            texts = {turn.id: turn.text for session in corpus.sessions for turn in session.turns}
-            self._content = Content(corpus=corpus, veil=self.lane.veil(corpus), turn_texts=texts)
-        return self._content
 
 
 async def prepare(lane: OpenLane, corpus_id: str) -> Ready | Failure | None:

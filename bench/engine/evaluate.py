@@ -23,10 +23,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
+from bench.engine.models import Readers
+from bench.engine.open_lane import OpenLane, Ready
 from bench.engine.records import AnswerResult, SearchResult, completion_without_secrets, facts, row_of, shown
-from bench.engine.run_context import Attempt, Ledger
+from bench.engine.run_context import Attempt, Ledger, Live
 from bench.engine.search import MISSING
 from bench.errors import EvaluatorFailed
 from bench.evaluators import Evaluator, Judge, needs_answer, state_of, threshold_of
@@ -41,12 +42,6 @@ from bench.models.reply import CACHED, UNTIMED
 from bench.plan import NONE, Job, Lane
 from bench.plan.model_settings import judge_tokens
 from bench.values import dataclass
-
-if TYPE_CHECKING:
-    from bench.engine.corpus import Ready
-    from bench.engine.lane import OpenLane
-    from bench.engine.models import Readers
-    from bench.engine.run_context import Live
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,13 +30,12 @@ from bench.config.benchmark_terms import Unit
 from bench.config.catalog import Catalog
 from bench.config.run import RunRequest
 from bench.datasets import Dataset, RenderedMemory, evidence_level, ranks
-from bench.engine.corpus import Ready
 from bench.engine.corpus_state import CorpusState
 from bench.engine.evaluate import evaluate
 from bench.engine.external_rows import ForeignRow, Hits
-from bench.engine.lane import OpenLane
 from bench.engine.lane_setup import open_lanes
 from bench.engine.models import open_readers
+from bench.engine.open_lane import OpenLane, Ready
 from bench.engine.progress import Progress
 from bench.engine.records import AnswerResult, SearchResult, failed_row
 from bench.engine.run_context import Budget, Errand, Failure, Ledger, Live

@@ -22,7 +22,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import anyio
 
@@ -30,6 +30,7 @@ from bench.engine.anonymizer import Veil
 from bench.engine.build_contents import steady
 from bench.engine.corpus_state import SPOILS, Collected, CorpusState, returned
 from bench.engine.isolation import Sentinel, foreign_sample, holdings, look, samples, strangers
+from bench.engine.open_lane import OpenLane
 from bench.engine.run_context import OCCUPIED, Failure, Ledger, reread
 from bench.engine.stopping import monotonic_us
 from bench.errors import CallError, Contaminated, IngestFailed, NotReady
@@ -38,10 +39,6 @@ from bench.model import Ingested, Memory, Space
 from bench.plan.validity import in_words
 from bench.providers import Assumes, Finishes, Prepares, merge_captures
 from bench.providers.batching import batches, pieces
-
-if TYPE_CHECKING:
-    from bench.engine.lane import OpenLane
-
 
 PARALLEL_BATCHES = 8
 EMBEDDED_AHEAD = 8

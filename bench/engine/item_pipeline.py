@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import field, replace
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import anyio
 
@@ -35,6 +35,7 @@ from bench.config.file import fold
 from bench.config.template import Markers
 from bench.datasets import ItemRef
 from bench.engine.evaluate import Memo, evaluate
+from bench.engine.open_lane import OpenLane, Ready
 from bench.engine.records import AnswerResult, SearchResult, completion_without_secrets, failed_row, flags_of
 from bench.engine.run_context import Attempt, Failure, Ledger
 from bench.engine.search import search
@@ -48,11 +49,6 @@ from bench.plan.model_settings import answer_tokens
 from bench.plan.prompts import ChosenPrompt
 from bench.tokens import CHARS_PER_TOKEN, count_tokens, quarters, within
 from bench.values import dataclass
-
-if TYPE_CHECKING:
-    from bench.engine.corpus import Ready
-    from bench.engine.lane import OpenLane
-
 
 SEPARATOR = "\n\n"
 

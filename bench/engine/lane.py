@@ -1,9 +1,8 @@
-"""One build at work: a pool that prepares corpora, workers that ask their items, and what both share.
+"""One build at work: a pool that prepares corpora, and workers that ask their items.
 
 Example::
 
-    async with open_lane(live, lane, todo) as open_lane:
-        await open_lane.run()
+    await run_lane(lane)        # an OpenLane of `bench.engine.lane_setup.open_lanes`
 
 The lane that ingests works for those that search the same build too: a corpus is prepared once, then each of its items
 is run for every one of these lanes. What concerns the corpus is written once, under the key of the lane that ingests.
@@ -15,422 +14,183 @@ from the handover, so there is a task a worker and never one an item. A refusal 
 from __future__ import annotations
 
 import math
-from collections import deque
-from collections.abc import AsyncIterator, Iterable, Iterator, Set
-from dataclasses import asdict, dataclass, field
+from collections.abc import AsyncIterator, Iterator
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
-from bench.datasets import ItemRef, memories
-from bench.engine.anonymizer import Veil, space_of
-from bench.engine.corpus import Ready, prepare
+from bench.engine.corpus import prepare
 from bench.engine.corpus_state import CorpusState
-from bench.engine.isolation import CorpusPlace, FirstWrite, Ownership
 from bench.engine.item_pipeline import ask, end_failed
-from bench.engine.models import Readers
-from bench.engine.run_context import OCCUPIED, Failure, Halts, Ledger, Live
-from bench.engine.work_queue import Handover, Todo
+from bench.engine.open_lane import LaneItem, OpenLane, Ready
+from bench.engine.run_context import OCCUPIED, Failure, Ledger
+from bench.engine.work_queue import Handover
 from bench.events import bind, log
-from bench.journal import CorpusKind, CorpusRow, Event, ProbeRow
-from bench.journal.borrowers import borrowers
-from bench.model import Corpus, Hit, Memory, Phase, Space
-from bench.plan import Lane
+from bench.journal import Event
+from bench.model import Phase
 from bench.plan.shared_builds import BUILD, build_identity
-from bench.plan.validity import in_words
-from bench.providers import Batching, Provider, Versioned
-from bench.providers.batching import cut_as
+from bench.providers import Versioned
 
-CORPORA_A_SLOT = 8
-"""corpora that may be under way for each ingest slot: most of them wait for an index"""
 CLEARERS = 4
 """namespaces that are cleared at once"""
-REMEMBERED = 8
-"""corpora whose sample memories a canary may look for"""
 
 
-@dataclass(slots=True, kw_only=True)
-class OpenLane:
-    """What the workers of a lane share."""
-
-    live: Live
-    plan: Lane
-    provider: Provider
-    readers: Readers
-    todo: Todo
-    ingest_slots: anyio.CapacityLimiter
-    width: int
-    last: Phase
-    """the phase that the run stops after"""
-    search_price: str | None = None
-    """USD of one search, None = no one named a price"""
-    deletions_begun: Set[tuple[str, int]] = frozenset()
-    """deletions that an earlier process began: (item, corpus attempt)"""
-    halts: Halts
-    ownership: Ownership
-    first_write: FirstWrite = field(default_factory=FirstWrite)
-    unfinished: set[str] = field(default_factory=set)
-    """corpora with an item that ended as error, or that could not be prepared"""
-    leaking: set[str] = field(default_factory=set)
-    """namespaces in which a memory of another corpus was found"""
-    vacant: anyio.Event = field(default_factory=anyio.Event)
-    """set once the corpus that is asked has left a service with one namespace"""
-    told: set[str] = field(default_factory=set)
-    """kinds of events that were reported once"""
-    followers: list[OpenLane] = field(default_factory=list)
-    """the lanes that search what this one ingests"""
-    contexts: set[int] = field(default_factory=set)
-    """digests of what answers rested on: a context that comes back begins further prompts"""
-    loses: bool = False
-    """a memory that the service acknowledged was waited for in vain"""
-    _samples: deque[tuple[str, tuple[Memory, ...]]] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
-
-    # ---- the work
-
-    async def run(self) -> None:
-        """Prepare every corpus that has items to ask, and ask them."""
-        if not self._open_items:
+async def run_lane(build: OpenLane) -> None:
+    """Prepare every corpus that has items to ask, and ask them."""
+    if not build.open_items:
+        return
+    with bind(job=build.key):
+        if not build.single:
+            await _work(build, iter(build.open_corpora))
             return
-        with bind(job=self.key):
-            if not self.single:
-                await self._run(iter(self._corpora))
-                return
-            async with self.live.turns.setdefault(self.plan.provider.config.name, anyio.Lock()):
-                await self._run(iter(await self._one_by_one()))
+        async with build.live.turns.setdefault(build.plan.provider.config.name, anyio.Lock()):
+            await _work(build, iter(await _one_by_one(build)))
 
-    async def _run(self, corpora: Iterator[str]) -> None:
-        if any(one.todo.unsearched for one in self.members):
-            await self._record_version()
-        handover: Handover[Ready, LaneItem] = Handover(bound=self.ingest_width)
-        done, leaving = anyio.create_memory_object_stream[Ready](math.inf)
-        async with anyio.create_task_group() as workers:
-            workers.start_soon(self._prepare_all, corpora, handover)
-            for _ in range(min(self.width, self._open_items)):
-                workers.start_soon(self._ask_all, handover, done.clone())
-            for _ in range(min(CLEARERS, self.ingest_width)):
-                workers.start_soon(self._leave_all, leaving.clone())
-            done.close()
-            leaving.close()
-        if not self.live.errand.rescores and self.live.errand.only is None:
-            await self._sweep()
 
-    async def _one_by_one(self) -> list[str]:
-        """Order the corpora for a service with one namespace: first the one that an earlier process left in it."""
-        held = {name: history async for name, history in self._histories() if history.held}
-        wanted = self._corpora
-        first = next(iter(held), None)
-        if len(held) == 1 and first in wanted:
-            return [first, *(name for name in wanted if name != first)]
-        for name, history in held.items():
-            await self.clear(name, self.space(name, history))
-        await self.live.journal.flush()
-        return wanted
+async def _work(build: OpenLane, corpora: Iterator[str]) -> None:
+    if any(one.todo.unsearched for one in build.members):
+        await _record_version(build)
+    handover: Handover[Ready, LaneItem] = Handover(bound=build.ingest_width)
+    done, leaving = anyio.create_memory_object_stream[Ready](math.inf)
+    async with anyio.create_task_group() as workers:
+        workers.start_soon(_prepare_all, build, corpora, handover)
+        for _ in range(min(build.width, build.open_items)):
+            workers.start_soon(_ask_all, build, handover, done.clone())
+        for _ in range(min(CLEARERS, build.ingest_width)):
+            workers.start_soon(_leave_all, build, leaving.clone())
+        done.close()
+        leaving.close()
+    if not build.live.errand.rescores and build.live.errand.only is None:
+        await _sweep(build)
 
-    async def _histories(self) -> AsyncIterator[tuple[str, CorpusState]]:
-        """Read how far each corpus of the selection came."""
-        for name in self.corpus_ids:
-            yield name, CorpusState.of(await self.live.journal.corpus(self.key, name))
 
-    async def _record_version(self) -> None:
-        """Ask the memory system which version answers, for the receipt."""
-        upstream = None
-        if isinstance(self.provider, Versioned):
-            upstream = (await self.live.aside(self.provider.upstream_version, Ledger(self.key))).value
-        data = {
-            "version": self.provider.version,
-            "upstream": upstream,
-            "durability": self.provider.durability,
-            "keeps_store": self.provider.keeps_store,
-        }
-        self.live.journal.append(Event(kind="provider_version", scope=self.key, data=data))
-        made_with = {"made_with": build_identity(self.plan, self.live.environment)}
-        versions = {"version": self.provider.version, "upstream": upstream}
-        self.live.journal.append(Event(kind=BUILD, scope=self.key, data={**made_with, **versions}))
+async def _one_by_one(build: OpenLane) -> list[str]:
+    """Order the corpora for a service with one namespace: first the one that an earlier process left in it."""
+    held = {name: history async for name, history in _histories(build) if history.held}
+    wanted = build.open_corpora
+    first = next(iter(held), None)
+    if len(held) == 1 and first in wanted:
+        return [first, *(name for name in wanted if name != first)]
+    for name, history in held.items():
+        await build.clear(name, build.space(name, history))
+    await build.live.journal.flush()
+    return wanted
 
-    async def _prepare_all(self, corpora: Iterator[str], handover: Handover[Ready, LaneItem]) -> None:
-        async with anyio.create_task_group() as workers:
-            for _ in range(min(self._under_way, len(self._corpora))):
-                workers.start_soon(self._prepare_some, corpora, handover)
-        handover.close()
 
-    async def _prepare_some(self, corpora: Iterator[str], handover: Handover[Ready, LaneItem]) -> None:
-        for corpus_id in corpora:
-            if self.build_halted:
-                return
-            with bind(corpus=corpus_id):
-                outcome = await prepare(self, corpus_id)
-                self._tell(outcome)
-            if isinstance(outcome, Ready) and self.asks:
-                outcome.open_items = sum(one.todo.count_of(corpus_id) for one in self.members)
-                self.vacant = anyio.Event()
-                await handover.put(outcome, self._items(corpus_id))
-                if self.single and not self.build_halted:
-                    await self.vacant.wait()
-            elif isinstance(outcome, Failure):
-                self.unfinished.add(corpus_id)
-                await self._corpus_failed(corpus_id, outcome)
+async def _histories(build: OpenLane) -> AsyncIterator[tuple[str, CorpusState]]:
+    """Read how far each corpus of the selection came."""
+    for name in build.corpus_ids:
+        yield name, CorpusState.of(await build.live.journal.corpus(build.key, name))
 
-    def _tell(self, outcome: Ready | Failure | None) -> None:
-        if isinstance(outcome, Ready):
-            log().info("corpus_ready", namespace=outcome.space.namespace, attempt=outcome.space.attempt)
-        elif outcome is not None:
-            log().info("corpus_failed", kind=outcome.kind, error=outcome.message)
 
-    async def _corpus_failed(self, corpus_id: str, failure: Failure) -> None:
-        """Every item of a corpus that could not be prepared ends with its failure."""
-        for lane, ref in self._items(corpus_id) if failure.kind != OCCUPIED else ():
-            if self.live.stopping.asked:
-                break
-            await end_failed(lane, ref, failure)
-        if failure.stops_lane:
-            for lane in self.members:
-                lane.halts.stop(lane.plan.jobs, failure)
-        elif self.single and not self.live.stopping.asked:
-            await self.live.journal.flush()
-            history = CorpusState.of(await self.live.journal.corpus(self.key, corpus_id))
-            if history.held:
-                await self.clear(corpus_id, self.space(corpus_id, history))
+async def _record_version(build: OpenLane) -> None:
+    """Ask the memory system which version answers, for the receipt."""
+    upstream = None
+    if isinstance(build.provider, Versioned):
+        upstream = (await build.live.aside(build.provider.upstream_version, Ledger(build.key))).value
+    data = {
+        "version": build.provider.version,
+        "upstream": upstream,
+        "durability": build.provider.durability,
+        "keeps_store": build.provider.keeps_store,
+    }
+    build.live.journal.append(Event(kind="provider_version", scope=build.key, data=data))
+    made_with = {"made_with": build_identity(build.plan, build.live.environment)}
+    versions = {"version": build.provider.version, "upstream": upstream}
+    build.live.journal.append(Event(kind=BUILD, scope=build.key, data={**made_with, **versions}))
 
-    async def _ask_all(self, handover: Handover[Ready, LaneItem], done: MemoryObjectSendStream[Ready]) -> None:
-        async with done:
-            while not self.build_halted and (work := await handover.take()) is not None:
-                ready, (lane, ref) = work
-                await self.live.journal.room()
-                good = await ask(lane, ready, ref)
-                ready.all_good = ready.all_good and good
-                ready.open_items -= 1
-                if not ready.all_good:
-                    self.unfinished.add(ready.corpus_id)
-                if not ready.open_items and (ready.all_good or self.single):
-                    done.send_nowait(ready.closed())
-            if self.build_halted:
-                self.vacant.set()
-                # no one will take what waits, so no one may wait for it to be taken
-                handover.drop()
 
-    async def _leave_all(self, leaving: MemoryObjectReceiveStream[Ready]) -> None:
-        """Clear the corpora whose every item has its result, apart from the workers that ask items."""
-        wanted = (self.live.plan.request.cleanup == "corpus" or self.single) and not self.live.errand.rescores
-        async with leaving:
-            async for ready in leaving:
-                if wanted and ready.held and not self.build_halted:
-                    # a crash after the clear must find every result: no one may ask an empty namespace again
-                    await self.live.journal.flush()
-                    await self.clear(ready.corpus_id, ready.space)
-                self.vacant.set()
+async def _prepare_all(build: OpenLane, corpora: Iterator[str], handover: Handover[Ready, LaneItem]) -> None:
+    async with anyio.create_task_group() as workers:
+        for _ in range(min(build.under_way, len(build.open_corpora))):
+            workers.start_soon(_prepare_some, build, corpora, handover)
+    handover.close()
 
-    async def _sweep(self) -> None:
-        """Clear what is still held although all is done: ``--cleanup run``, and what an earlier process left."""
-        rule = self.live.plan.request.cleanup
-        if (
-            rule == "never"
-            or self.build_halted
-            or not (rule == "run" or self.live.resumed)
-            or self.last is not Phase.EVALUATE
-        ):
+
+async def _prepare_some(build: OpenLane, corpora: Iterator[str], handover: Handover[Ready, LaneItem]) -> None:
+    for corpus_id in corpora:
+        if build.build_halted:
             return
-        await self.live.journal.flush()
-        async for corpus_id, history in self._histories():
-            if self.live.stopping.asked:
-                return
-            if history.held and corpus_id not in self.unfinished:
-                await self.clear(corpus_id, self.space(corpus_id, history))
+        with bind(corpus=corpus_id):
+            outcome = await prepare(build, corpus_id)
+            _tell(build, outcome)
+        if isinstance(outcome, Ready) and build.asks:
+            outcome.open_items = sum(one.todo.count_of(corpus_id) for one in build.members)
+            build.vacant = anyio.Event()
+            await handover.put(outcome, build.items(corpus_id))
+            if build.single and not build.build_halted:
+                await build.vacant.wait()
+        elif isinstance(outcome, Failure):
+            build.unfinished.add(corpus_id)
+            await _corpus_failed(build, corpus_id, outcome)
 
-    # ---- stopping
 
-    @property
-    def halted(self) -> bool:
-        """Start nothing new in this lane."""
-        return self.halts.every or self.live.stopping.asked
+def _tell(build: OpenLane, outcome: Ready | Failure | None) -> None:
+    if isinstance(outcome, Ready):
+        log().info("corpus_ready", namespace=outcome.space.namespace, attempt=outcome.space.attempt)
+    elif outcome is not None:
+        log().info("corpus_failed", kind=outcome.kind, error=outcome.message)
 
-    @property
-    def build_halted(self) -> bool:
-        """Prepare nothing more: none of the lanes that search the build takes any more work."""
-        return self.live.stopping.asked or (self.halts.every and all(one.halts.every for one in self.followers))
 
-    def count_search(self, *, empty: bool) -> None:
-        """Tell the circuit breaker; a provider that keeps nothing finds nothing."""
-        if self.provider.keeps_store:
-            self.halts.count_search(empty=empty, provider=self.provider.name)
+async def _corpus_failed(build: OpenLane, corpus_id: str, failure: Failure) -> None:
+    """Every item of a corpus that could not be prepared ends with its failure."""
+    for lane, ref in build.items(corpus_id) if failure.kind != OCCUPIED else ():
+        if build.live.stopping.asked:
+            break
+        await end_failed(lane, ref, failure)
+    if failure.stops_lane:
+        for lane in build.members:
+            lane.halts.stop(lane.plan.jobs, failure)
+    elif build.single and not build.live.stopping.asked:
+        await build.live.journal.flush()
+        history = CorpusState.of(await build.live.journal.corpus(build.key, corpus_id))
+        if history.held:
+            await build.clear(corpus_id, build.space(corpus_id, history))
 
-    # ---- what workers ask for
 
-    @property
-    def asks(self) -> bool:
-        """Items are asked: the run does not stop after ingest or index."""
-        return self.last not in (Phase.INGEST, Phase.INDEX)
+async def _ask_all(build: OpenLane, handover: Handover[Ready, LaneItem], done: MemoryObjectSendStream[Ready]) -> None:
+    async with done:
+        while not build.build_halted and (work := await handover.take()) is not None:
+            ready, (lane, ref) = work
+            await build.live.journal.room()
+            good = await ask(lane, ready, ref)
+            ready.all_good = ready.all_good and good
+            ready.open_items -= 1
+            if not ready.all_good:
+                build.unfinished.add(ready.corpus_id)
+            if not ready.open_items and (ready.all_good or build.single):
+                done.send_nowait(ready.closed())
+        if build.build_halted:
+            build.vacant.set()
+            # no one will take what waits, so no one may wait for it to be taken
+            handover.drop()
 
-    @property
-    def keeps(self) -> bool:
-        """The memories outlive the run."""
-        return self.live.plan.request.cleanup == "never" or not self.asks
 
-    @property
-    def key(self) -> str:
-        return self.plan.key
+async def _leave_all(build: OpenLane, leaving: MemoryObjectReceiveStream[Ready]) -> None:
+    """Clear the corpora whose every item has its result, apart from the workers that ask items."""
+    wanted = (build.live.plan.request.cleanup == "corpus" or build.single) and not build.live.errand.rescores
+    async with leaving:
+        async for ready in leaving:
+            if wanted and ready.held and not build.build_halted:
+                # a crash after the clear must find every result: no one may ask an empty namespace again
+                await build.live.journal.flush()
+                await build.clear(ready.corpus_id, ready.space)
+            build.vacant.set()
 
-    @property
-    def members(self) -> tuple[OpenLane, ...]:
-        """The lanes of the build, itself first."""
-        return (self, *self.followers)
 
-    @property
-    def corpus_ids(self) -> list[str]:
-        """Every corpus of the selection."""
-        benchmark = self.plan.benchmark
-        return list(dict.fromkeys(ref.corpus for ref in benchmark.dataset.items(benchmark.selection)))
-
-    def is_unsearched(self, corpus_id: str) -> bool:
-        """Some lane of the build has an item of the corpus still to search."""
-        return any(corpus_id in one.todo.unsearched for one in self.members)
-
-    @property
-    def _open_items(self) -> int:
-        return sum(one.todo.count for one in self.members)
-
-    @property
-    def _corpora(self) -> list[str]:
-        """The corpora with an item to ask in some lane of the build."""
-        return list(dict.fromkeys(name for one in self.members for name in one.todo.corpora()))
-
-    def _items(self, corpus_id: str) -> Iterator[LaneItem]:
-        """The open items of a corpus in file order, each for every lane of the build that has it to do."""
-        if not self.followers:
-            return ((self, ref) for ref in self.todo.items(corpus_id))
-        wanted = [(one, set(one.todo.open_positions.get(corpus_id, ()))) for one in self.members]
-        dataset = self.plan.benchmark.dataset
-        return (
-            (lane, dataset.ref(position))
-            for position in sorted(set[int]().union(*(positions for _, positions in wanted)))
-            for lane, positions in wanted
-            if position in positions
-        )
-
-    @property
-    def isolated(self) -> bool:
-        """Emptiness probe and sentinel apply."""
-        return self.live.plan.request.isolation != "off" and self.provider.keeps_store
-
-    @property
-    def single(self) -> bool:
-        """The service has one namespace: one corpus at a time, cleared before the next."""
-        return self.plan.provider.config.scoping.single and self.provider.keeps_store
-
-    @property
-    def canaries(self) -> bool:
-        return self.live.plan.request.isolation == "full" and self.provider.keeps_store
-
-    @property
-    def ingest_width(self) -> int:
-        return int(self.ingest_slots.total_tokens)
-
-    @property
-    def _under_way(self) -> int:
-        """Corpora that are prepared at once; more than the slots only where an index is waited for."""
-        if self.single:
-            return 1
-        waits = self.provider.wait.by != "nothing"
-        return self.ingest_width * CORPORA_A_SLOT if waits else self.ingest_width
-
-    @property
-    def max_retries(self) -> int:
-        """How often a batch in doubt is resolved before the corpus is an error."""
-        return self.plan.provider.config.rate_limit.max_retries
-
-    @property
-    def batching(self) -> Batching:
-        """How memories are cut: the provider's way, and into pieces or chunks where its config reports it."""
-        return cut_as(self.plan.provider.config.ingest, self.provider.batching)
-
-    def corpus(self, corpus_id: str) -> Corpus:
-        return self.plan.benchmark.dataset.corpus(corpus_id)
-
-    def veil(self, corpus: Corpus) -> Veil:
-        """Render a corpus into memories and hide the dataset's ids."""
-        benchmark = self.plan.benchmark
-        rendered = memories(benchmark.config, corpus, unit=self.plan.unit, text=self.plan.text)
-        return Veil.over(benchmark.name, corpus.id, rendered)
-
-    def space(self, corpus_id: str, history: CorpusState) -> Space:
-        """Name the place of a corpus's last attempt at this provider."""
-        journal = self.live.journal.uuid
-        return space_of(self.plan, journal=journal, run_id=self.live.run_id, corpus=corpus_id, history=history)
-
-    def place(self, space: Space, corpus_id: str) -> CorpusPlace:
-        return CorpusPlace(benchmark=self.plan.benchmark.name, corpus=corpus_id, namespace=space.namespace)
-
-    def watch(self, corpus_id: str, space: Space, veil: Veil, hits: Iterable[Hit]) -> None:
-        """Journal the first hit of a corpus attempt that provably belongs to another corpus."""
-        if not self.isolated or space.namespace in self.leaking:
+async def _sweep(build: OpenLane) -> None:
+    """Clear what is still held although all is done: ``--cleanup run``, and what an earlier process left."""
+    rule = build.live.plan.request.cleanup
+    if (
+        rule == "never"
+        or build.build_halted
+        or not (rule == "run" or build.live.resumed)
+        or build.last is not Phase.EVALUATE
+    ):
+        return
+    await build.live.journal.flush()
+    async for corpus_id, history in _histories(build):
+        if build.live.stopping.asked:
             return
-        found = self.owner_among(corpus_id, space, veil, hits)
-        if found:
-            self.leaking.add(space.namespace)
-            data = {"namespace": space.namespace, **found}
-            probe = ProbeRow(
-                lane=self.plan.build, corpus=corpus_id, attempt=space.attempt, kind="leak", passed=False, data=data
-            )
-            self.live.journal.append(probe)
-            self.live.progress.events.append(f"{self.key}: {in_words(probe)}")
-
-    def owner_among(self, corpus_id: str, space: Space, veil: Veil, hits: Iterable[Hit]) -> dict[str, object]:
-        """Return the first hit that provably belongs to another corpus, and that corpus; empty = none does."""
-        place = self.place(space, corpus_id)
-        owned = ((hit, self.ownership.owner_of(hit, place, veil)) for hit in hits)
-        return next(({"hit": hit.id, "of": asdict(owner)} for hit, owner in owned if owner is not None), {})
-
-    def remember_samples(self, corpus_id: str, found: tuple[Memory, ...]) -> None:
-        self._samples.append((corpus_id, found))
-
-    def samples_of_others(self, corpus_id: str) -> list[Memory]:
-        """Memories of corpora that are in by now, other than this one."""
-        return [memory for name, some in self._samples if name != corpus_id for memory in some]
-
-    async def _is_lent(self, corpus_id: str) -> bool:
-        """Another run searches what this one has ingested."""
-        lent_to = await borrowers(self.live.folder)
-        if not lent_to or not CorpusState.of(await self.live.journal.corpus(self.key, corpus_id)).is_ready:
-            return False
-        names = ", ".join(lent_to)
-        self.tell_once("lent", f"memories are kept: run {names} searches them; bench clean clears them after that")
-        return True
-
-    # ---- rows
-
-    def tell(self, event: Event) -> None:
-        """Journal an event and show it to people."""
-        self.live.journal.append(event)
-        self.live.progress.events.append(f"{self.key}: {event.message}")
-
-    def tell_once(self, kind: str, message: str) -> None:
-        """The same, but one event of a kind is enough for this process."""
-        if kind not in self.told:
-            self.told.add(kind)
-            self.tell(Event(kind=kind, scope=self.key, message=message))
-
-    async def clear(self, corpus_id: str, space: Space) -> None:
-        """Clear a namespace; that something was left is an event, never an error of the run."""
-        if not self.provider.capabilities.clear or await self._is_lent(corpus_id):
-            return
-        ledger = Ledger(self.key, corpus_id, space.attempt)
-        cleared = await self.live.attempt(lambda: self.provider.clear(space), ledger)
-        if cleared.failure is not None:
-            self.live.keep(cleared.calls, ledger)
-            text = f"{cleared.message}; bench clean {self.live.run_id} --orphans --yes tries again"
-            self.tell(Event(kind="not_cleared", scope=self.key, message=text, data={"corpus": corpus_id}))
-            return
-        self.live.journal.append(
-            CorpusRow(
-                lane=self.key,
-                corpus=corpus_id,
-                attempt=space.attempt,
-                kind=CorpusKind.CLEARED,
-                data={"removed": cleared.value},
-                times_us=cleared.times_us,
-                calls=cleared.calls,
-            )
-        )
-
-
-LaneItem = tuple[OpenLane, ItemRef]
-"""an item, and the lane that it is run for"""
+        if history.held and corpus_id not in build.unfinished:
+            await build.clear(corpus_id, build.space(corpus_id, history))

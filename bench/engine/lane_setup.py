@@ -4,7 +4,7 @@ Example::
 
     for one in await open_lanes(stack, live, readers, width):
         if not one.plan.shares:
-            await one.run()
+            await run_lane(one)
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from bench.config.provider import ProviderConfig
 from bench.engine.anonymizer import opaque
 from bench.engine.batches import WAITING_ITEMS
 from bench.engine.isolation import Ownership
-from bench.engine.lane import OpenLane
 from bench.engine.models import OwnPrice, Readers
+from bench.engine.open_lane import OpenLane
 from bench.engine.records import unsupported_rows
 from bench.engine.run_context import Halts, Live
 from bench.engine.search import Oracle, begun

@@ -26,7 +26,7 @@ from bench import canonical
 from bench.engine.anonymizer import space_of
 from bench.engine.build_contents import changed_contents, contents
 from bench.engine.corpus_state import CorpusState, returned
-from bench.engine.lane import OpenLane
+from bench.engine.open_lane import OpenLane
 from bench.engine.run_context import Ledger, Live
 from bench.errors import IdentityError, JournalError, UsageError
 from bench.journal import CorpusKind, CorpusRow, Event, ProbeRow, Reader

@@ -33,9 +33,10 @@ import anyio.to_thread
 from bench.config.run import new_run_id
 from bench.engine.batches import batching
 from bench.engine.evaluate import calibrate_judges
-from bench.engine.lane import OpenLane
+from bench.engine.lane import run_lane
 from bench.engine.lane_setup import open_lanes, skip_lane
 from bench.engine.models import Readers, open_readers
+from bench.engine.open_lane import OpenLane
 from bench.engine.outcome import Outcome, exit_code_of, job_outcomes, status_of
 from bench.engine.progress import Observer, Progress, Silent
 from bench.engine.reused_builds import reuse_builds
@@ -281,7 +282,7 @@ class Execution:
             async with batching(readers.batches), anyio.create_task_group() as workers:
                 for open_one in lanes:
                     if not open_one.plan.shares:
-                        workers.start_soon(open_one.run)
+                        workers.start_soon(run_lane, open_one)
 
     async def _ended(self, live: Live, lanes: list[OpenLane]) -> Outcome:
         """Make everything durable, then read from the journal how the run is."""

@@ -32,11 +32,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Self, cast
+from typing import Self, cast
 
 from bench.datasets import RenderedMemory, gold_ids, ranks, stands_for
 from bench.engine.anonymizer import Veil, opaque
 from bench.engine.isolation import Sentinel
+from bench.engine.open_lane import OpenLane, Ready
 from bench.engine.records import REDACTED_HITS, SearchResult, hits_without_secrets
 from bench.engine.run_context import reread
 from bench.errors import MappingError, NotReady, Unsupported
@@ -63,11 +64,6 @@ from bench.model import (
 from bench.providers import Batching, Capabilities, Deletes, Durability, OnUnknown, Provider, Waiting
 from bench.providers.builtin.store import measured
 from bench.providers.ranking import in_order, reversed_scores, text_flags
-
-if TYPE_CHECKING:
-    from bench.engine.corpus import Ready
-    from bench.engine.lane import OpenLane
-
 
 OVER_RETURNED = "over_returned"
 """the provider sent more than k; cut, and flagged"""
