@@ -147,7 +147,7 @@ def _noted(path: Path, note: str) -> str:
 
 
 def _provider(catalog: Catalog, path: Path, environment: Environment) -> Iterator[Finding]:
-    from bench.config.provider import load_provider
+    from bench.config.provider_file import load_provider
     from bench.providers.adapters import provider_class
     from bench.providers.facts import variables
 

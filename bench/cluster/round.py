@@ -28,7 +28,7 @@ from bench.cluster.messages import Gathered, Returned, Shard, ShardOrder
 from bench.cluster.progress import Shelf
 from bench.cluster.worker import about, another_version, forget, kept, refusal, run_shard
 from bench.engine import Stop
-from bench.engine.run_context import Failure
+from bench.engine.outcome import Failure
 from bench.engine.stopping import Stopping
 from bench.errors import UsageError
 from bench.events import log

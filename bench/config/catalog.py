@@ -144,7 +144,7 @@ class Catalog:
 
     def provider(self, name: str) -> ProviderConfig:
         """Load one provider in full."""
-        from bench.config.provider import load_provider
+        from bench.config.provider_file import load_provider
 
         return load_provider(self.find("providers", name).path)
 

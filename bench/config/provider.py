@@ -29,7 +29,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from bench.canonical import digest as canonical_digest
-from bench.config.file import ConfigModel, Source, in_file_order, load
+from bench.config.file import ConfigModel, Source
 from bench.config.jsontext import Places
 from bench.config.provider_calls import Endpoints, NamedCall, SetupCall, WaitBlock
 from bench.config.provider_sections import (
@@ -45,11 +45,10 @@ from bench.config.provider_sections import (
 )
 from bench.config.traffic import CallPrices, Errors, LimitsSection, RateLimit
 from bench.config.value_rules import LowerName, each_text
-from bench.errors import ConfigError
 from bench.redaction import HIDDEN, KEY_LIKE
 from bench.settings import without_password
 
-__all__ = ["ProviderConfig", "load_provider"]
+__all__ = ["ProviderConfig"]
 
 
 CALL = {"timeout": True, "steps": {"__all__": {"timeout"}}}
@@ -269,26 +268,3 @@ class ProviderConfig(ConfigModel):
     def sha256(self) -> str:
         """Digest of everything that can change what the provider is asked or how its answers are read."""
         return digest(self)
-
-
-def load_provider(source: Source | Path) -> ProviderConfig:
-    """Read a provider file and check all that can be known without calling anything.
-
-    Raises:
-        ConfigError: every problem of the file at once, each with file:line:column.
-    """
-    from bench.config.provider_checks import problems_of, warnings_of
-
-    read = source if isinstance(source, Source) else Source.read(source)
-    problems: list[ConfigError] = []
-    config: ProviderConfig | None = None
-    try:
-        config = load(read, ProviderConfig)
-    except ConfigError as error:
-        problems += error.problems or (error,)
-    problems += problems_of(read, config)
-    if problems or config is None:
-        raise ConfigError.of(in_file_order(problems))
-    config._source = read
-    config._warnings = tuple(warnings_of(read, config))
-    return config

@@ -28,7 +28,8 @@ from bench.engine.corpus_state import CorpusState, Step
 from bench.engine.ingest import Ending, IndexWait, IngestPass
 from bench.engine.isolation import look, samples
 from bench.engine.open_lane import OpenLane, Ready
-from bench.engine.run_context import Attempt, Failure, reread
+from bench.engine.outcome import Failure
+from bench.engine.run_context import Attempt, reread
 from bench.events import bind
 from bench.journal import CorpusKind, CorpusRow, Event
 from bench.model import Corpus, Memory, Phase, Space

@@ -36,9 +36,10 @@ from bench.engine.external_rows import ForeignRow, Hits
 from bench.engine.lane_setup import open_lanes
 from bench.engine.models import open_readers
 from bench.engine.open_lane import OpenLane, Ready
+from bench.engine.outcome import Failure
 from bench.engine.progress import Progress
 from bench.engine.records import AnswerResult, SearchResult, failed_row
-from bench.engine.run_context import Budget, Errand, Failure, Ledger, Live
+from bench.engine.run_context import Budget, Errand, Ledger, Live
 from bench.engine.run_metadata import CodeState, run_meta
 from bench.engine.stopping import Stopping
 from bench.errors import DataError, NoAnswer

@@ -31,7 +31,8 @@ from bench.engine.build_contents import steady
 from bench.engine.corpus_state import SPOILS, Collected, CorpusState, returned
 from bench.engine.isolation import Sentinel, foreign_sample, holdings, look, samples, strangers
 from bench.engine.open_lane import OpenLane
-from bench.engine.run_context import OCCUPIED, Failure, Ledger, reread
+from bench.engine.outcome import Failure
+from bench.engine.run_context import OCCUPIED, Ledger, reread
 from bench.engine.stopping import monotonic_us
 from bench.errors import CallError, Contaminated, IngestFailed, NotReady
 from bench.journal import CorpusKind, CorpusRow, ProbeRow

@@ -36,8 +36,9 @@ from bench.config.template import Markers
 from bench.datasets import ItemRef
 from bench.engine.evaluate import Memo, evaluate
 from bench.engine.open_lane import OpenLane, Ready
+from bench.engine.outcome import Failure
 from bench.engine.records import AnswerResult, SearchResult, completion_without_secrets, failed_row, flags_of
-from bench.engine.run_context import Attempt, Failure, Ledger
+from bench.engine.run_context import Attempt, Ledger
 from bench.engine.search import search
 from bench.events import bind
 from bench.journal import JournaledPhase, Key

@@ -23,7 +23,8 @@ from bench.engine.corpus import prepare
 from bench.engine.corpus_state import CorpusState
 from bench.engine.item_pipeline import ask, end_failed
 from bench.engine.open_lane import LaneItem, OpenLane, Ready
-from bench.engine.run_context import OCCUPIED, Failure, Ledger
+from bench.engine.outcome import Failure
+from bench.engine.run_context import OCCUPIED, Ledger
 from bench.engine.work_queue import Handover
 from bench.events import bind, log
 from bench.journal import Event

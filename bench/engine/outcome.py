@@ -14,19 +14,44 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.engine.run_context import Failure
 from bench.engine.stopping import Stop
+from bench.errors import BenchError, CallError, raised_at
+from bench.events import redact
 from bench.journal import Reader, RunState
 from bench.model import FAILED_STATES, State
 from bench.plan import Job, Plan
 from bench.plan.job_record import read
 from bench.plan.ranges import gaps_of
 from bench.plan.validity import calibrations, invalid_reasons, useless_judge
+from bench.values import dataclass as value_dataclass
 
 SIGNALLED = 128
 """a signal's exit code lies above it"""
 STOPPED_EXIT = 3
 INVALID_EXIT = 4
+PLUGIN = "plugin"
+"""kind of an error that code which is not ours raised"""
+
+
+@value_dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """What went wrong, as data."""
+
+    kind: str
+    message: str
+    stops_lane: bool = False
+
+    @classmethod
+    def of(cls, error: Exception) -> Failure:
+        """Name an exception: our own kinds, ``timeout``, else ``plugin``."""
+        while isinstance(error, ExceptionGroup):
+            error = error.exceptions[0]
+        if isinstance(error, BenchError):
+            stops = isinstance(error, CallError) and error.stops_lane
+            return cls(kind=error.kind, message=redact(str(error)), stops_lane=stops)
+        if isinstance(error, TimeoutError):
+            return cls(kind="timeout", message=redact(str(error)) or "the deadline of the item passed")
+        return cls(kind=PLUGIN, message=redact(f"{type(error).__name__}: {error}{raised_at(error)}"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

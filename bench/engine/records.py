@@ -37,7 +37,7 @@ from typing import cast
 
 from bench.datasets import gold_ids
 from bench.datasets.row import scalar_text
-from bench.engine.run_context import Failure
+from bench.engine.outcome import Failure
 from bench.events import redactor
 from bench.journal import JournaledPhase, Key
 from bench.journal.rows import OK

@@ -41,10 +41,11 @@ from typing import Generic, TypeVar
 import anyio
 
 from bench.engine.isolation import Ownership
+from bench.engine.outcome import PLUGIN, Failure
 from bench.engine.progress import Progress
 from bench.engine.stopping import Stop, Stopping, monotonic_us
-from bench.errors import BenchError, CallError, JournalError, MappingError, Unavailable, raised_at
-from bench.events import log, redact
+from bench.errors import JournalError, MappingError, Unavailable, raised_at
+from bench.events import log
 from bench.http import Http, recording
 from bench.journal import CorpusKind, CorpusRow, Event, Journal
 from bench.model import Call
@@ -109,8 +110,6 @@ T = TypeVar("T")
 OCCUPIED = "occupied"
 """kind of the refusal to write into the one namespace of a service that holds someone else's memories"""
 UNANSWERED = frozenset({Unavailable.kind, "timeout"})
-PLUGIN = "plugin"
-"""kind of an error that code which is not ours raised"""
 
 
 REREAD_PAUSES_S = (0.2, 1.0)
@@ -128,27 +127,6 @@ async def reread(look: Callable[[], Awaitable[T]]) -> T:
         except MappingError:
             await anyio.sleep(pause_s)
     return await look()
-
-
-@value_dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
-    """What went wrong, as data."""
-
-    kind: str
-    message: str
-    stops_lane: bool = False
-
-    @classmethod
-    def of(cls, error: Exception) -> Failure:
-        """Name an exception: our own kinds, ``timeout``, else ``plugin``."""
-        while isinstance(error, ExceptionGroup):
-            error = error.exceptions[0]
-        if isinstance(error, BenchError):
-            stops = isinstance(error, CallError) and error.stops_lane
-            return cls(kind=error.kind, message=redact(str(error)), stops_lane=stops)
-        if isinstance(error, TimeoutError):
-            return cls(kind="timeout", message=redact(str(error)) or "the deadline of the item passed")
-        return cls(kind=PLUGIN, message=redact(f"{type(error).__name__}: {error}{raised_at(error)}"))
 
 
 @value_dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,8 +32,9 @@ from pydantic import ValidationError
 from bench import canonical
 from bench.config.catalog import Catalog
 from bench.config.file import Source, did_you_mean, explain, fold, name_of
-from bench.config.provider import ProviderConfig, identity, load_provider
+from bench.config.provider import ProviderConfig, identity
 from bench.config.provider_checks import BUILT_INS
+from bench.config.provider_file import load_provider
 from bench.config.value_rules import find_variables, texts
 from bench.errors import CanonicalError, UsageError
 from bench.events import HIDDEN, redact

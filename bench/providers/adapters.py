@@ -162,21 +162,9 @@ def builtin_config(name: str) -> ProviderConfig:
     return ProviderConfig.model_validate(description(name))
 
 
-def said_capabilities(config: ProviderConfig) -> Capabilities:
-    """What a config states it can do; no class is imported."""
-    said, endpoints = config.capabilities, config.endpoints
-    operations = {"add_memory", "retrieve_memory", *said.declared()}
-    if endpoints is not None:
-        given = {"delete_memory": endpoints.delete, "update_memory": endpoints.update, "list_memories": endpoints.list}
-        operations |= {name for name, call in given.items() if call is not None}
-    return Capabilities(
-        operations=frozenset(operations), **{name: getattr(said, name) for name in Capabilities.traits()}
-    )
-
-
 def declared_capabilities(config: ProviderConfig) -> Capabilities:
     """What a config states it can do, widened by the optional methods of its class."""
-    said = said_capabilities(config)
+    said = Capabilities.said_in(config)
     if not is_foreign(config):
         return said
     return replace(said, operations=said.operations | _operations_of(provider_class(config)))

@@ -22,7 +22,6 @@ from bench.providers.adapters import (
     local_of,
     plugged_config,
     provider_class,
-    said_capabilities,
 )
 from bench.providers.names import BUILT_IN
 from bench.providers.protocol import Capabilities
@@ -119,7 +118,7 @@ def listed(config: ProviderConfig) -> dict[str, object]:
         "verified": {"level": verified.level, "date": verified.date.isoformat(), "upstream": verified.upstream}
         if verified
         else None,
-        "capabilities": said_capabilities(config).shown(),
+        "capabilities": Capabilities.said_in(config).shown(),
         "needs": list(needs(config)),
         "first_class": config.name in FIRST_CLASS,
     }
@@ -127,7 +126,7 @@ def listed(config: ProviderConfig) -> dict[str, object]:
 
 def listing(entries: Iterable[CatalogEntry]) -> list[dict[str, object]]:
     """Built-ins, files and plug-ins by name. A broken one is listed with its problem and hides no other."""
-    from bench.config.provider import load_provider
+    from bench.config.provider_file import load_provider
 
     rows = {name: listed(builtin_config(name)) for name in BUILT_IN}
     for name in entry_point_names():

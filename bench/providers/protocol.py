@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, Self, runtime_checkable
 from bench.model import QUERY_CUT, Embedder, Found, Hit, Ingested, Memory, Model, Query, Readiness, Space
 
 if TYPE_CHECKING:
+    from bench.config.provider import ProviderConfig
     from bench.http import Http
     from bench.settings import Environment
 
@@ -98,6 +99,20 @@ class Capabilities:
         """The table of ``bench list providers --json``, in the spelling of the configs."""
         table = {name: getattr(self, name) for name in self.traits()}
         return {"operations": sorted(self.operations), **{_spelt(name): value for name, value in table.items()}}
+
+    @classmethod
+    def said_in(cls, config: ProviderConfig) -> Capabilities:
+        """What a config states it can do; no class is imported."""
+        said, endpoints = config.capabilities, config.endpoints
+        operations = {"add_memory", "retrieve_memory", *said.declared()}
+        if endpoints is not None:
+            given = {
+                "delete_memory": endpoints.delete,
+                "update_memory": endpoints.update,
+                "list_memories": endpoints.list,
+            }
+            operations |= {name for name, call in given.items() if call is not None}
+        return cls(operations=frozenset(operations), **{name: getattr(said, name) for name in cls.traits()})
 
     @classmethod
     def traits(cls) -> tuple[str, ...]:

@@ -35,6 +35,7 @@ from bench.web.errors import RequestRefused, item_of
 from bench.web.errors import run_id as checked
 from bench.web.item_documents import grid_document, item_document
 from bench.web.item_filter import ItemFilter, positions
+from bench.web.prometheus import GAUGES
 from bench.web.provider_documents import provider_document
 from bench.web.report_documents import outcomes_of
 from bench.web.run_documents import folder_of, known, results_document, run_document
@@ -429,4 +430,4 @@ def _unwritable(folder: Path) -> str | None:
 async def metrics(request: web.Request) -> web.Response:
     site = request.app[SITE]
     headers = {"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
-    return web.Response(body=await site.gauges.text(site), headers=headers)
+    return web.Response(body=await request.app[GAUGES].text(site), headers=headers)

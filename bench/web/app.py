@@ -39,9 +39,10 @@ from bench.web import api
 from bench.web.app_state import LOOPBACK, SITE, Site
 from bench.web.cache import Kept
 from bench.web.pages import routes as page_routes
-from bench.web.prometheus import Gauges
-from bench.web.security import Handler, Secret, add_headers, guard
+from bench.web.prometheus import GAUGES, Gauges
+from bench.web.security import Handler, add_headers, guard
 from bench.web.service import Orders, Service
+from bench.web.token_file import Secret
 
 MAX_BODY = 2**20
 PACKED = frozenset({"text/html", "text/csv", "text/markdown", "application/json", "image/svg+xml"})
@@ -52,7 +53,7 @@ STATIC = Path(__file__).with_name("static")
 def make_app(site: Site) -> web.Application:
     """Put the site together."""
     app = web.Application(middlewares=[measure, guard], client_max_size=MAX_BODY)
-    app[SITE] = site
+    app[SITE], app[GAUGES] = site, Gauges()
     app.on_response_prepare.append(add_headers)
     app.add_routes(api.routes())
     app.add_routes(page_routes())
@@ -75,7 +76,7 @@ async def measure(request: web.Request, handler: Handler) -> web.StreamResponse:
     finally:
         resource = request.match_info.route.resource
         route = resource.canonical if resource is not None else "none"
-        request.app[SITE].gauges.seen(request.method, route, status, time.monotonic() - began)
+        request.app[GAUGES].seen(request.method, route, status, time.monotonic() - began)
     return response
 
 
@@ -167,7 +168,6 @@ async def open_site(settings: Settings) -> AsyncIterator[OpenSite]:
                 workspace=settings.workspace,
                 environment=settings.environment,
                 kept=Kept(tasks),
-                gauges=Gauges(),
                 service=service,
                 secret=secret,
                 hosts=LOOPBACK | {settings.host.lower()},

@@ -10,17 +10,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from aiohttp import web
 
 from bench.settings import Environment
-
-if TYPE_CHECKING:
-    from bench.web.cache import Kept
-    from bench.web.prometheus import Gauges
-    from bench.web.security import Secret
-    from bench.web.service import Service
+from bench.web.cache import Kept
+from bench.web.service import Service
+from bench.web.token_file import Secret
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
@@ -32,7 +28,6 @@ class Site:
     workspace: Path
     environment: Environment
     kept: Kept
-    gauges: Gauges
     service: Service | None = None
     """None = read-only"""
     secret: Secret | None = None

@@ -1,4 +1,4 @@
-"""Errors as answers: JSON under ``/api``, a page elsewhere; every text redacted, no traceback ever.
+"""What a request is refused with, and the status of each error.
 
 Here too:
 
@@ -13,17 +13,12 @@ Example::
 
 from __future__ import annotations
 
-import json
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from http import HTTPStatus
 from urllib.parse import unquote
-
-from aiohttp import web
 
 from bench.config.value_rules import SEGMENT
 from bench.errors import BenchError, ConfigError, DiskFull, IdentityError, JournalError, Locked, UsageError
-from bench.events import redact
 
 PLAIN_ITEM = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,149}")
 ENCODED = "~"
@@ -81,8 +76,6 @@ def check_path(raw: str) -> None:
             raise BadId("the path holds a segment that is not an id")
 
 
-API = "/api/"
-HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "2"}}
 CONFLICTS = (IdentityError, Locked)
 
 
@@ -122,29 +115,3 @@ def status_of(error: BenchError) -> int:
     if isinstance(error, JournalError):
         return 500
     return 400 if isinstance(error, BadId | UsageError | ConfigError) or error.exit_code == 2 else 500
-
-
-def answer_to(request: web.Request, error: Exception) -> web.StreamResponse:
-    """Turn what a handler raised into an answer; what is a bug continues to the server, which logs it."""
-    if isinstance(error, BenchError):
-        return _answer(request, status_of(error), error.kind, str(error), error.hint)
-    if isinstance(error, web.HTTPException) and error.status >= 400:
-        status = HTTPStatus(error.status)
-        hint = "the API is described at /api/v1/openapi.json"
-        found = _answer(request, error.status, status.name.lower(), status.phrase, hint)
-        if "Allow" in error.headers:
-            found.headers["Allow"] = error.headers["Allow"]
-        return found
-    raise error
-
-
-def _answer(request: web.Request, status: int, kind: str, message: str, hint: str) -> web.Response:
-    message, hint = redact(message), redact(hint)
-    headers = HEADERS.get(status, {})
-    if request.path.startswith(API):
-        body = json.dumps({"error": {"kind": kind, "message": message, "hint": hint}})
-        return web.Response(status=status, text=body, content_type="application/json", headers=headers)
-    from bench.web.rendering import page
-
-    shown = page(request, "error.html", status=status, kind=kind, message=message, hint=hint)
-    return web.Response(status=status, text=shown, content_type="text/html", headers=headers)

@@ -11,18 +11,16 @@ from __future__ import annotations
 from collections import Counter as Counts
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from aiohttp import web
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
+from bench.engine import Progress
 from bench.journal import Reader
 from bench.journal.paths import CHECKPOINTS
+from bench.web.app_state import Site
 from bench.web.cache import HURRY_S, Json
 from bench.web.run_documents import journal_stamp
-
-if TYPE_CHECKING:
-    from bench.engine import Progress
-    from bench.web.app_state import Site
 
 
 class Gauges:
@@ -106,3 +104,6 @@ class Gauges:
 async def _outcomes(folder: Path) -> Json:
     async with Reader.open(folder) as reader:
         return {f"{phase} {outcome}": count for (phase, outcome), count in (await reader.counts()).items()}
+
+
+GAUGES = web.AppKey("gauges", Gauges)

@@ -1,4 +1,4 @@
-"""Templates: everything escaped, hostile characters visible, secrets redacted on the way out.
+"""Pages and errors as answers: everything escaped, hostile characters visible, secrets redacted, no traceback ever.
 
 Example::
 
@@ -11,6 +11,7 @@ import json
 from collections import defaultdict
 from datetime import UTC, datetime
 from functools import cache
+from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
@@ -19,15 +20,19 @@ from aiohttp import web
 from jinja2 import Environment, PackageLoader, Undefined
 from markupsafe import Markup
 
+from bench.errors import BenchError
 from bench.events import redact
 from bench.version import __version__
 from bench.visible import visible
 from bench.web import formatting as text
 from bench.web.app_state import SITE
-from bench.web.errors import slug_of
+from bench.web.errors import slug_of, status_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+API = "/api/"
+HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "2"}}
 
 
 def html(request: web.Request, template: str, **values: object) -> web.Response:
@@ -116,3 +121,27 @@ def _shown(value: object) -> object:
     if isinstance(value, str) and not isinstance(value, Markup):
         return visible(value)
     return value
+
+
+def answer_to(request: web.Request, error: Exception) -> web.StreamResponse:
+    """Turn what a handler raised into an answer; what is a bug continues to the server, which logs it."""
+    if isinstance(error, BenchError):
+        return _answer(request, status_of(error), error.kind, str(error), error.hint)
+    if isinstance(error, web.HTTPException) and error.status >= 400:
+        status = HTTPStatus(error.status)
+        hint = "the API is described at /api/v1/openapi.json"
+        found = _answer(request, error.status, status.name.lower(), status.phrase, hint)
+        if "Allow" in error.headers:
+            found.headers["Allow"] = error.headers["Allow"]
+        return found
+    raise error
+
+
+def _answer(request: web.Request, status: int, kind: str, message: str, hint: str) -> web.Response:
+    message, hint = redact(message), redact(hint)
+    headers = HEADERS.get(status, {})
+    if request.path.startswith(API):
+        body = json.dumps({"error": {"kind": kind, "message": message, "hint": hint}})
+        return web.Response(status=status, text=body, content_type="application/json", headers=headers)
+    shown = page(request, "error.html", status=status, kind=kind, message=message, hint=hint)
+    return web.Response(status=status, text=shown, content_type="text/html", headers=headers)

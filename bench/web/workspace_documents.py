@@ -92,7 +92,7 @@ def _check(catalog: Catalog, entry: CatalogEntry) -> None:
         case "benchmarks":
             catalog.read_benchmark(entry.path)
         case "providers":
-            from bench.config.provider import load_provider
+            from bench.config.provider_file import load_provider
 
             load_provider(entry.path)
         case "models":

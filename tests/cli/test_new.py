@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bench.cli.workspace import write_new
-from bench.config.provider import load_provider
+from bench.config.provider_file import load_provider
 from bench.errors import DataError, UsageError
 
 Bench = Callable[..., Any]

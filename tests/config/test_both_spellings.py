@@ -14,7 +14,8 @@ from bench.config.catalog import Catalog, builtin_root
 from bench.config.file import ConfigModel, Source, load, model_at
 from bench.config.json_schema import KINDS, json_schema
 from bench.config.model import ModelFile
-from bench.config.provider import ProviderConfig, load_provider
+from bench.config.provider import ProviderConfig
+from bench.config.provider_file import load_provider
 from bench.config.run import RunRequest
 from bench.errors import ConfigError
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -36,3 +38,24 @@ def test_a_function_is_read_on_one_screen(trees: dict[Path, ast.Module]) -> None
         and (lines := (node.end_lineno or 0) - node.lineno + 1) > 60
     }
     assert long == {}
+
+
+def imported(tree: ast.Module, names: set[str]) -> Iterator[str]:
+    """The modules of the program that one imports, wherever in its text."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in names)
+        elif isinstance(node, ast.ImportFrom) and node.module in names:
+            for alias in node.names:
+                inner = f"{node.module}.{alias.name}"
+                yield inner if inner in names else node.module
+
+
+def test_no_module_imports_itself_by_way_of_others(trees: dict[Path, ast.Module]) -> None:
+    """An import in a function or under TYPE_CHECKING counts too: it would only hide the circle."""
+    modules = {".".join(path.with_suffix("").parts).removesuffix(".__init__"): tree for path, tree in trees.items()}
+    graph = {name: set(imported(tree, set(modules))) for name, tree in modules.items()}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(" -> ".join(error.args[1]))

@@ -14,7 +14,8 @@ import pytest
 pytest.importorskip("mcp")
 
 from bench.config.file import Source
-from bench.config.provider import ProviderConfig, load_provider
+from bench.config.provider import ProviderConfig
+from bench.config.provider_file import load_provider
 from bench.errors import ConfigError, Rejected, Unavailable
 from bench.http import recording
 from bench.model import Memory, Query, Space

@@ -12,7 +12,7 @@ from bench.errors import UsageError
 from bench.web.admission import admit
 from bench.web.app import Settings, open_site
 from bench.web.errors import item_of, slug_of
-from bench.web.security import Secret
+from bench.web.token_file import Secret
 from tests.small_world import World
 from tests.web.test_pages import DOCUMENTS, PAGES, checked
 from tests.web.workspaces import visiting

@@ -26,7 +26,8 @@ from bench.web.errors import BadId, Busy, NotFound, RequestRefused, check_path, 
 from bench.web.formatting import from_zero, nice_top, over, plain
 from bench.web.rendering import query_of
 from bench.web.run_documents import PARTS, histogram, spread
-from bench.web.security import SHORTEST, Secret, same
+from bench.web.security import same
+from bench.web.token_file import SHORTEST, Secret
 
 # ------------------------------------------------------------------------------ ids
 

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from bench.config.provider_calls import SearchCall, SearchResponse
 from bench.model import MORE_HITS, UNREADABLE, Found, Hit, Query, Space
-from bench.providers.adapters import declared_capabilities
 from bench.providers.declarative.request import ProviderWire, Wired
 from bench.providers.declarative.response import Field, ServiceResponse, as_ids, compact, kind_of, says_more
 from bench.providers.declarative.sources import Marks, Sent, Sources
@@ -288,7 +287,7 @@ class Searching:
             shape=shape,
             vectors=vectors,
             constants=wire.constants,
-            capabilities=declared_capabilities(config),
+            capabilities=Capabilities.said_in(config),
             cursor=(Field.at("search.page.cursor", page.cursor), page.param) if page else None,
             max_pages=page.max_pages if page else 1,
             ids=config.capabilities.ids and search.response.id_from != "none",

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Self
 
 from bench.errors import ConfigError
 from bench.model import Found, Hit, Ingested, Memory, Query, Readiness, Space
-from bench.providers.adapters import declared_capabilities
 from bench.providers.batching import cut_as
 from bench.providers.declarative.hits import HitReading, Searching
+from bench.providers.declarative.http_channel import HttpChannel
 from bench.providers.declarative.ingest import Adding, Reading, run_steps
 from bench.providers.declarative.lifecycle import Clearing, Preparing, Watch, counted, waiting_of
-from bench.providers.declarative.request import ProviderWire, Wired
+from bench.providers.declarative.request import Channel, ProviderWire, Wired
 from bench.providers.declarative.response import Field, compact
 from bench.providers.declarative.variables import Shape, of_space
 from bench.providers.embedding import Vectors
@@ -43,7 +43,7 @@ class Declarative:
         self.name = config.name
         self.version = f"config:{config.sha256[:12]}"
         self.durability: Durability = "service"
-        self.capabilities: Capabilities = declared_capabilities(config)
+        self.capabilities: Capabilities = Capabilities.said_in(config)
         self.on_unknown: OnUnknown = config.ingest.on_unknown
         self.wait = waiting_of(config.wait)
         self.batching = batching_of(config)
@@ -52,7 +52,7 @@ class Declarative:
             metadata_values=config.capabilities.metadata_values,
             threaded=config.scoping.strategy == "sessionId",
         )
-        self._wire = ProviderWire.of(config, context)
+        self._wire = ProviderWire.of(config, context, _channel(config, context))
         vectors = Vectors.of(config, context.embedder) if config.client_embeddings else None
         self._compile(config.endpoints, vectors)
 
@@ -202,3 +202,17 @@ def batching_of(config: ProviderConfig) -> Batching:
         embeds=config.client_embeddings.batch if config.client_embeddings else 0,
     )
     return cut_as(config.ingest, own)
+
+
+def _channel(config: ProviderConfig, context: ProviderContext) -> Channel:
+    if config.type == "mcp":
+        try:
+            from bench.providers.declarative.mcp_channel import McpChannel
+        except ImportError as error:
+            raise ConfigError(
+                f"type mcp needs the mcp package: {error}",
+                where=config.place("type"),
+                hint="pip install 'memorybench[mcp]'",
+            ) from error
+        return McpChannel.of(config, context)
+    return HttpChannel.of(config, context)

@@ -6,7 +6,7 @@ Here too:
 
 Example::
 
-    wire = ProviderWire.of(config, context)
+    wire = ProviderWire.of(config, context, channel)
     add = wire.call("add", config.endpoints.add, traffic="add")
     answer = await add.send({"runTag": "ns", "content": "Ana lives in Lisbon."})
 
@@ -28,7 +28,7 @@ import anyio
 
 from bench.config.provider_body import ABSENT, Compiler, Missing, Node, Scope, Text, as_text
 from bench.config.provider_calls import MultipartSection, RequestSection
-from bench.errors import ConfigError, MappingError, Unavailable
+from bench.errors import MappingError, Unavailable
 from bench.http import Endpoint
 from bench.http import FormField as HttpPart
 from bench.http.message import SAFE_TO_REPEAT
@@ -144,8 +144,8 @@ class ProviderWire:
     health: Health | None = None
 
     @classmethod
-    def of(cls, config: ProviderConfig, context: ProviderContext) -> ProviderWire:
-        """Resolve the environment and open the way out that the type of the config asks for.
+    def of(cls, config: ProviderConfig, context: ProviderContext, channel: Channel) -> ProviderWire:
+        """Resolve the environment of a config.
 
         Raises:
             ConfigError: a variable of the environment is not set.
@@ -153,7 +153,7 @@ class ProviderWire:
         resolve = context.environment.resolve
         constants = {name: resolve(value, where=config.place("vars", name)) for name, value in config.vars.items()}
         in_paths = {name: _in_path(value, resolve) for name, value in config.vars.items()}
-        wire = cls(Compiler(resolve), constants, in_paths, endpoints_of(config), _channel(config, context))
+        wire = cls(Compiler(resolve), constants, in_paths, endpoints_of(config), channel)
         health = config.endpoints.health if config.endpoints else None
         wire.health = Health.of(wire, health) if health is not None else None
         return wire
@@ -376,19 +376,3 @@ def _repeatable(call: RequestSection, traffic: Traffic) -> bool | None:
     if call.idempotent is not None:
         return call.idempotent
     return True if call.idempotency is not None or traffic in ("search", "status") else None
-
-
-def _channel(config: ProviderConfig, context: ProviderContext) -> Channel:
-    if config.type == "mcp":
-        try:
-            from bench.providers.declarative.mcp_channel import McpChannel
-        except ImportError as error:
-            raise ConfigError(
-                f"type mcp needs the mcp package: {error}",
-                where=config.place("type"),
-                hint="pip install 'memorybench[mcp]'",
-            ) from error
-        return McpChannel.of(config, context)
-    from bench.providers.declarative.http_channel import HttpChannel
-
-    return HttpChannel.of(config, context)

@@ -1,0 +1,174 @@
+"""Read a provider file, and check all that can be known before anything is called.
+
+Example::
+
+    config = load_provider(Path("configs/providers/acme.yaml"))
+    # ConfigError: acme.yaml:4:1: auth is not read: a command gets its keys from mcp.env
+
+Checked without importing anything: a file must exist and define the class, a module is looked up when it is used.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench.config.file import Source, did_you_mean, in_file_order, load
+from bench.config.jsontext import TreePath
+from bench.config.provider import ProviderConfig
+from bench.config.provider_calls import RequestSection
+from bench.config.provider_checks import BUILT_INS, CHECKS, mentions
+from bench.config.provider_templates import answer_path_problems, template_problems
+from bench.errors import ConfigError
+
+FOREIGN_SUFFIXES = (".ts", ".js", ".mjs")
+
+
+def load_provider(source: Source | Path) -> ProviderConfig:
+    """Read a provider file and check all that can be known without calling anything.
+
+    Raises:
+        ConfigError: every problem of the file at once, each with file:line:column.
+    """
+    read = source if isinstance(source, Source) else Source.read(source)
+    problems: list[ConfigError] = []
+    config: ProviderConfig | None = None
+    try:
+        config = load(read, ProviderConfig)
+    except ConfigError as error:
+        problems += error.problems or (error,)
+    problems += problems_of(read, config)
+    if problems or config is None:
+        raise ConfigError.of(in_file_order(problems))
+    config._source = read
+    config._warnings = tuple(warnings_of(read, config))
+    return config
+
+
+def problems_of(source: Source, config: ProviderConfig | None) -> list[ConfigError]:
+    """Every finding; ``config`` is None when the shape of the file is already wrong."""
+    found = [*template_problems(source), *answer_path_problems(source)]
+    if config is not None:
+        for check in (*CHECKS, unread_problems):
+            found += check(source, config)
+        adapter = adapter_problem(config.adapter, source) if config.adapter else None
+        found += [adapter] if adapter else []
+    return found
+
+
+def warnings_of(source: Source, config: ProviderConfig) -> list[str]:
+    """What is odd and allowed, each with its place."""
+    return [f"{source.place(path)}: {text}" for path, text in _warnings(config)]
+
+
+def _warnings(config: ProviderConfig) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    endpoints, capabilities = config.endpoints, config.capabilities
+    if endpoints is None:
+        return
+    if not mentions(endpoints.search, {"k", "limit"}) and capabilities.max_tokens is None:
+        yield ("endpoints", "search"), "the search never uses $.k and capabilities.max_tokens is not declared"
+    add = endpoints.add
+    if config.ingest.on_unknown == "repeat" and not _repeatable(add) and not any(map(_repeatable, add.steps)):
+        yield ("ingest", "on_unknown"), "repeat, but add has neither idempotency nor idempotent and is not an upsert"
+    if capabilities.supports_chunks and endpoints.search.response.chunks_field is None:
+        yield ("capabilities", "supports_chunks"), "declared, but endpoints.search.response.chunksField is not given"
+    if capabilities.supports_batch != (config.ingest.batch.max_items > 1) and "supports_batch" in (
+        capabilities.model_fields_set
+    ):
+        yield ("capabilities", "supports_batch"), f"ingest.batch.max_items is {config.ingest.batch.max_items}"
+
+
+def _repeatable(call: RequestSection) -> bool:
+    return (
+        call.idempotency is not None or call.idempotent is True or call.method == "PUT" or "upsert" in (call.path or "")
+    )
+
+
+def adapter_problem(adapter: str, source: Source) -> ConfigError | None:
+    """The one thing that is wrong with an ``adapter`` line, or None."""
+    where = source.place(("adapter",))
+    name, _, class_name = adapter.partition(":")
+    if name.endswith(FOREIGN_SUFFIXES):
+        return ConfigError(
+            f'adapter "{adapter}" is not Python',
+            where=where,
+            hint="write it in Python (./file.py:Class), or put it behind HTTP or MCP",
+        )
+    if name == "builtin":
+        if class_name in BUILT_INS:
+            return None
+        guess = did_you_mean(class_name, BUILT_INS)
+        return ConfigError(
+            f'no built-in provider "{class_name}"{guess}', where=where, hint=f"known: {', '.join(BUILT_INS)}"
+        )
+    if not re.fullmatch(r"[A-Za-z_]\w*", class_name):
+        return ConfigError(
+            f'adapter "{adapter}" names no class',
+            where=where,
+            hint="write ./file.py:Class, package.module:Class or builtin:NAME",
+        )
+    return _file_problem(name, class_name, source, where) if name.endswith(".py") else None
+
+
+def _file_problem(name: str, class_name: str, source: Source, where: str) -> ConfigError | None:
+    path = source.path.parent / name
+    if not path.is_file():
+        return ConfigError(f"no such adapter file: {name}", where=where, hint="the path starts beside the config")
+    try:
+        tree = ast.parse(path.read_bytes())
+    except (SyntaxError, ValueError) as error:
+        return ConfigError(f"adapter file {name} is not Python: {error}", where=where, hint="correct the file")
+    classes = {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
+    if class_name in classes:
+        return None
+    guess = did_you_mean(class_name, classes)
+    return ConfigError(
+        f"{name} defines no class {class_name}{guess}",
+        where=where,
+        hint=f"classes there: {', '.join(sorted(classes)) or 'none'}",
+    )
+
+
+OF_CALLS = ("endpoints", "setup", "teardown", "wait", "mcp")
+"""what the interpreter of endpoints reads; an adapter makes its calls itself"""
+EMBEDDING = frozenset({"embedding", "embedder"})
+"""``local`` keys of older files that say with what a service embeds"""
+
+
+def unread_problems(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
+    """Every block that has no reader in this file."""
+    unread = _beside_an_adapter(config) if config.adapter else _without_adapter(config)
+    for path, why in unread:
+        where = source.locate(path)
+        text = f"{'.'.join(map(str, where))} is not read: {why}"
+        yield ConfigError(text, where=source.place(path), hint="take it out")
+
+
+def _beside_an_adapter(config: ProviderConfig) -> Iterator[tuple[TreePath, str]]:
+    for block in OF_CALLS:
+        if block in config.model_fields_set and getattr(config, block):
+            yield (block,), "an adapter makes its calls itself"
+
+
+def _without_adapter(config: ProviderConfig) -> Iterator[tuple[TreePath, str]]:
+    for key in config.local:
+        if key not in EMBEDDING:
+            yield ("local", key), "these are options of an adapter, and the file names none"
+    if config.type != "mcp":
+        if config.mcp is not None:
+            yield ("mcp",), f"the type is {config.type}"
+    elif config.connection.base_url is not None:
+        yield ("connection", "base_url"), "the server is at mcp.url or mcp.command"
+    if config.type == "docker" and config.docker is not None and config.connection.base_url is not None:
+        yield ("connection", "base_url"), "the service answers at docker.baseUrl"
+    if config.type == "mcp" and config.mcp is not None and config.mcp.url is None:
+        yield from _beside_a_command(config)
+
+
+def _beside_a_command(config: ProviderConfig) -> Iterator[tuple[TreePath, str]]:
+    if any(auth.type != "none" for auth in config.auth):
+        yield ("auth",), "a command gets its keys from mcp.env"
+    if config.connection.headers:
+        yield ("connection", "headers"), "a command has no headers"

@@ -1,0 +1,87 @@
+"""The service's token: where it lies, and what is derived from it for cookies and forms.
+
+Example::
+
+    secret = Secret.at(Path("checkpoints/.token"))      # made on first use
+    secret.opens("..."), secret.cookie, secret.csrf
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+import secrets
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+
+from bench.errors import ConfigError
+from bench.events import redactor
+
+TOKEN_BYTES = 32
+SHORTEST = 43
+"""characters of 32 random bytes in base64"""
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """A token; what browsers hold is derived from it and never it itself."""
+
+    token: str = field(repr=False)
+    fresh: bool = False
+    """it was made by this process"""
+
+    @classmethod
+    def at(cls, path: Path) -> Secret:
+        """Read a token file, or make it, readable by its owner alone.
+
+        Raises:
+            ConfigError: the file cannot be read or made, or holds too short a token.
+        """
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        except FileExistsError:
+            return cls._read(path)
+        except OSError as error:
+            raise ConfigError(f"the token file cannot be made: {error.strerror}", where=str(path)) from error
+        token = secrets.token_urlsafe(TOKEN_BYTES)
+        with os.fdopen(handle, "w", encoding="ascii") as file:
+            file.write(token + "\n")
+        redactor.learn(token)
+        return cls(token, fresh=True)
+
+    @classmethod
+    def _read(cls, path: Path) -> Secret:
+        try:
+            token = path.read_text(encoding="utf-8").strip()
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError("the token file cannot be read", where=str(path)) from error
+        if len(token) < SHORTEST:
+            raise ConfigError(
+                "the token is too short: at least 32 random bytes",
+                where=str(path),
+                hint="delete the file: a new token is made at the next start",
+            )
+        redactor.learn(token)
+        return cls(token)
+
+    def opens(self, token: str) -> bool:
+        """Whether this is the token, in constant time."""
+        return hmac.compare_digest(token.encode("utf-8", "replace"), self.token.encode())
+
+    @property
+    def cookie_name(self) -> str:
+        """A name of its own for each token: cookies know no ports."""
+        return f"bench_{self._derived('name')[:12]}"
+
+    @property
+    def cookie(self) -> str:
+        return self._derived("cookie")
+
+    @property
+    def csrf(self) -> str:
+        return self._derived("csrf")
+
+    def _derived(self, purpose: str) -> str:
+        return hmac.new(self.token.encode(), f"bench {purpose}".encode(), sha256).hexdigest()
