@@ -9,6 +9,8 @@ Keys are always text (``1:`` and ``"1":`` are one key), dates stay text::
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
@@ -142,9 +144,16 @@ def _refuse_tabs(text: str, label: str) -> None:
             )
 
 
+@lru_cache(maxsize=128)
+def _nodes(text: str) -> Node | None:
+    """The nodes of a text; the latest are kept, since a command reads a file as often as others extend or name it."""
+    node: Node | None = YAML(typ="safe", pure=True).compose(text)
+    return node
+
+
 def _compose(text: str, label: str) -> Node | None:
     try:
-        node: Node | None = YAML(typ="safe", pure=True).compose(text)
+        node = _nodes(text)
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"{label}:{mark.line + 1}:{mark.column + 1}" if mark else label

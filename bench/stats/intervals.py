@@ -253,10 +253,18 @@ def percentile_interval(
 
 
 def _percentiles(ordered: list[float], p: float, resamples: int, seed: int) -> list[float]:
-    """The rank-th smallest of n uniform draws is Beta(rank, n - rank + 1): one draw gives a whole resample."""
-    n, rng = len(ordered), random.Random(seed)
-    rank = nearest_rank(n, p)
-    return [ordered[min(n - 1, int(n * rng.betavariate(rank, n - rank + 1)))] for _ in range(resamples)]
+    n = len(ordered)
+    return [ordered[place] for place in _drawn_places(n, nearest_rank(n, p), resamples, seed)]
+
+
+@lru_cache(maxsize=16)
+def _drawn_places(n: int, rank: int, resamples: int, seed: int) -> list[int]:
+    """The rank-th smallest of n uniform draws is Beta(rank, n - rank + 1): one draw gives a whole resample.
+
+    A few are kept, since every latency of a run draws the same.
+    """
+    rng = random.Random(seed)
+    return [min(n - 1, int(n * rng.betavariate(rank, n - rank + 1))) for _ in range(resamples)]
 
 
 def _cluster_percentiles(
