@@ -38,7 +38,7 @@ class Conversation:
     def dates(self) -> list[str]:
         return self.row["session_dates"]  # type: ignore[return-value]
 
-    @property
+    @cached_property
     def instants(self) -> list[datetime]:
         return [instant(date) for date in self.dates]
 
