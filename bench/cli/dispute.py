@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from bench.config.catalog import Catalog
     from bench.datasets import Dataset
     from bench.engine.external_rows import ForeignRow
-    from bench.journal import Reader
+    from bench.journal import Event, Reader
     from bench.plan.job_record import JobRecord
     from bench.receipt.schema import Receipt
     from bench.report.dispute import Dispute
     from bench.report.panel import Cell, Panel
-    from bench.report.review import AnswerKey
+    from bench.report.review import AnswerKey, Review
     from bench.settings import Environment
 
 FOLDER = "disputes"
@@ -48,6 +48,8 @@ class Answers:
     source: str
     context: str = "unknown"
     leaks: str = "unknown"
+    labels: tuple[JobRecord, Sequence[Event]] | None = None
+    """the job of a run and the events of its journal"""
 
 
 def dispute(
@@ -127,10 +129,22 @@ async def _judged(
     return Dispute(
         benchmark=dataset.name,
         sides=tuple(
-            DisputeSide(panel=panel, source=side.source, context=side.context, leaks=side.leaks)
+            DisputeSide(
+                panel=panel, source=side.source, context=side.context, leaks=side.leaks, reviews=_reviews(side, panel)
+            )
             for panel, side in zip(panels, sides, strict=True)
         ),
     )
+
+
+def _reviews(side: Answers, panel: Panel) -> tuple[Review | None, ...]:
+    """What people's labels of a run's answers show of each cell."""
+    from bench.report.review import review_of
+
+    if side.labels is None:
+        return ()
+    record, events = side.labels
+    return tuple(review_of(events, record, cell.verdicts) for cell in panel.cells)
 
 
 async def _benchmark_of(workspace: Path, targets: Sequence[str]) -> str:
@@ -255,6 +269,7 @@ async def _of_job(reader: Reader, record: JobRecord, dataset: Dataset) -> Answer
         source=f"run {reader.meta.run_id}, {len(rows)} answers",
         context=context_share(await context_of(reader, record), dataset).text or "unknown",
         leaks="; ".join(record.prompt_leaks) or "knows neither the answer nor the type",
+        labels=(record, [event for _, event in await reader.events()]),
     )
 
 

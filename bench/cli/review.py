@@ -1,13 +1,12 @@
-"""``bench review``: people label a sample of a judge's verdicts in a TSV file; the score is corrected by the labels."""
+"""``bench review``: people label a sample of a judge's verdicts; the score is corrected by the labels."""
 
 from __future__ import annotations
 
 import csv
 import io
-import random
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import anyio
 from cyclopts import Parameter
@@ -16,16 +15,12 @@ from bench.cli import console
 from bench.cli.flags import whole_number
 from bench.cli.global_flags import current
 from bench.errors import DataError, UsageError
-from bench.journal import Event, Journal, Reader
+from bench.journal import Reader
 from bench.journal.paths import find_run
-from bench.plan.job_record import JobRecord, read
-from bench.report.review import LABEL, Review, ReviewSample, review_of, sample_of
-from bench.report.review_sampling import draw
+from bench.plan.job_record import JobRecord
+from bench.report.review import Review, review_of
+from bench.report.review_sheet import draw_sheet, judged_jobs, read_sheet, record_labels, words_to_label
 from bench.report.tables import Grid
-
-if TYPE_CHECKING:
-    from bench.journal.records import ItemRecord
-    from bench.report.review import AnswerKey
 
 HEAD = ("id", "question_type", "question", "expected", "answer", "label")
 RIGHT = frozenset({"1", "r", "right", "correct", "y", "yes", "true"})
@@ -67,6 +62,7 @@ def review(
         console.line(str(output))
         console.note(f"{count} answers; fill in the column label with right or wrong, then")
         console.note(f"bench review {run_id} --labels {output}")
+        console.note(f"or label in the browser: bench serve, then /runs/{run_id}/review")
         return 0
     if labels is not None:
         count = anyio.run(_read_labels, folder, labels)
@@ -84,55 +80,19 @@ def review(
     return 0
 
 
-async def _jobs(reader: Reader, provider: str | None) -> list[JobRecord]:
-    jobs = [one for one in read(reader.meta.extra) if one.models.judge is not None]
-    found = [one for one in jobs if provider in (None, one.provider)]
-    if not found:
-        whose = "" if provider is None else f" of {provider}"
-        raise UsageError(f"run {reader.meta.run_id} has no judged job{whose}", hint="bench results shows its jobs")
-    return found
-
-
 async def _draw(folder: Path, n: int, seed: int, provider: str | None, output: Path) -> int:
+    await draw_sheet(folder, n=n, seed=seed, provider=provider)
     async with Reader.open(folder) as reader:
-        await reader.refuse_held()
-        events = [event for _, event in await reader.events()]
-        jobs = await _jobs(reader, provider)
-        samples = [await draw(reader, record, n=n, seed=seed) for record in jobs]
-        drawn = [row for one, record in zip(samples, jobs, strict=True) for row in await _rows(reader, record, one)]
-        fresh = [one for one, record in zip(samples, jobs, strict=True) if sample_of(events, record) != one]
-    rows = list({row[0]: row for row in drawn}.values())  # judges share answers
-    if not rows:
-        raise UsageError(f"run {folder.name} has no verdict of a judge", hint="bench rescore --judge-model M")
-    random.Random(seed).shuffle(rows)
+        sheet = await read_sheet(reader, provider)
+        rows = [await words_to_label(reader, entry) for entry in sheet.entries.values()]
     sink = io.StringIO()
     writer = csv.writer(sink, delimiter="\t", lineterminator="\n")
-    writer.writerows([HEAD, *rows])
+    writer.writerow(HEAD)
+    writer.writerows([" ".join(row.get(name, "").split()) for name in HEAD] for row in rows)
     from bench.report.publish import replace_text
 
     replace_text(output, sink.getvalue())
-    if fresh:
-        async with Journal.resume(folder) as journal:
-            for one in fresh:
-                await journal.put(one.to_event())
     return len(rows)
-
-
-async def _rows(reader: Reader, record: JobRecord, sample: ReviewSample) -> list[tuple[str, ...]]:
-    from bench.report.panel import words_of
-
-    found = []
-    for one in sample.drawn:
-        item = await _item(reader, record, one.key)
-        words = await words_of(reader, item)
-        texts = (" ".join(words[name].split()) for name in ("question", "expected", "answer"))
-        found.append((sample.id_of(one.key), one.question_type, *texts, ""))
-    return found
-
-
-async def _item(reader: Reader, record: JobRecord, key: AnswerKey) -> ItemRecord:
-    every = await reader.item(record.chain, key.item, corpus=key.corpus)
-    return next(one for one in every if one.epoch == key.epoch)
 
 
 async def _read_labels(folder: Path, path: Path) -> int:
@@ -147,20 +107,16 @@ async def _read_labels(folder: Path, path: Path) -> int:
         raise UsageError(f"cannot read {path}: {error.strerror}", hint="name the filled-in file") from error
     async with Reader.open(folder) as reader:
         await reader.refuse_held()
-        events = [event for _, event in await reader.events()]
-        samples = [sample_of(events, record) for record in await _jobs(reader, None)]
-    known = {one.id_of(row.key) for one in samples if one is not None for row in one.drawn}
+        known = set((await read_sheet(reader)).entries)
     if not lines or tuple(lines[0]) != HEAD:
         raise DataError(f"the head must be {' '.join(HEAD)}", where=f"{path}:1", hint="fill in the file of --n")
     found = [_label(row, known, f"{path}:{at}") for at, row in enumerate(lines[1:], 2) if any(row)]
     given = [one for one in found if one is not None]
-    async with Journal.resume(folder) as journal:
-        for one in given:
-            await journal.put(one)
+    await record_labels(folder, given)
     return len(given)
 
 
-def _label(row: Sequence[str], known: set[str], where: str) -> Event | None:
+def _label(row: Sequence[str], known: set[str], where: str) -> tuple[str, bool] | None:
     if len(row) != len(HEAD):
         raise DataError(f"{len(row)} cells, expected {len(HEAD)}", where=where, hint="keep the columns of the file")
     name, given = row[0], row[-1].strip().lower()
@@ -172,13 +128,13 @@ def _label(row: Sequence[str], known: set[str], where: str) -> Event | None:
         return None
     if given not in RIGHT | WRONG:
         raise DataError(f'"{row[-1]}" is neither right nor wrong', where=where, hint="write right, wrong, 1 or 0")
-    return Event(kind=LABEL, data={"id": name, "right": given in RIGHT})
+    return name, given in RIGHT
 
 
 async def _reviews(folder: Path, provider: str | None) -> list[tuple[JobRecord, Review]]:
     async with Reader.open(folder) as reader:
         events = [event for _, event in await reader.events()]
-        every = [(record, review_of(events, record)) for record in await _jobs(reader, provider)]
+        every = [(record, review_of(events, record)) for record in await judged_jobs(reader, provider)]
     return [(record, found) for record, found in every if found is not None]
 
 

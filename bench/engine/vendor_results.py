@@ -41,6 +41,8 @@ class VendorShape:
     def answered(self, row: Mapping[str, object]) -> str | None:
         """The answer of a row."""
         found = next((row[name] for name in self.answer if name in row), None)
+        if isinstance(found, dict) and found:
+            found = _at_largest_k(found)
         return found if isinstance(found, str) else None
 
 
@@ -52,6 +54,9 @@ SHAPES = (
     VendorShape(
         name="evermemos", id="question_id", question="question", answer=("generated_answer", "answer"),
         expected="golden_answer",
+    ),
+    VendorShape(
+        name="mem0", id="question_id", question="question", answer=("cutoff_results",), expected="ground_truth_answer"
     ),
     VendorShape(name="zep", question="question", answer=("answer", "hypothesis"), expected="golden_answer"),
     VendorShape(name="zep", question="question", answer=("response", "answer"), expected="gold_answer"),
@@ -115,6 +120,13 @@ def read_vendor(path: Path, dataset: Dataset) -> VendorAnswers:
     return VendorAnswers(
         shape=shape.name, rows=tuple(rows.values()), n=len(found), unmapped=tuple(unmapped), repeated=repeated
     )
+
+
+def _at_largest_k(cutoffs: Mapping[str, object]) -> object:
+    """The answer of a question that was answered at several k: {"top_10": {"generated_answer": ...}, ...}."""
+    k = {name: "".join(filter(str.isdecimal, name)) for name in cutoffs}
+    found = cutoffs[max(k, key=lambda name: (len(k[name]), k[name]))]
+    return found.get("generated_answer") if isinstance(found, dict) else None
 
 
 def _rows(tree: object) -> tuple[VendorShape | None, list[Mapping[str, object]]]:

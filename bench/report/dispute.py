@@ -13,9 +13,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bench.report.panel import DIGEST, Cell, Panel, agreement_grid, differing_grid, least_kappa, shown
+from bench.report.review import Review, share_json
 from bench.report.tables import Grid, number
 
 UNKNOWN = "unknown"
+FOOT = "flips and kappa compare with the first row of the side; judge error is by labels of people"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,11 +31,35 @@ class DisputeSide:
     """share of the history that the answering model read"""
     leaks: str = UNKNOWN
     """what its answer prompt knows"""
+    reviews: tuple[Review | None, ...] = ()
+    """what people's labels of these answers show of each cell; empty without labels"""
 
     @property
     def name(self) -> str:
         """The side's name."""
         return self.panel.side
+
+    @property
+    def people(self) -> str | None:
+        """The accuracy by people's labels, and the cell that is wrong on the fewest answers."""
+        known = [(one, cell) for one, cell in zip(self.reviews, self.panel.cells, strict=False) if one is not None]
+        if not known:
+            return None
+        best, cell = min(known, key=lambda pair: pair[0].error.value)
+        return (
+            f"{self.name}: accuracy {best.corrected.text} from {best.corrected.labelled} labels of people; "
+            f"{cell.name} is wrong on the fewest answers: {best.error.text}"
+        )
+
+    def to_json(self) -> dict[str, object]:
+        """Return the side; with labels, the error of each cell and the corrected accuracy."""
+        found = self.panel.to_json()
+        known = [one for one in self.reviews if one is not None]
+        if known:
+            errors = [None if one is None else share_json(one.error) for one in self.reviews]
+            found["judge_error"] = errors
+            found["corrected"] = {**share_json(known[0].corrected), "labelled": known[0].corrected.labelled}
+        return {**found, "source": self.source, "context_share": self.context, "leak_check": self.leaks}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +88,7 @@ class Dispute:
                 f"{side.name}: {number(low.value)} ({low.name}) to {number(high.value)} ({high.name}), "
                 f"{len(side.panel.differing())} of {len(side.panel.types)} answers decide"
             )
+        found += [side.people for side in self.sides if side.people is not None]
         if len(self.sides) > 1:
             ahead = {name for _, name in self.leaders()}
             same = len(ahead) == 1 and None not in ahead
@@ -78,10 +105,7 @@ class Dispute:
             "benchmark": self.benchmark,
             "conclusions": self.conclusions(),
             "leaders": [{"cell": cell, "side": side} for cell, side in self.leaders()],
-            "sides": [
-                {**side.panel.to_json(), "source": side.source, "context_share": side.context, "leak_check": side.leaks}
-                for side in self.sides
-            ],
+            "sides": [side.to_json() for side in self.sides],
         }
 
 
@@ -102,10 +126,14 @@ def _table(found: Dispute) -> Grid:
     ]
     return Grid(
         title=f"Dispute: {found.benchmark}",
-        head=("side", "judge", "prompt", "sha256", "class", "accuracy", "n", "flips", "kappa"),
+        head=("side", "judge", "prompt", "sha256", "class", "accuracy", "n", "flips", "kappa", "judge error"),
         rows=tuple(rows),
-        right=(5, 6, 7, 8),
-        notes=(*found.conclusions(), *sources, "flips and kappa compare with the first row of the side"),
+        right=(5, 6, 7, 8, 9),
+        notes=(
+            *found.conclusions(),
+            *sources,
+            "flips and kappa compare with the first row of the side; judge error is by labels of people",
+        ),
     )
 
 
@@ -124,7 +152,8 @@ def _rows(side: DisputeSide) -> Sequence[tuple[str, ...]]:
             str(len(cell.decided)),
             str(pairs[at].flips) if at in pairs else "-",
             number(pairs[at].kappa) if at in pairs else "-",
+            review.error.text if at < len(side.reviews) and (review := side.reviews[at]) is not None else "-",
         )
         for at, cell in enumerate(side.panel.cells)
     ]
-    return [*rows, (side.name, "(majority)", "", "", "judged", shown(value, interval), str(n), "-", number(least))]
+    return [*rows, (side.name, "(majority)", "", "", "judged", shown(value, interval), str(n), "-", number(least), "-")]

@@ -123,8 +123,8 @@ class Review:
     def text(self) -> str:
         """One sentence for tables and receipts."""
         return (
-            f"human review, {self.judge}: corrected accuracy {_shown(self.corrected)} from {self.corrected.labelled} "
-            f"labels; the judge is wrong on {_shown(self.error)} of the answers, kappa {_kappa(self.kappa)}"
+            f"human review, {self.judge}: corrected accuracy {self.corrected.text} from {self.corrected.labelled} "
+            f"labels; the judge is wrong on {self.error.text} of the answers, kappa {_kappa(self.kappa)}"
             + ("; drawn before the run was scored again" if self.scored_since else "")
         )
 
@@ -133,8 +133,8 @@ class Review:
         return {
             "judge": self.judge,
             "labelled": self.corrected.labelled,
-            "corrected": _share_json(self.corrected),
-            "judge_error": _share_json(self.error),
+            "corrected": share_json(self.corrected),
+            "judge_error": share_json(self.error),
             "accepted_wrong": {"count": self.accepted_wrong[0], "n": self.accepted_wrong[1]},
             "refused_right": {"count": self.refused_right[0], "n": self.refused_right[1]},
             "kappa": self.kappa,
@@ -146,16 +146,13 @@ class Review:
         }
 
 
-def _share_json(share: CorrectedShare) -> dict[str, object]:
+def share_json(share: CorrectedShare) -> dict[str, object]:
+    """Return a share with its interval."""
     found: Interval = share.interval
     return {
         "value": share.value,
         "interval": {"low": found.low, "high": found.high, "level": found.level, "method": found.method},
     }
-
-
-def _shown(share: CorrectedShare) -> str:
-    return f"{share.value:.4f} [{share.interval.low:.4f}, {share.interval.high:.4f}]"
 
 
 def _kappa(kappa: float | None) -> str:
@@ -168,13 +165,18 @@ def sample_of(events: Iterable[Event], record: JobRecord) -> ReviewSample | None
     return ReviewSample.from_event(found[-1]) if found else None
 
 
-def review_of(events: Sequence[Event], record: JobRecord) -> Review | None:
-    """Return what the labels say; None without a sample or a label."""
+def review_of(
+    events: Sequence[Event], record: JobRecord, verdicts: Mapping[AnswerKey, bool | None] | None = None
+) -> Review | None:
+    """Return what the labels show of a job, or of another judge's verdicts on its answers; None without a label."""
     sample = sample_of(events, record)
     if sample is None:
         return None
     known = {str(event.data["id"]): bool(event.data["right"]) for event in events if event.kind == LABEL}
-    labelled = [(one, known[name]) for one in sample.drawn if (name := sample.id_of(one.key)) in known]
+    drawn = sample.drawn
+    if verdicts is not None:
+        drawn = tuple(one._replace(judged=verdicts[one.key]) for one in drawn if one.key in verdicts)
+    labelled = [(one, known[name]) for one in drawn if (name := sample.id_of(one.key)) in known]
     strata = [
         (name, size, [(one, right) for one, right in labelled if one.stratum == at], judged)
         for at, (name, size, judged) in enumerate(sample.strata)

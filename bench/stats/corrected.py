@@ -41,6 +41,11 @@ class CorrectedShare(NamedTuple):
     interval: Interval
     labelled: int
 
+    @property
+    def text(self) -> str:
+        """Value and interval."""
+        return f"{self.value:.4f} [{self.interval.low:.4f}, {self.interval.high:.4f}]"
+
 
 def corrected_share(strata: Sequence[Stratum], level: float = 0.95) -> CorrectedShare | None:
     """Return the corrected share of right items; None without any label.

@@ -38,6 +38,7 @@ from bench.web.item_filter import ItemFilter, positions
 from bench.web.prometheus import GAUGES
 from bench.web.provider_documents import provider_document
 from bench.web.report_documents import outcomes_of
+from bench.web.review_documents import draw_answers, put_labels, review_document
 from bench.web.run_documents import folder_of, known, results_document, run_document
 from bench.web.run_list import runs_document, waiting_row
 from bench.web.stream import stream
@@ -59,6 +60,15 @@ PATHS: tuple[tuple[str, str, str, tuple[str, ...], int], ...] = (
         200,
     ),
     ("get", "/runs/{run_id}/items/{item}", "Everything of one item", ("provider",), 200),
+    (
+        "get",
+        "/runs/{run_id}/review",
+        "The drawn answer to label next, without provider and verdict",
+        ("after", "at"),
+        200,
+    ),
+    ("post", "/runs/{run_id}/review", 'Draw answers to label: {"n": 50, "seed": 0}', (), 200),
+    ("post", "/runs/{run_id}/labels", 'Label drawn answers: {"ID": true} is right', (), 200),
     ("get", "/runs/{run_id}/events", "Live updates (text/event-stream, Last-Event-ID resumes)", (), 200),
     (
         "get",
@@ -160,6 +170,9 @@ def routes() -> list[web.RouteDef]:
         web.get(f"{at}/runs/{{run_id}}/results", results),
         web.get(f"{at}/runs/{{run_id}}/items", items),
         web.get(f"{at}/runs/{{run_id}}/items/{{item}}", item),
+        web.get(f"{at}/runs/{{run_id}}/review", review),
+        web.post(f"{at}/runs/{{run_id}}/review", draw),
+        web.post(f"{at}/runs/{{run_id}}/labels", label),
         web.get(f"{at}/runs/{{run_id}}/events", events),
         web.get(f"{at}/compare", compare),
         web.get(f"{at}/leaderboard", leaderboard),
@@ -282,6 +295,16 @@ async def events(request: web.Request) -> web.StreamResponse:
     return await stream(request, request.app[SITE], request.match_info["run_id"])
 
 
+async def review(request: web.Request) -> web.Response:
+    return json_answer(await review_of_run(request))
+
+
+async def review_of_run(request: web.Request) -> Json:
+    """The answer to label that a request asks for."""
+    site, run_id, query = request.app[SITE], request.match_info["run_id"], request.query
+    return await review_document(site, run_id, after=query.get("after"), at=query.get("at"))
+
+
 async def compare(request: web.Request) -> web.Response:
     return json_answer(await compared(request))
 
@@ -353,15 +376,25 @@ async def start(request: web.Request) -> web.Response:
     return answer
 
 
+async def draw(request: web.Request) -> web.Response:
+    body = await _body(request)
+    run_id = request.match_info["run_id"]
+    await draw_answers(request.app[SITE], run_id, body.get("n", 50), body.get("seed", 0))
+    return await review(request)
+
+
+async def label(request: web.Request) -> web.Response:
+    await put_labels(request.app[SITE], request.match_info["run_id"], await _body(request))
+    return await review(request)
+
+
 async def _body(request: web.Request) -> Mapping[str, object]:
     try:
         body = json.loads(await request.read())
     except (ValueError, RecursionError) as error:
-        raise RequestRefused(
-            400, "body", "the body is not JSON", "send a run file's content as a JSON object"
-        ) from error
+        raise RequestRefused(400, "body", "the body is not JSON", "send a JSON object") from error
     if not isinstance(body, dict):
-        raise RequestRefused(400, "body", "the body is not a JSON object", "send a run file's content as a JSON object")
+        raise RequestRefused(400, "body", "the body is not a JSON object", "send a JSON object")
     return body
 
 

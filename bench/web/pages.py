@@ -42,6 +42,7 @@ from bench.web.provider_documents import provider_document
 from bench.web.receipt_summary import badge_of
 from bench.web.rendering import html, page, standalone
 from bench.web.report_documents import Form, outcomes_of, receipts_of, report_page_document, results_text
+from bench.web.review_documents import draw_answers, put_labels
 from bench.web.run_documents import run_document
 from bench.web.run_list import runs_document, waiting_row
 from bench.web.security import form_of
@@ -227,6 +228,24 @@ async def item(request: web.Request) -> web.Response:
     return html(request, "item.html", item=document, place=place, kept=_kept(query))
 
 
+async def review(request: web.Request) -> web.Response:
+    """Label the drawn answers one by one; neither provider nor verdict is shown."""
+    if request.app[SITE].read_only:
+        raise NotFound("these pages are read-only", "bench serve takes labels, so does bench review RUN --n 50")
+    return html(request, "review.html", review=await api.review_of_run(request))
+
+
+async def label(request: web.Request) -> web.Response:
+    """A button of the review: draw answers, or label one and show the next."""
+    site, run_id, form = request.app[SITE], request.match_info["run_id"], await form_of(request)
+    if "n" in form:
+        await draw_answers(site, run_id, form["n"])
+        raise web.HTTPSeeOther(f"/runs/{run_id}/review")
+    name = str(form.get("id", ""))
+    await put_labels(site, run_id, {name: {"right": True, "wrong": False}.get(str(form.get("label")))})
+    raise web.HTTPSeeOther(f"/runs/{run_id}/review?{urlencode({'after': name})}")
+
+
 async def compare(request: web.Request) -> web.Response:
     site, query = request.app[SITE], request.query
     rows = cast("list[Json]", (await runs_document(site))["runs"])
@@ -368,6 +387,8 @@ def routes() -> list[web.RouteDef]:
         web.get("/report/{run_id}", report),
         web.get("/runs/{run_id}/items", items),
         web.get("/runs/{run_id}/items/{item}", item),
+        web.get("/runs/{run_id}/review", review),
+        web.post("/runs/{run_id}/review", label),
         web.post("/runs/{run_id}/{action:pause|resume|cancel}", order),
         web.get("/compare", compare),
         web.get("/leaderboard", leaderboard),

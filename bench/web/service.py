@@ -179,6 +179,8 @@ class Service:
     queue: list[RunOrder] = field(default_factory=list)
     active: dict[str, Active] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
+    labelling: anyio.Lock = field(default_factory=anyio.Lock)
+    """held while labels of people are journaled"""
 
     # ------------------------------------------------------------------ what may be asked
 

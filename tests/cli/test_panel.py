@@ -155,12 +155,33 @@ def test_a_run_is_disputed_in_one_table_and_no_verdict_is_paid_twice(answered: S
     assert "Items on which the judges differ" in Path("d.html").read_text()
 
 
+def test_labels_of_people_say_which_judge_of_a_dispute_is_wrong(answered: Stub, bench: Bench) -> None:
+    assert "judge_error" not in told(bench, "r")["sides"][0]
+    bench("review", "r", "--n", "8")
+    filled(lambda n: n % 2 == 0)
+    bench("review", "r", "--labels", "review.tsv")
+    found = told(bench, "r")
+    (side,) = found["sides"]
+    assert [one["value"] for one in side["judge_error"]] == [0.5, 0.5, 0.0, 0.25]
+    assert (side["corrected"]["value"], side["corrected"]["labelled"]) == (0.5, 8)
+    assert "accuracy 0.5000 [0.5000, 0.5000] from 8 labels" in found["conclusions"][1]
+    assert "openai/soft, strict is wrong on the fewest answers: 0.0000" in found["conclusions"][1]
+    assert "0.2500 [0.2500, 0.2500]" in bench("dispute", "r", *TWO).stdout
+
+
 def row(n: int, **names: str) -> dict[str, Any]:
     return {names["question"]: f"Code {n}?", names["answer"]: f"The code is {n}.", names["gold"]: str(n)}
 
 
 SHAPES: dict[str, Callable[[int], dict[str, Any]]] = {
     "mem0": lambda n: {**row(n, question="question", answer="response", gold="answer"), "category": 1},
+    "mem0 at several k": lambda n: {
+        "question_id": f"conv0_q{n}", "question": f"Code {n}?", "ground_truth_answer": str(n),
+        "cutoff_results": {
+            "top_20": {"generated_answer": "no idea 1", "score": 0.0},
+            "top_200": {"generated_answer": f"The code is {n}.", "score": 1.0, "judgment": "CORRECT"},
+        },
+    },
     "zep": lambda n: row(n, question="question", answer="answer", gold="golden_answer"),
     "memorybench": lambda n: {
         "questionId": f"c{n}", **row(n, question="question", answer="hypothesis", gold="groundTruth"), "score": 1,
@@ -184,7 +205,7 @@ def test_a_published_file_is_mapped_and_what_does_not_map_is_counted(
     Path("theirs.json").write_text(json.dumps({"0": rows, "1": [SHAPES[shape](99), SHAPES[shape](0)]}))
     found = told(bench, "theirs.json", flags=(*TWO, "--benchmark", "codes"))
     (side,) = found["sides"]
-    assert side["source"].startswith(f"{shape}: 3 of 5 rows mapped, 1 not")
+    assert side["source"].startswith(f"{shape.split()[0]}: 3 of 5 rows mapped, 1 not")
     assert side["source"].endswith("1 of an item that had one")
     assert [cell["value"] for cell in side["cells"]][2:] == [pytest.approx(2 / 3), pytest.approx(1 / 3)]
     assert side["leak_check"] == side["context_share"] == "unknown"

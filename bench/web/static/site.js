@@ -47,6 +47,8 @@
   let at = -1;
   document.addEventListener('keydown', event => {
     if (event.target.matches?.('input, select, textarea') || event.ctrlKey || event.metaKey || event.altKey) return;
+    const pressed = document.querySelector(`[data-key="${CSS.escape(event.key)}"]`);
+    if (pressed) { pressed.click(); return; }
     const list = rows();
     if (event.key === '/') { const field = document.querySelector('input[name=q]'); if (field) { event.preventDefault(); field.focus(); } return; }
     const step = { j: 'next', k: 'prev', u: 'up' }[event.key], link = step && !list.length && document.querySelector(`a[rel=${step}]`);

@@ -1,0 +1,120 @@
+"""The drawn answers of a run in one blind order, and the labels that they have.
+
+Example::
+
+    sheet = await read_sheet(reader)
+    entry = sheet.pending(after=None)                # the first without a label
+    row = await words_to_label(reader, entry)        # question, expected, answer; no provider, no verdict
+
+Order and ids are the same in the TSV file of ``bench review`` and in the browser, and so are the journal's rows.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from bench.errors import UsageError
+from bench.journal import Event, Journal, Reader
+from bench.plan.job_record import JobRecord, read
+from bench.report.panel import words_of
+from bench.report.review import LABEL, Drawn, sample_of
+from bench.report.review_sampling import draw
+
+
+class SheetEntry(NamedTuple):
+    """One answer to be labelled."""
+
+    id: str
+    record: JobRecord
+    drawn: Drawn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReviewSheet:
+    """The newest sample of every judged job; judges of one run share answers."""
+
+    entries: Mapping[str, SheetEntry]
+    labels: Mapping[str, bool]
+
+    @property
+    def labelled(self) -> int:
+        """How many of the entries have a label."""
+        return sum(name in self.labels for name in self.entries)
+
+    def pending(self, after: str | None = None) -> SheetEntry | None:
+        """Return the first entry without a label behind another one, beginning again at the end."""
+        names = list(self.entries)
+        start = names.index(after) + 1 if after is not None and after in self.entries else 0
+        return next((self.entries[name] for name in names[start:] + names[:start] if name not in self.labels), None)
+
+
+async def judged_jobs(reader: Reader, provider: str | None) -> list[JobRecord]:
+    """Return the jobs that have a judge.
+
+    Raises:
+        UsageError: there is none.
+    """
+    jobs = [one for one in read(reader.meta.extra) if one.models.judge is not None]
+    found = [one for one in jobs if provider in (None, one.provider)]
+    if not found:
+        whose = "" if provider is None else f" of {provider}"
+        raise UsageError(f"run {reader.meta.run_id} has no judged job{whose}", hint="bench results shows its jobs")
+    return found
+
+
+async def draw_sheet(folder: Path, *, n: int, seed: int, provider: str | None = None) -> None:
+    """Draw n answers of each judged job and journal the samples that are new.
+
+    Raises:
+        UsageError: no verdict of a judge.
+        Locked: another process writes to the run.
+    """
+    async with Reader.open(folder) as reader:
+        await reader.refuse_held()
+        events = [event for _, event in await reader.events()]
+        jobs = await judged_jobs(reader, provider)
+        samples = [await draw(reader, record, n=n, seed=seed) for record in jobs]
+        fresh = [one for one, record in zip(samples, jobs, strict=True) if sample_of(events, record) != one]
+    if not any(one.drawn for one in samples):
+        raise UsageError(f"run {folder.name} has no verdict of a judge", hint="bench rescore --judge-model M")
+    await _record(folder, [one.to_event() for one in fresh])
+
+
+async def read_sheet(reader: Reader, provider: str | None = None) -> ReviewSheet:
+    """Read the samples and labels of a run; empty where nothing was drawn."""
+    events = [event for _, event in await reader.events()]
+    jobs = await judged_jobs(reader, provider)
+    samples = [(record, sample) for record in jobs if (sample := sample_of(events, record)) is not None]
+    found: dict[str, SheetEntry] = {}
+    for record, sample in samples:
+        for one in sample.drawn:
+            found.setdefault(sample.id_of(one.key), SheetEntry(sample.id_of(one.key), record, one))
+    order = list(found)
+    if samples:
+        random.Random(samples[0][1].seed).shuffle(order)
+    labels = {str(event.data["id"]): bool(event.data["right"]) for event in events if event.kind == LABEL}
+    return ReviewSheet(entries={name: found[name] for name in order}, labels=labels)
+
+
+async def words_to_label(reader: Reader, entry: SheetEntry) -> dict[str, str]:
+    """Return what a person may see of an answer, as columns of the TSV file."""
+    key = entry.drawn.key
+    every = await reader.item(entry.record.chain, key.item, corpus=key.corpus)
+    words = await words_of(reader, next(one for one in every if one.epoch == key.epoch))
+    return {"id": entry.id, "question_type": entry.drawn.question_type, **words}
+
+
+async def record_labels(folder: Path, labels: Iterable[tuple[str, bool]]) -> None:
+    """Journal labels; the newest of an id counts."""
+    await _record(folder, [Event(kind=LABEL, data={"id": name, "right": right}) for name, right in labels])
+
+
+async def _record(folder: Path, events: Sequence[Event]) -> None:
+    if events:
+        async with Journal.resume(folder) as journal:
+            for event in events:
+                await journal.put(event)
