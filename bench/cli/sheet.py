@@ -59,7 +59,7 @@ def _of_receipt(path: Path) -> list[EvidenceSheet]:
     from bench.receipt.verify import VerificationRequest, verify_file
 
     found = verify_file(path, VerificationRequest(trust=keyring().trusted()))
-    return [receipt_sheet(found, path, Catalog.load(current.get().workspace))]
+    return [receipt_sheet(found, path)]
 
 
 async def _of_run(target: str, benchmark: str | None, provider: str | None) -> list[EvidenceSheet]:

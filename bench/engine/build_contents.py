@@ -32,12 +32,29 @@ async def contents(
     provider: Provider, config: ProviderConfig, space: Space, memories: Sequence[Memory]
 ) -> dict[str, object]:
     """Count and look; None in ``found`` = nothing was found."""
-    found: dict[str, object] = {}
+    counted, found = await _counted(provider, space), dict[str, object]()
     for memory in samples(memories):
         hits = (await reread(partial(look, provider, space, memory.content, k=DEEP_K))).hits
         found[memory.id] = digest(sorted([hit.id, hit.content] for hit in hits)) if hits else None
-    counted = {COUNT: await reread(partial(provider.count, space))} if isinstance(provider, Counts) else {}
     return {**counted, FOUND: found, CONFIG: digest(identity(config))}
+
+
+async def unsearched(
+    provider: Provider, config: ProviderConfig, space: Space, memories: Sequence[Memory]
+) -> dict[str, object]:
+    """Count, and search nothing: later each sample only has to find something."""
+    found = {memory.id: VARIES for memory in samples(memories)}
+    return {**await _counted(provider, space), FOUND: found, CONFIG: digest(identity(config))}
+
+
+def is_unsearched(kept: Mapping[str, object]) -> bool:
+    """Say whether nothing is known of what searches found."""
+    found = _found(kept)
+    return bool(found) and all(value == VARIES for value in found.values())
+
+
+async def _counted(provider: Provider, space: Space) -> dict[str, object]:
+    return {COUNT: await reread(partial(provider.count, space))} if isinstance(provider, Counts) else {}
 
 
 async def steady(

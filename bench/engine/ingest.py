@@ -27,9 +27,10 @@ from typing import Literal
 import anyio
 
 from bench.engine.anonymizer import Veil
-from bench.engine.build_contents import steady
+from bench.engine.build_contents import steady, unsearched
 from bench.engine.corpus_state import SPOILS, Collected, CorpusState, returned
 from bench.engine.isolation import Sentinel, foreign_sample, holdings, look, samples, strangers
+from bench.engine.item_pipeline import tokens_of_all
 from bench.engine.open_lane import OpenLane
 from bench.engine.outcome import Failure
 from bench.engine.run_context import OCCUPIED, Ledger, reread
@@ -147,7 +148,9 @@ class IngestPass:
         last = finished.value or Ingested()
         self._take(last)
         times = {"ingest": monotonic_us() - began}
-        data = {**returned(last), "memories": len(self.veil.memories), "sha256": self.veil.sha256}
+        memories = self.veil.memories
+        whole = tokens_of_all(memories, dated=self.lane.plan.unit != "session")
+        data = {**returned(last), "memories": len(memories), "tokens": whole, "sha256": self.veil.sha256}
         self._row(CorpusKind.INGESTED, data=data, times=times, calls=finished.calls)
         return Ending(complete=True)
 
@@ -445,9 +448,11 @@ class IndexWait:
     async def _contents(self) -> dict[str, object]:
         """Record what the namespace holds, where it outlives the run: another one may search it."""
         lane = self.lane
-        if not lane.keeps or not lane.isolated or lane.provider.durability != "service":
+        provider = lane.provider
+        if not lane.keeps or not provider.keeps_store or provider.durability != "service":
             return {}
-        look = partial(steady, lane.provider, lane.plan.provider.config, self.space, self.veil.memories)
+        record = steady if lane.isolated else unsearched
+        look = partial(record, provider, lane.plan.provider.config, self.space, self.veil.memories)
         kept = (await lane.live.aside(look, self._ledger)).value
         return {} if kept is None else {"contents": kept}
 

@@ -43,7 +43,7 @@ from bench.engine.search import search
 from bench.events import bind
 from bench.journal import JournaledPhase, Key
 from bench.metrics.choices import listed
-from bench.model import Call, ChatMessage, Corpus, Hit, Item, Phase, Prompt
+from bench.model import Call, ChatMessage, Corpus, Hit, Item, Memory, Phase, Prompt
 from bench.models import no_answer, unsaid
 from bench.plan import NONE, Job
 from bench.plan.model_settings import answer_tokens
@@ -52,6 +52,7 @@ from bench.tokens import CHARS_PER_TOKEN, count_tokens, quarters, within
 from bench.values import dataclass
 
 SEPARATOR = "\n\n"
+DATE_CHARS = len("[2024-01-31 12:00] ")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +86,12 @@ def fill(hits: Sequence[Hit], *, budget_tokens: int | None, dated: bool) -> Answ
         if room is not None and room <= 0:
             break
     return AnswerContext(texts=tuple(texts), kept=len(texts), tokens=count_tokens(SEPARATOR.join(texts)))
+
+
+def tokens_of_all(memories: Sequence[Memory], *, dated: bool) -> int:
+    """Count the tokens of a whole corpus as the context of a prompt that takes every memory of it."""
+    size = sum(quarters(one.content) + (DATE_CHARS if dated and one.when is not None else 0) for one in memories)
+    return -(-(size + len(SEPARATOR) * max(0, len(memories) - 1)) // CHARS_PER_TOKEN)
 
 
 def _shown(hit: Hit, *, dated: bool) -> str:

@@ -24,7 +24,7 @@ import anyio
 
 from bench import canonical
 from bench.engine.anonymizer import space_of
-from bench.engine.build_contents import changed_contents, contents
+from bench.engine.build_contents import changed_contents, contents, is_unsearched
 from bench.engine.corpus_state import CorpusState, returned
 from bench.engine.open_lane import OpenLane
 from bench.engine.run_context import Ledger, Live
@@ -227,11 +227,7 @@ def _standing(rows: Sequence[CorpusRow]) -> str:
         return "cleared: keep memories with --cleanup never"
     if not state.is_ready:
         return "not ready"
-    return (
-        READY
-        if "contents" in _data(rows, CorpusKind.READY)
-        else "no record of what it held: --cleanup never without --isolation off"
-    )
+    return READY if "contents" in _data(rows, CorpusKind.READY) else "no record of what it held: --cleanup never"
 
 
 def _data(rows: Sequence[CorpusRow], kind: CorpusKind) -> Mapping[str, object]:
@@ -321,10 +317,18 @@ async def _take_over(live: Live, lane: OpenLane, stored: StoredBuild) -> None:
     unknown = f", {build.cost_unknown_calls} of unknown price" if build.cost_unknown_calls else ""
     text = (
         f"build {build.build} of run {build.run_id} (reused): that run ingested it and paid {build.calls} calls, "
-        f"USD {build.cost_usd}{unknown}; none of it is counted here"
+        f"USD {build.cost_usd}{unknown}; none of it is counted here{_unseen(stored)}"
     )
-    facts = ("fingerprint", "calls", "tokens", "cost_usd", "cost_unknown_calls", "ingest_us", "n_memories")
+    facts = ("fingerprint", "calls", "tokens", "cost_usd", "cost_unknown_calls", "ingest_us", "n_memories", "n_corpora")
     data = {name: getattr(build, name) for name in facts}
     data |= {"run": build.run_id, "build": build.build, "upstream": stored.made_with.get("upstream")}
     lane.tell(Event(kind=REUSED, scope=lane.key, message=text, data=data))
     await live.journal.flush()
+
+
+def _unseen(stored: StoredBuild) -> str:
+    """Say where only counts could be compared."""
+    kept = (_data(rows, CorpusKind.READY).get("contents") for rows in stored.rows.values())
+    if not any(isinstance(one, Mapping) and is_unsearched(one) for one in kept):
+        return ""
+    return "; it has no record of what searches found (--isolation off), so only counts and texts sent were compared"

@@ -60,6 +60,7 @@ from bench.journal.records import (
     ItemRecord,
     JournalOrigin,
     JudgedItem,
+    PhaseSpent,
     Spent,
     Status,
     Unscored,
@@ -439,6 +440,22 @@ class Reader:
         """Add up what every call of the ledger cost, in USD, and count those whose cost is not known."""
         with reported(self.path):
             return await read_spending(self._connection)
+
+    async def phase_spent(self, owner: str, phase: Phase) -> PhaseSpent:
+        """Add up a phase of an owner over every attempt: items, calls, tokens, money, time."""
+        ((units, time_us),) = await self._all("phase_units", clean(owner), PHASES[phase])
+        calls, tokens, unpriced, cost = 0, 0, 0, Decimal(0)
+        for cost_usd, ok, count, used in await self._all("phase_calls", clean(owner), PHASES[phase]):
+            calls, tokens = calls + int(count), tokens + int(used)
+            unpriced += int(count) if ok and cost_usd is None else 0
+            cost += Decimal(cost_usd or 0) * int(count)
+        return PhaseSpent(
+            units=int(units), calls=calls, tokens=tokens, cost_usd=f"{cost:f}", unpriced=unpriced, time_us=int(time_us)
+        )
+
+    async def contexts(self, answering: str) -> dict[str, tuple[int, int]]:
+        """Give the answers of each corpus that a model gave, and the tokens of their contexts together."""
+        return {str(name): (int(n), int(tokens)) for name, n, tokens in await self._all("contexts", clean(answering))}
 
     async def spent(self, owner: str) -> dict[str, Spent]:
         """Add up the ledger of an owner by role, every attempt, retries included."""

@@ -31,6 +31,8 @@ class Spent:
     """calls with a usage"""
     estimated: int = 0
     """those whose usage was counted here, because the endpoint reported none"""
+    unpriced: int = 0
+    """calls that ended well and whose cost is not known: a failed call has none"""
 
     def __add__(self, other: Spent) -> Spent:
         return Spent(
@@ -41,6 +43,7 @@ class Spent:
             unknown_costs=self.unknown_costs + other.unknown_costs,
             told=self.told + other.told,
             estimated=self.estimated + other.estimated,
+            unpriced=self.unpriced + other.unpriced,
         )
 
 
@@ -63,6 +66,7 @@ def _spent(calls: list[Call]) -> Spent:
         unknown_costs=len(calls) - len(costs),
         told=len(usages),
         estimated=sum(usage.estimated for usage in usages),
+        unpriced=sum(call.cost_usd is None and call.outcome == "ok" for call in calls),
     )
 
 
@@ -80,6 +84,23 @@ def add_usages(usages: Iterable[Usage]) -> Usage:
             estimated=total.estimated or usage.estimated,
         )
     return total
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseSpent:
+    """What a phase took over all items and attempts."""
+
+    units: int
+    """items times epochs that it was begun for"""
+    calls: int
+    tokens: int
+    """input and output, of the calls that reported their usage"""
+    cost_usd: str
+    """decimal text, of the calls whose cost is known"""
+    unpriced: int
+    """calls that ended well and whose cost is not known"""
+    time_us: int
+    """of the attempts that ended well, without queue and limiter"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,15 +13,17 @@ version of the same provider and embedding model.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 
 from bench.canonical import digest
 from bench.journal import CorpusKind, Reader
 from bench.journal.borrowers import borrowers
+from bench.journal.records import CorpusRecord
 from bench.metrics.latency import attempt_us
 from bench.plan.job_record import JobRecord, read
 from bench.plan.shared_builds import BUILD, version_of
+from bench.providers.names import BUILT_IN
 
 SHORT = 12
 """digits of a fingerprint in a table"""
@@ -40,6 +42,8 @@ class Build:
     """providers of the jobs that search it, as results name them"""
     lent_to: tuple[str, ...]
     """other runs that are not complete and search it"""
+    this_run_only: bool
+    """no other run can search it: a built-in provider keeps memories in the run itself"""
     fingerprint: str | None
     """None = a corpus is missing, or the journal of an older version lacks the parts"""
     version: str | None
@@ -54,6 +58,7 @@ class Build:
     tokens: int
     cost_usd: str
     cost_unknown_calls: int
+    """calls that ended well and whose cost is not known"""
     ingest_us: int
     """the times of all batches together, without queue and limiter: waiting for other jobs is not ingest"""
 
@@ -75,27 +80,66 @@ async def builds_of(reader: Reader) -> list[Build]:
     return found
 
 
+@dataclass(slots=True)
+class BuildTotals:
+    """What the corpora of a build add up to, over every attempt."""
+
+    identity: Mapping[str, object]
+    """what it was made with"""
+    texts: dict[str, object] = field(default_factory=dict)
+    """corpus -> digest of its memories, of those that were ingested whole"""
+    sizes: dict[str, int | None] = field(default_factory=dict)
+    """corpus -> tokens of all its memories, also of those that another run ingested; None = not stated"""
+    n_begun: int = 0
+    n_held: int = 0
+    n_ingests: int = 0
+    """corpora that were ingested whole; of merged runs each ingested its own"""
+    n_memories: int = 0
+    calls: int = 0
+    tokens: int = 0
+    cost: Decimal = Decimal(0)
+    unpriced: int = 0
+    ingest_us: int = 0
+
+    def add(self, one: CorpusRecord) -> None:
+        """Count one corpus."""
+        ingested = one.row(CorpusKind.INGESTED)
+        if ingested is not None:
+            self.sizes[one.corpus] = _count(ingested.data.get("tokens"))
+        if not one.last or one.is_reused:
+            return
+        self.n_begun += 1
+        self.n_held += one.row(CorpusKind.CLEARED) is None
+        self.ingest_us += sum(attempt_us(row.times_us) or 0 for row in one.last if row.kind == CorpusKind.BATCH)
+        for spent in one.spent.values():
+            self.calls += spent.calls
+            self.tokens += spent.usage.input_tokens + spent.usage.output_tokens
+            self.cost += Decimal(spent.cost_usd)
+            self.unpriced += spent.unpriced
+        if ingested is not None:
+            self.n_ingests += 1
+            self.texts[one.corpus] = ingested.data.get("sha256")
+            self.n_memories += _count(ingested.data.get("memories")) or 0
+
+    @property
+    def fingerprint(self) -> str | None:
+        """None = a corpus is missing, or the journal of an older version lacks the parts."""
+        texts, identity = self.texts, self.identity
+        if not texts or len(texts) != self.n_begun or None in texts.values() or not identity:
+            return None
+        return digest({**identity, "version": version_of(identity), "corpora": texts})
+
+
+def _count(value: object) -> int | None:
+    return value if isinstance(value, int) else None
+
+
 async def _build(
     reader: Reader, record: JobRecord, searched_by: tuple[str, ...], identity: Mapping[str, object]
 ) -> Build:
-    texts: dict[str, object] = {}
-    n_memories = n_held = calls = tokens = unknown = ingest_us = 0
-    n_begun, cost = 0, Decimal(0)
+    totals = BuildTotals(identity)
     async for one in reader.corpora(record.build):
-        if not one.last or one.is_reused:
-            continue
-        n_begun += 1
-        n_held += one.row(CorpusKind.CLEARED) is None
-        ingest_us += sum(attempt_us(row.times_us) or 0 for row in one.last if row.kind == CorpusKind.BATCH)
-        for spent in one.spent.values():
-            calls, tokens = calls + spent.calls, tokens + spent.usage.input_tokens
-            cost, unknown = cost + Decimal(spent.cost_usd), unknown + spent.unknown_costs
-        ingested = one.row(CorpusKind.INGESTED)
-        if ingested is not None:
-            texts[one.corpus] = ingested.data.get("sha256")
-            memories = ingested.data.get("memories")
-            n_memories += memories if isinstance(memories, int) else 0
-    whole = bool(texts) and len(texts) == n_begun and None not in texts.values() and bool(identity)
+        totals.add(one)
     version, upstream = identity.get("version"), identity.get("upstream")
     return Build(
         run_id=reader.meta.run_id,
@@ -104,16 +148,17 @@ async def _build(
         provider=record.provider,
         searched_by=searched_by,
         lent_to=await borrowers(reader.path.parent),
-        fingerprint=digest({**identity, "version": version_of(identity), "corpora": texts}) if whole else None,
+        this_run_only=record.provider.partition("@")[0] in BUILT_IN,
+        fingerprint=totals.fingerprint,
         version=version if isinstance(version, str) else None,
         upstream_version=upstream if isinstance(upstream, str) else None,
         embedding=record.models.embedding,
-        n_corpora=len(texts),
-        n_memories=n_memories,
-        n_held=n_held,
-        calls=calls,
-        tokens=tokens,
-        cost_usd=str(cost),
-        cost_unknown_calls=unknown,
-        ingest_us=ingest_us,
+        n_corpora=len(totals.texts),
+        n_memories=totals.n_memories,
+        n_held=totals.n_held,
+        calls=totals.calls,
+        tokens=totals.tokens,
+        cost_usd=str(totals.cost),
+        cost_unknown_calls=totals.unpriced,
+        ingest_us=totals.ingest_us,
     )

@@ -137,6 +137,8 @@ class JobRecord:
     """the lane whose ingest it searches, empty = its own lane ingests"""
     n_sharing: int = 1
     """lanes that search the same ingest, its own among them"""
+    input_usd: str | None = None
+    """what a million input tokens of the answering model cost when the run was planned; None = unknown"""
 
     @property
     def build(self) -> str:
@@ -171,7 +173,8 @@ def records(plan: Plan) -> tuple[JobRecord, ...]:
 
 
 def _record(plan: Plan, lane: Lane, job: Job, n_sharing: int) -> JobRecord:
-    from bench.plan.model_settings import asked_with  # it knows the evaluators, and who reads a journal needs none
+    # it knows the evaluators, and who reads a journal needs none
+    from bench.plan.model_settings import asked_with, input_price
 
     benchmark, config = lane.benchmark, lane.benchmark.config
     return JobRecord(
@@ -217,6 +220,7 @@ def _record(plan: Plan, lane: Lane, job: Job, n_sharing: int) -> JobRecord:
         prompt_leaks=benchmark.leaks if _named(job.answering) else (),
         shares=lane.shares,
         n_sharing=n_sharing,
+        input_usd=input_price(plan.request, job.answering) if _named(job.answering) else None,
     )
 
 

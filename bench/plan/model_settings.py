@@ -12,9 +12,11 @@ What an endpoint refuses while the run continues is known to its rows alone. No 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import cast
 
 from bench.config.run import RunRequest
+from bench.model import Usage
 from bench.plan.model import BenchmarkPlan, Job, Lane, Plan
 from bench.plan.scoring import Settings
 
@@ -41,6 +43,18 @@ def asked_with(plan: Plan, lane: Lane, job: Job) -> dict[str, Settings]:
     )
     found = {role: _sent(plan, model, settings) for role, model, settings in wanted if model is not None}
     return {role: settings for role, settings in found.items() if settings}
+
+
+def input_price(request: RunRequest, model: str) -> str | None:
+    """Return what a million input tokens of a model cost, in USD, without the discount of any cache; None = unknown."""
+    from bench.metrics import cost
+
+    prefix, _, name = model.partition("/")
+    usage = Usage(input_tokens=1_000_000)
+    found = cost(
+        usage, provider=prefix, model=name, at=datetime.now(UTC), prices=request.token_prices, batch=request.batch
+    )
+    return None if found is None else f"{found:f}"
 
 
 def answer_tokens(benchmark: BenchmarkPlan, request: RunRequest) -> int:

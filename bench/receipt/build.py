@@ -36,6 +36,7 @@ from bench.providers.names import BUILT_IN
 from bench.receipt import schema
 from bench.receipt.base_model import emit, misfit_of, stamp
 from bench.receipt.checks import invariants
+from bench.receipt.cost_section import memory_cost
 from bench.receipt.digests import config_digest, result_digest
 from bench.receipt.items_file import ItemsWriter
 from bench.receipt.metadata import Facts, Upstream, bench_version, by_role, environment
@@ -172,6 +173,7 @@ async def _compose(reader: Reader, job: JobReport, order: ReceiptOrder, items: P
         reproducibility=facts.reproducibility(),
         supersedes=None,
         reproduces=order.reproduces,
+        memory_cost=memory_cost(job.memory_cost),
     )
     body = body.model_copy(update={"config_digest": config_digest(body)})
     return body.model_copy(update={"result_digest": result_digest(body)})

@@ -2,7 +2,7 @@
 
 Example::
 
-    receipt_sheet(verify_file(path, question), path, Catalog.load(folder)).missing
+    receipt_sheet(verify_file(path, question), path).missing
 """
 
 from __future__ import annotations
@@ -10,20 +10,21 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TypeGuard
 
-from bench.config.catalog import Catalog
 from bench.errors import UsageError
 from bench.plan.prompt_leaks import KNOWS_ANSWER, KNOWS_TYPE
+from bench.receipt.cost_section import memory_cost_of
 from bench.receipt.schema import PromptUse, Receipt, ReceiptScore
-from bench.receipt.schema_results import Times
-from bench.receipt.sheet import EvidenceSheet, context_share, dataset_at_hand, fact, sheet_of
+from bench.receipt.schema_results import Pace, Times
+from bench.receipt.sheet import EvidenceSheet, build_cost_text, context_text, fact, query_cost_text, sheet_of
 from bench.receipt.verify import VerificationOutcome
 from bench.report.tables import number
 
 JUDGE_ERROR = ("judge calibration, ", "human review, ")
 
 
-def receipt_sheet(outcome: VerificationOutcome, path: Path, catalog: Catalog) -> EvidenceSheet:
+def receipt_sheet(outcome: VerificationOutcome, path: Path) -> EvidenceSheet:
     """Return the sheet of one receipt, whatever its verdict; the verdict is part of the signature.
 
     Raises:
@@ -36,7 +37,7 @@ def receipt_sheet(outcome: VerificationOutcome, path: Path, catalog: Catalog) ->
         **_asked(receipt),
         **_measured(receipt),
         **_costs(receipt),
-        "context share": _context(receipt, path, catalog),
+        "context share": _context(receipt, path),
     }
     signer = f"{outcome.fingerprint}, receipt {receipt.receipt_id}, issued {receipt.issued_at}"
     facts["signature"] = (f"{outcome.verdict}: key {signer}", "")
@@ -111,48 +112,56 @@ def _score(score: ReceiptScore | None) -> str:
 
 
 def _costs(receipt: Receipt) -> dict[str, tuple[str, str]]:
-    measured, cost = receipt.scores.measured, receipt.scores.cost
-    money = "price unknown" if cost.usd_micros is None else f"USD {cost.usd_micros / 1e6:.6f}"
+    measured, memory = receipt.scores.measured, memory_cost_of(receipt)
     build, ready, search = (measured.get(f"{name}_us") for name in ("ingest", "ingest_to_searchable", "search"))
-    roles = ", ".join(f"{role} {one.calls} calls" for role, one in sorted(cost.by_role.items())) or "no priced call"
+    ingested = f"{build.n} corpora, p50 {_ms(build.p50)}, max {_ms(build.max)}" if _has(build) else ""
+    asked = f"search p50 {_ms(search.p50)}, p95 {_ms(search.p95)}" if _has(search) else ""
+    whole = _whole_cost(receipt) if memory is None else ""
     return {
-        "cost of build": fact(
-            f"{build.n} corpora, p50 {_ms(build.p50)}, max {_ms(build.max)}; whole run {money} ({roles})"
-            if isinstance(build, Times) and build.n else "",
-            "no corpus was ingested",
-        ),
+        "cost of build": fact(build_cost_text(memory) or (ingested and ingested + whole), "no corpus was ingested"),
         "readiness": fact(
             f"{ready.n} corpora were found searchable, the slowest after {_ms(ready.max)}; "
-            f"{receipt.counts.by_state.not_ready} items not ready" if isinstance(ready, Times) and ready.n else "",
+            f"{receipt.counts.by_state.not_ready} items not ready" if _has(ready) else "",
             "no time from the last add to searchable was measured",
         ),
-        "cost per query": fact(
-            f"search p50 {_ms(search.p50)}, p95 {_ms(search.p95)}; whole run {money}"
-            if isinstance(search, Times) and search.n else "",
-            "no search has ended",
-        ),
+        "cost per query": fact(asked and asked + (whole or f"; {query_cost_text(memory)}"), "no search has ended"),
     }  # fmt: skip
+
+
+def _has(times: Times | Pace | None) -> TypeGuard[Times]:
+    return isinstance(times, Times) and times.n > 0
+
+
+def _whole_cost(receipt: Receipt) -> str:
+    """What a receipt without ``memoryCost`` states: the money of the whole run."""
+    cost = receipt.scores.cost
+    money = "price unknown" if cost.usd_micros is None else f"USD {cost.usd_micros / 1e6:.6f}"
+    roles = ", ".join(f"{role} {one.calls} calls" for role, one in sorted(cost.by_role.items())) or "no priced call"
+    return f"; whole run {money} ({roles})"
 
 
 def _ms(us: int | None) -> str:
     return "-" if us is None else f"{us / 1000:.2f} ms"
 
 
-def _context(receipt: Receipt, path: Path, catalog: Catalog) -> tuple[str, str]:
+def _context(receipt: Receipt, path: Path) -> tuple[str, str]:
     if not any(model.role == "answering" for model in receipt.models):
         return "no answer is asked for", ""
-    tokens: dict[str, list[int]] = {}
-    for row in receipt_rows(path.parent / receipt.per_query.file):
-        used = row.get("tokens")
-        count = used.get("context") if isinstance(used, Mapping) else None
-        if isinstance(count, int):
-            tokens.setdefault(str(row.get("corpusId")), []).append(count)
-    dataset = dataset_at_hand(catalog, receipt.benchmark.name, receipt.benchmark.dataset.sha256)
-    budget = receipt.run.context_budget_tokens
-    share = context_share(tokens, dataset).text
+    cost, budget = memory_cost_of(receipt), receipt.run.context_budget_tokens
+    text = context_text(None if cost is None else cost.context) or _tokens_of_rows(path.parent / receipt.per_query.file)
     return fact(
-        f"{share}, budget {budget} tokens" if share and budget else share, "the items file is not beside the receipt"
+        text + (f", budget {budget} tokens" if text and budget else ""), "the items file is not beside the receipt"
     )
+
+
+def _tokens_of_rows(items: Path) -> str:
+    """The context of a question where the receipt does not state how large its corpora are."""
+    counts = [
+        count
+        for row in receipt_rows(items)
+        if isinstance(used := row.get("tokens"), Mapping) and isinstance(count := used.get("context"), int)
+    ]
+    return f"{sum(counts) / len(counts):.0f} tokens of context per question" if counts else ""
 
 
 def receipt_rows(items: Path) -> Iterator[Mapping[str, object]]:

@@ -12,7 +12,8 @@ Example::
 Field names here are snake_case, outside they are camelCase. ``| None`` = may be null; every field must be there.
 Hex is lower case, times are UTC, durations are microseconds, money is micro-USD.
 
-Adding a field is a new schema.
+Adding a field is a new schema, but for a part that may be absent: receipts without it stay valid, and an older version
+refuses those that have it (``memoryCost``).
 """
 
 from __future__ import annotations
@@ -31,9 +32,14 @@ from bench.receipt.schema_results import (
     Cost,
     Label,
     Pace,
+    ReceiptBreakEven,
+    ReceiptBuild,
+    ReceiptContext,
     ReceiptCounts,
     ReceiptInterval,
+    ReceiptMemoryCost,
     ReceiptScore,
+    ReceiptTotals,
     ReceiptUsage,
     Scores,
     State,
@@ -76,15 +82,20 @@ __all__ = [
     "Preregistration",
     "PromptUse",
     "Receipt",
+    "ReceiptBreakEven",
+    "ReceiptBuild",
+    "ReceiptContext",
     "ReceiptCounts",
     "ReceiptEnvironment",
     "ReceiptInterval",
     "ReceiptIsolation",
+    "ReceiptMemoryCost",
     "ReceiptProvider",
     "ReceiptResume",
     "ReceiptScore",
     "ReceiptSelection",
     "ReceiptShard",
+    "ReceiptTotals",
     "ReceiptUsage",
     "Reproducibility",
     "Role",
@@ -220,6 +231,8 @@ class Body(Wire):
     """id of the receipt that this one takes the place of; null otherwise"""
     reproduces: Ulid | None
     """id of the receipt that this run repeats; null otherwise"""
+    memory_cost: ReceiptMemoryCost | None = None
+    """what the build and each question cost; null where nothing was searched, absent in receipts of older versions"""
 
 
 class Receipt(Body):

@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
 
-from bench.receipt.base_model import Name, Natural, Number, Text, Wire
+from bench.receipt.base_model import Flag, Hex64, Name, Natural, Number, Text, Wire
 
 State = Literal[
     "correct", "incorrect", "partial", "abstained", "error", "not_ready", "unsupported", "unscored", "measured"
@@ -159,6 +159,81 @@ class Cost(ReceiptUsage):
     """which prices were used; null when nothing cost anything"""
     by_role: Mapping[str, ReceiptUsage]
     """role -> its part of the four figures"""
+
+
+class ReceiptTotals(Wire):
+    """Calls, tokens, money and time of one side of the bill."""
+
+    calls: Natural
+    """requests to models and to the memory system"""
+    tokens: Natural
+    """input and output, as reported or counted"""
+    usd_micros: Natural | None
+    """millionths of a US dollar; null when the price of a call that ended well is not known"""
+    time_us: Natural
+    """without the waiting of our own queue and limiter"""
+
+
+class ReceiptBuild(Wire):
+    """The ingest that was searched, and who paid for it."""
+
+    fingerprint: Hex64 | None
+    """of its memories in order, settings and versions; null where a part is not known"""
+    paid_by: Name
+    """run that ingested; another one than run.runId where the build was reused"""
+    lane: Name
+    """benchmark and provider of that run"""
+    corpora: Natural | None
+    """corpora in it; null where the journal does not state it"""
+    memories: Natural
+    """memories in it"""
+    paid: ReceiptTotals
+    """what this job's lane paid; nothing where another run or another lane did"""
+    price: ReceiptTotals
+    """what it cost, no matter which run paid"""
+
+
+class ReceiptContext(Wire):
+    """How much of its corpus the answering model read, by estimate (chars/4)."""
+
+    answers: Natural
+    """answers that a model gave"""
+    tokens: Natural
+    """of their contexts together"""
+    corpus_tokens: Natural | None
+    """of the corpus of each of them, together; null where the journal does not state it"""
+    corpora: Natural
+    """how many corpora that are"""
+    share: Number | None
+    """tokens / corpusTokens"""
+
+
+class ReceiptBreakEven(Wire):
+    """When the memory is cheaper than the whole corpus in each prompt."""
+
+    questions: Natural | None
+    """questions on one corpus after which it is; null = never, or not known"""
+    never: Flag
+    """true where a question to the memory is not cheaper"""
+    reason: Text
+    """why there is no number; empty where there is one"""
+
+
+class ReceiptMemoryCost(Wire):
+    """The build, paid once, and the query, paid for each question; the judge is not in it."""
+
+    build: ReceiptBuild
+    """the ingest of every corpus"""
+    questions: Natural
+    """items times epochs that were searched"""
+    query: ReceiptTotals
+    """search and answer of all of them"""
+    usd_micros_per_correct: Number | None
+    """price of the build and of all queries, divided by the correct items"""
+    context: ReceiptContext | None
+    """null where no model answered"""
+    break_even: ReceiptBreakEven | None
+    """null where no model answered, and for a control"""
 
 
 def _timed(measured: Mapping[str, Times | Pace]) -> Mapping[str, Times | Pace]:

@@ -14,22 +14,24 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from itertools import islice
 from pathlib import Path
 
 from bench.config.catalog import Catalog
-from bench.datasets import Dataset, open_benchmark
-from bench.errors import BenchError
+from bench.datasets import Dataset
 from bench.journal import Reader
+from bench.journal.pages import sampled_times
 from bench.journal.paths import report_folder
-from bench.journal.records import Spent
+from bench.metrics.latency import attempt_us
 from bench.model import Phase, State
 from bench.plan.job_record import JobRecord
 from bench.plan.validity import is_judged
+from bench.report.cost_text import cost_words, usd_text
 from bench.report.fold import JobReport, fold
 from bench.report.job_data import job_facts
+from bench.report.memory_cost import ContextSize, MemoryCost
 from bench.report.tables import Grid, models_named, number, with_interval
+from bench.stats import percentile
 from bench.tokens import count_tokens
 
 FACTS = (
@@ -160,15 +162,6 @@ def context_share(tokens: Mapping[str, Sequence[int]], dataset: Dataset | None) 
     return ContextShare(tokens=mean, share=sum(shares) / len(shares) if shares else None, corpora=len(counted))
 
 
-def dataset_at_hand(catalog: Catalog, benchmark: str, sha256: str) -> Dataset | None:
-    """Open a benchmark's data where the workspace has the very file; None else."""
-    try:
-        dataset = open_benchmark(catalog.benchmark(benchmark), catalog.workspace)
-    except BenchError:
-        return None
-    return dataset if dataset.sha256 == sha256 else None
-
-
 # ------------------------------------------------------------------------------ of a run
 
 
@@ -183,12 +176,10 @@ async def run_sheets(
 
 async def _job_sheet(reader: Reader, catalog: Catalog, run_id: str, job: JobReport) -> EvidenceSheet:
     record = job.record
-    dataset = dataset_at_hand(catalog, record.benchmark, str(record.dataset.get("sha256")))
-    share = context_share(await context_of(reader, record), dataset)
     facts = {
         **_asked(record),
         **_measured(job),
-        "context share": fact(_share_text(record, share), "no answer was made in this run"),
+        "context share": fact(_share_text(job), "no answer was made in this run"),
         "memory system": await _system(reader, record),
         **await _costs(reader, job),
         "signature": fact(_signatures(catalog.workspace, run_id, record), f"bench sign {run_id}"),
@@ -220,11 +211,18 @@ def _prompts(record: JobRecord, role: str) -> str:
     return ", ".join(f"{name.partition('.')[2]} sha256 {value}" for name, value in sorted(found.items()))
 
 
-def _share_text(record: JobRecord, share: ContextShare) -> str:
+def _share_text(job: JobReport) -> str:
+    record, text = job.record, context_text(None if job.memory_cost is None else job.memory_cost.context)
     if record.models.answering is None:
         return "no answer is asked for"
-    budget = "" if record.context_budget is None else f", budget {record.context_budget} tokens"
-    return f"{share.text}{budget}" if share.text else ""
+    return text + (f", budget {record.context_budget} tokens" if text and record.context_budget is not None else "")
+
+
+def context_text(size: ContextSize | None) -> str:
+    """State how much of its corpus the answering model read."""
+    if size is None:
+        return ""
+    return ContextShare(tokens=size.tokens / size.answers, share=size.share, corpora=size.corpora).text
 
 
 def _measured(job: JobReport) -> dict[str, tuple[str, str]]:
@@ -276,51 +274,47 @@ async def _system(reader: Reader, record: JobRecord) -> tuple[str, str]:
 
 async def _costs(reader: Reader, job: JobReport) -> dict[str, tuple[str, str]]:
     """What building and asking took, in money and in time."""
-    record = job.record
+    record, cost = job.record, job.memory_cost
     facts = await job_facts(reader, record, {owner: await reader.spent(owner) for owner in record.owners})
-    built = [one for one in facts.corpora if not one.failed]
-    times = sorted(one.times_us.get("ingest", 0) for one in built)
-    ready = sorted(one.times_us["searchable"] for one in built if "searchable" in one.times_us)
+    ready = sorted(one.times_us["searchable"] for one in facts.corpora if "searchable" in one.times_us)
     not_ready = job.counts.get(State.NOT_READY, 0)
-    memories, price = sum(one.memories or 0 for one in built), _money([one.cost_usd for one in built if one.priced])
-    if job.reused:
-        price = f"paid by run {job.reused['run']}: USD {job.reused['cost_usd']}, {job.reused['calls']} calls"
-    build = f"{len(built)} corpora, {memories} memories, {sum(times) / 1e6:.2f} s in all, {price}"
+    _, sample = await sampled_times(reader, record.lane, Phase.SEARCH)
     return {
-        "cost of build": fact(build if built else "", "no corpus was ingested"),
+        "cost of build": fact(build_cost_text(cost), "no corpus was ingested"),
         "readiness": fact(
             f"{len(ready)} corpora were found searchable, the slowest after {ready[-1] / 1e6:.2f} s; "
             f"{not_ready} items not ready" if ready else "",
             "no time from the last add to searchable was measured",
         ),
-        "cost per query": await _query_cost(reader, job),
+        "cost per query": fact(_search_text(sample) + query_cost_text(cost), "no search has ended"),
     }  # fmt: skip
 
 
-def _money(costs: Sequence[str | None]) -> str:
-    if not costs:
-        return "no priced call"
-    if None in costs:
-        return "price unknown"
-    return f"USD {sum((Decimal(cost) for cost in costs if cost is not None), Decimal(0))}"
+def build_cost_text(cost: MemoryCost | None) -> str:
+    """State the build, its price and the run that paid it."""
+    if cost is None or not (cost.build.corpora or cost.build.memories):
+        return ""
+    build, price = cost.build, cost.build.price
+    number_of = "corpora" if build.corpora is None else f"{build.corpora} corpora"
+    paid = "" if build.paid == price else f"; paid by {build.lane} of run {build.paid_by}, nothing of it by this job"
+    name = "" if build.fingerprint is None else f"; fingerprint {build.fingerprint}"
+    return (
+        f"{number_of}, {build.memories} memories, {price.time_us / 1e6:.2f} s in all, {price.calls} calls, "
+        f"{price.tokens} tokens, {usd_text(price.usd)}{paid}{name}"
+    )
 
 
-async def _query_cost(reader: Reader, job: JobReport) -> tuple[str, str]:
-    times: list[int] = []
-    costs: list[Spent] = []
-    async for item in reader.items(job.record.chain):
-        searched = item.phases.get(Phase.SEARCH)
-        if searched is not None and searched.ok and searched.times_us:
-            times.append(sum(searched.times_us.get(part, 0) for part in ("network", "provider")))
-        costs += [one for role, one in item.spent.items() if role != "judge"]
-    if not times:
-        return "", "no search has ended"
-    times.sort()
-    p50, p95 = (times[min(len(times) - 1, -(-len(times) * p // 100) - 1)] / 1000 for p in (50, 95))
-    unknown = any(one.unknown_costs for one in costs)
-    total = sum((Decimal(one.cost_usd) for one in costs), Decimal(0)) / len(times)
-    price = "price unknown" if unknown else f"USD {total:.6f}" if any(one.calls for one in costs) else "no priced call"
-    return f"search p50 {p50:.2f} ms, p95 {p95:.2f} ms; {price} for search and answer", ""
+def _search_text(sample: Sequence[Mapping[str, int]]) -> str:
+    times = [us for one in sample if (us := attempt_us(one)) is not None]
+    p50, p95 = ((percentile(times, p) or 0) / 1000 for p in (50, 95))
+    return f"search p50 {p50:.2f} ms, p95 {p95:.2f} ms; " if times else ""
+
+
+def query_cost_text(cost: MemoryCost | None) -> str:
+    """State what a question costs, and what follows from it and the build."""
+    if cost is None:
+        return ""
+    return "; ".join(filter(None, (f"{usd_text(cost.usd_per_question)} for search and answer", cost_words(cost))))
 
 
 def _signatures(workspace: Path, run_id: str, record: JobRecord) -> str:

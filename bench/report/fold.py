@@ -9,21 +9,25 @@ Every number comes from stored rows of the newest scoring; nothing is computed f
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Literal, cast
 
 from bench.errors import UsageError
-from bench.journal import ProbeRow, Reader, RunState
+from bench.journal import Event, ProbeRow, Reader, RunState
 from bench.journal.records import FailedFor, HitCounts, Spent
+from bench.metrics import Pool
 from bench.metrics.aggregation import ONE_CLUSTER
 from bench.metrics.fold import fold as fold_metrics
+from bench.metrics.fold_input import FoldRow, JobFacts
 from bench.metrics.overlay import GoldScores
+from bench.metrics.protocol import Measure
 from bench.model import FAILED_STATES, SCORED_STATES, Measurement, State
+from bench.plan.builds import BuildTotals
 from bench.plan.job_record import JobRecord, read
 from bench.plan.leftover import NOT_CLEARED, still_true
 from bench.plan.ranges import gaps_of
-from bench.plan.shared_builds import REUSED
+from bench.plan.shared_builds import BUILD, REUSED
 from bench.plan.validity import (
     JudgeCalibration,
     calibrations,
@@ -36,6 +40,7 @@ from bench.plan.validity import (
 )
 from bench.report.job_data import OutcomeCounts, gathered, job_facts, measures, size_notes, version_notes
 from bench.report.job_notes import answer_notes, gold_notes, gold_scores
+from bench.report.memory_cost import MemoryCost, read_memory_cost
 from bench.report.replies import reply_notes
 from bench.report.review import review_of
 from bench.report.sanity import sanity_notes
@@ -90,6 +95,8 @@ class JobReport:
     """how its judge did on the built-in probes, one a prompt; empty where it was not measured"""
     reused: Mapping[str, object] = field(default_factory=dict)
     """the run that ingested what this one searched, and what it paid; empty where this run ingested"""
+    memory_cost: MemoryCost | None = None
+    """what the build and each question cost; None where nothing was searched"""
 
     @property
     def usage(self) -> dict[str, Spent]:
@@ -167,9 +174,7 @@ async def fold(reader: Reader, *, by: Sequence[str] = (), benchmark: str | None 
         scoped = (event.message for event in standing if event.scope in (record.build, record.lane, record.key))
         told = (*dict.fromkeys(filter(None, scoped)), *version_notes(events, record))
         uncleared = sum(event.kind == NOT_CLEARED for event in events if event.scope == record.build)
-        job = await _fold_job(reader, record, by=by, told=told, uncleared=uncleared)
-        taken = [event.data for event in events if (event.kind, event.scope) == (REUSED, record.build)]
-        jobs.append(replace(job, reused=taken[-1]) if taken else job)
+        jobs.append(await _fold_job(reader, record, events, by=by, told=told, uncleared=uncleared))
     _refuse_unknown_dimension(jobs, by)
     return Report(
         run_id=reader.meta.run_id,
@@ -191,24 +196,24 @@ def _records(reader: Reader, benchmark: str | None) -> Sequence[JobRecord]:
 
 
 async def _fold_job(
-    reader: Reader, record: JobRecord, *, by: Sequence[str], told: tuple[str, ...], uncleared: int
+    reader: Reader,
+    record: JobRecord,
+    events: Sequence[Event],
+    *,
+    by: Sequence[str],
+    told: tuple[str, ...],
+    uncleared: int,
 ) -> JobReport:
     metrics, notes = measures(record)
     counts, rows = await gathered(reader, record, metrics)
     spent = {owner: await reader.spent(owner) for owner in record.owners}
-    probes, facts = await reader.probes(record.build), await job_facts(reader, record, spent)
+    totals = BuildTotals(_newest(events, BUILD, record.build))
+    probes, facts = await reader.probes(record.build), await job_facts(reader, record, spent, totals)
+    reused = _newest(events, REUSED, record.build)
+    cost = await read_memory_cost(reader, record, totals, reused=reused, n_correct=counts.states.get(State.CORRECT, 0))
     hits = await reader.hit_counts(record.lane)
     proof = isolation(reader, hits, probes, uncleared)
-    measured = fold_metrics(
-        metrics,
-        rows,
-        job=facts,
-        by=(*ALWAYS, *by),
-        clustered=record.cluster_by is not None,
-        epochs=record.epochs,
-        epochs_reducer=cast("Literal['mean', 'mode', 'max']", record.epochs_reducer),
-        seed=record.seed,
-    )
+    measured = _measured(record, metrics, rows, facts, by)
     gold = await gold_scores(reader, record, metrics)
     repeats = await repeats_of(reader, record, counts)
     invalid = await whether_invalid(reader, record, counts, probes, repeats)
@@ -221,10 +226,12 @@ async def _fold_job(
         error_kinds=counts.error_kinds,
         metrics=measured,
         spent=spent,
+        memory_cost=cost,
+        reused=reused,
         isolation=proof,
         invalid=invalid,
         commonest=next(iter(await reader.failed_for(record.key)), None) if invalid else None,
-        calibration=tuple(calibrations([event for _, event in await reader.events()], record)),
+        calibration=tuple(calibrations(events, record)),
         notes=(
             *told,
             *record.prompt_leaks,
@@ -245,6 +252,25 @@ async def _fold_job(
             *([record.skipped] if record.skipped else []),
         ),
     )
+
+
+def _measured(
+    record: JobRecord, metrics: Sequence[Measure], rows: Pool | list[FoldRow], facts: JobFacts, by: Sequence[str]
+) -> Mapping[str, Measurement]:
+    return fold_metrics(
+        metrics,
+        rows,
+        job=facts,
+        by=(*ALWAYS, *by),
+        clustered=record.cluster_by is not None,
+        epochs=record.epochs,
+        epochs_reducer=cast("Literal['mean', 'mode', 'max']", record.epochs_reducer),
+        seed=record.seed,
+    )
+
+
+def _newest(events: Sequence[Event], kind: str, scope: str) -> Mapping[str, object]:
+    return next((event.data for event in reversed(events) if (event.kind, event.scope) == (kind, scope)), {})
 
 
 def _build_notes(record: JobRecord) -> tuple[str, ...]:

@@ -34,6 +34,7 @@ from bench.metrics import Pool, item_metrics, open_metrics
 from bench.metrics.fold_input import CorpusFacts, Ended, FoldRow, JobFacts, Labels, labels_of
 from bench.metrics.protocol import Arithmetic, Measure
 from bench.model import State
+from bench.plan.builds import BuildTotals
 from bench.plan.job_record import JobRecord, MetricRecord
 from bench.plan.validity import is_judged
 from bench.tokens import TOKEN_METHOD
@@ -290,12 +291,17 @@ def size_notes(record: JobRecord, facts: JobFacts) -> list[str]:
     ]
 
 
-async def job_facts(reader: Reader, record: JobRecord, spent: Owners) -> JobFacts:
-    """What belongs to a job as a whole: what ingesting its corpora took, how its tokens and money were counted."""
+async def job_facts(reader: Reader, record: JobRecord, spent: Owners, totals: BuildTotals | None = None) -> JobFacts:
+    """What belongs to a job as a whole: what ingesting its corpora took, how its tokens and money were counted.
+
+    ``totals`` takes every corpus that is read.
+    """
     corpora, starts, ends = [], [], []
     took: dict[str, Spent] = {}
     async for one in reader.corpora(record.build):
         corpora.append(_corpus_facts(one))
+        if totals is not None:
+            totals.add(one)
         for role, part in one.spent.items():
             took[role] = took.get(role, Spent()) + part
         ingested = one.row(CorpusKind.INGESTED)

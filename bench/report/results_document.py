@@ -11,6 +11,7 @@ from dataclasses import asdict
 
 from bench.journal.records import Spent
 from bench.model import Interval, Measurement
+from bench.report.cost_text import cost_json
 from bench.report.fold import JobReport, Report
 from bench.report.job_notes import gold_json
 
@@ -68,6 +69,7 @@ def _told(job: JobReport) -> dict[str, object]:
     return {
         "isolation": asdict(job.isolation),
         "usage": _usage(job),
+        "memory_cost": None if job.memory_cost is None else cost_json(job.memory_cost),
         "judge_calibration": [dict(one.stored) for one in job.calibration],
         "notes": list(job.notes),
     }

@@ -19,6 +19,7 @@ from bench.metrics.fold_input import NO_LABEL
 from bench.model import FAILED_STATES, Measurement
 from bench.plan.job_record import ModelNames
 from bench.providers.names import is_bound
+from bench.report.cost_text import COST_HEAD, cost_rows, cost_words, share_text
 from bench.report.fold import JobReport, Report
 
 TOP_TYPES = 6
@@ -53,9 +54,30 @@ class Grid:
 def overview(report: Report, *, width: int = WIDE) -> list[Grid]:
     """One grid a benchmark and track: provider, models, headline with interval, both denominators, top types.
 
+    A second one shows what the memory costs, where anything costs money.
+
     ``width`` is the number of characters a line may have: as many types as fit are shown.
     """
-    return [*(_fitting(report, jobs, width) for jobs in by_benchmark(report)), *_calibration_grids(report.jobs)]
+    groups = by_benchmark(report)
+    costs = [grid for jobs in groups if (grid := _cost_grid(jobs)) is not None]
+    return [*(_fitting(report, jobs, width) for jobs in groups), *costs, *_calibration_grids(report.jobs)]
+
+
+def _cost_grid(jobs: Sequence[JobReport]) -> Grid | None:
+    """What is paid once and what each question costs, where anything of it costs money."""
+    named = [(text, job.memory_cost) for job, text in zip(jobs, job_texts(jobs), strict=True)]
+    known = [(text, cost) for text, cost in named if cost is not None and (cost.has_money or cost.query.totals.calls)]
+    if not any(cost.has_money for _, cost in known):
+        return None
+    rows = tuple((text, *cells) for text, cost in known for cells in cost_rows(cost))
+    notes = tuple(f"{text}: {words}" for text, cost in known if (words := cost_words(cost)))
+    return Grid(
+        title=f"{jobs[0].record.benchmark}: what the memory costs, without the judge",
+        head=COST_HEAD,
+        rows=rows,
+        right=(2, 3, 4, 5),
+        notes=notes,
+    )
 
 
 def _calibration_grids(jobs: Sequence[JobReport]) -> list[Grid]:
@@ -116,9 +138,11 @@ def _benchmark_grid(report: Report, jobs: Sequence[JobReport], types: Sequence[s
     models = len({models_text(job) for job in jobs}) > 1
     planned = (metric.name for job in jobs for metric in job.record.metrics)
     name = next((job.headline.metric for job in jobs if job.headline is not None), next(planned, "no metric"))
-    head = ["provider", *(["models"] if models else []), name, "failures as 0", "n", "failed", "excluded", *types]
-    first = 2 if models else 1
-    rows = tuple(_overview_row(job, types, models=models) for job in jobs)
+    head = ["provider", *(["models"] if models else []), name, "failures as 0", "n", "failed", "excluded"]
+    first, shares = 2 if models else 1, any(share_text(job.memory_cost) != "-" for job in jobs)
+    context = len(head)
+    head += [*(["context"] if shares else []), *types]
+    rows = tuple(_overview_row(job, types, models=models, shares=shares) for job in jobs)
     real = sum(not is_bound(job.record.provider) for job in jobs)
     return Grid(
         title=_title(report, jobs[0]) + ("" if models else f" | models: {models_text(jobs[0])}"),
@@ -126,7 +150,7 @@ def _benchmark_grid(report: Report, jobs: Sequence[JobReport], types: Sequence[s
         rows=rows,
         right=tuple(range(first, len(head))),
         notes=_notes(report, jobs),
-        optional=tuple(_without_news(rows, first)),
+        optional=(*_without_news(rows, first), *([context] if shares else [])),
         breaks=(real,) if real < len(jobs) else (),
     )
 
@@ -165,14 +189,15 @@ def _plain(value: object) -> str:
     return " ".join(str(one) for one in value) if isinstance(value, list | tuple) else str(value)
 
 
-def _overview_row(job: JobReport, types: Sequence[str], *, models: bool) -> tuple[str, ...]:
+def _overview_row(job: JobReport, types: Sequence[str], *, models: bool, shares: bool) -> tuple[str, ...]:
     control = " (control)" if is_bound(job.record.provider) else ""
     cells = [job.record.provider + control, *([models_text(job)] if models else [])]
     blank = [""] * len(types)
+    context = [share_text(job.memory_cost)] if shares else []
     headline = job.headline
     if job.record.skipped or headline is None:
         why = "skipped" if job.record.skipped else "INVALID" if job.invalid else "-"
-        return (*cells, why, "-", "0", _failed_text(job, _failed(job)), "0", *blank)
+        return (*cells, why, "-", "0", _failed_text(job, _failed(job)), "0", *context, *blank)
     labels = headline.breakdown.get("question_type", {})
     return (
         *cells,
@@ -181,6 +206,7 @@ def _overview_row(job: JobReport, types: Sequence[str], *, models: bool) -> tupl
         str(headline.n),
         _failed_text(job, headline.n_failed),
         str(headline.n_excluded),
+        *context,
         *(cell(labels.get(label)) for label in types),
     )
 

@@ -35,9 +35,9 @@ def number(value: object, digits: int = 4) -> str:
     return f"{value:.{digits}f}" if abs(value) < 1000 else f"{value:,.0f}".replace(",", " ")
 
 
-def share(part: object) -> str:
+def share(part: object, digits: int = 0) -> str:
     """A share as a percent."""
-    return f"{part * 100:.0f} %" if isinstance(part, int | float) else NONE
+    return f"{part * 100:.{digits}f} %" if isinstance(part, int | float) else NONE
 
 
 def usd(value: object) -> str:

@@ -81,7 +81,7 @@ def _row(job: Json, outcomes: Json | None) -> Json:
         "found_within": outcomes["found_within"] if outcomes else [],
         "context_tokens": outcomes["context_tokens"] if outcomes else None,
         "search": times.get("search"),
-        **_prices(result, planned, cast("Mapping[str, int]", standing.get("counts") or {})),
+        **_prices(result),
     }
 
 
@@ -114,19 +114,17 @@ def _bar(parts: Sequence[tuple[str, str, int]], whole: int) -> list[Json]:
     return found
 
 
-def _prices(result: Json | None, planned: int, counts: Mapping[str, int]) -> Json:
-    usage = cast("Mapping[str, Json]", result["usage"] if result else {})
-    own = [one for role, one in usage.items() if role != "judge"]
-    total = sum((Decimal(str(one["cost_usd"])) for one in usage.values()), Decimal(0))
-    served = sum((Decimal(str(one["cost_usd"])) for one in own), Decimal(0))
-    unknown = any(one["cost_unknown_calls"] for one in usage.values())
-    priced = bool(total) and bool(planned)
-    right = counts.get("correct", 0)
+def _prices(result: Json | None) -> Json:
+    """What a question and the build cost; None without a price that is known."""
+    cost = cast("Json | None", result["memory_cost"] if result else None)
+    if cost is None:
+        return {"memory_cost": None, "cost_unknown": False, "per_question": None}
+    query = cast("Json", cost["query"])
+    priced = Decimal(str(query["cost_usd"])) > 0
     return {
-        "cost": float(total),
-        "cost_unknown": unknown,
-        "per_question": float(served / planned) if priced else None,
-        "per_right": float(total / right) if priced and right else None,
+        "memory_cost": cost,
+        "cost_unknown": bool(query["cost_unknown_calls"]),
+        "per_question": float(str(query["cost_usd"])) / cast("int", query["questions"]) if priced else None,
     }
 
 

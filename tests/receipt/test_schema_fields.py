@@ -36,6 +36,16 @@ def whole() -> dict[str, Any]:
     document["scores"]["judged"]["accuracy"]["interval"] = {"low": 0.1, "high": 0.9, "level": 0.95, "method": "wilson"}
     document["scores"]["cost"]["priceTable"] = "2026-11"
     document.update(supersedes=OTHER_ID, reproduces=OTHER_ID)
+    totals = {"calls": 8, "tokens": 640, "usdMicros": 4_000_000, "timeUs": 120_000}
+    document["memoryCost"] = {
+        "build": {
+            "fingerprint": HEX, "paidBy": "r1", "lane": "demo/acme", "corpora": 2, "memories": 40,
+            "paid": {"calls": 0, "tokens": 0, "usdMicros": 0, "timeUs": 0}, "price": dict(totals),
+        },
+        "questions": 10, "query": totals, "usdMicrosPerCorrect": 0.5,
+        "context": {"answers": 10, "tokens": 700, "corpusTokens": 7000, "corpora": 2, "share": 0.1},
+        "breakEven": {"questions": 13, "never": False, "reason": ""},
+    }  # fmt: skip
     document["signer"] = {"algorithm": "Ed25519", "publicKeyFingerprint": "sha256:" + HEX}
     document["signature"] = {**document["signer"], "value": "A" * 86}
     return document
@@ -205,6 +215,40 @@ reproducibility.reasons                     list
 reproducibility.reasons[0]                  text
 supersedes                                  ulid?
 reproduces                                  ulid?
+memoryCost                                  object?
+memoryCost.build                            object
+memoryCost.build.fingerprint                hex64?
+memoryCost.build.paidBy                     name
+memoryCost.build.lane                       name
+memoryCost.build.corpora                    natural?
+memoryCost.build.memories                   natural
+memoryCost.build.paid                       object
+memoryCost.build.paid.calls                 natural
+memoryCost.build.paid.tokens                natural
+memoryCost.build.paid.usdMicros             natural?
+memoryCost.build.paid.timeUs                natural
+memoryCost.build.price                      object
+memoryCost.build.price.calls                natural
+memoryCost.build.price.tokens               natural
+memoryCost.build.price.usdMicros            natural?
+memoryCost.build.price.timeUs               natural
+memoryCost.query                            object
+memoryCost.query.calls                      natural
+memoryCost.query.tokens                     natural
+memoryCost.query.usdMicros                  natural?
+memoryCost.query.timeUs                     natural
+memoryCost.questions                        natural
+memoryCost.usdMicrosPerCorrect              number?
+memoryCost.context                          object?
+memoryCost.context.answers                  natural
+memoryCost.context.tokens                   natural
+memoryCost.context.corpusTokens             natural?
+memoryCost.context.corpora                  natural
+memoryCost.context.share                    number?
+memoryCost.breakEven                        object?
+memoryCost.breakEven.questions              natural?
+memoryCost.breakEven.never                  flag
+memoryCost.breakEven.reason                 text
 signer                                      object
 signer.algorithm                            text
 signer.publicKeyFingerprint                 text
@@ -345,6 +389,8 @@ def test_a_field_that_is_gone_is_missing_by_its_path(path: str) -> None:
     parent = path.rpartition(".")[0]
     if path == "schema":
         assert refusals(document) == [("schema_missing", "schema")]
+    elif path == "memoryCost":
+        assert read_receipt(document), "receipts of older versions do not have it"
     elif parent in MAPS or path.startswith("scores.judged.accuracy.breakdown.question_type"):
         if path.endswith((".value", ".n")):
             assert refusals(document) == [("field_missing", path)]

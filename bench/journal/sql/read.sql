@@ -250,6 +250,35 @@ WHERE p.owner = (SELECT id FROM owner WHERE name = ?1) AND p.phase = 3 AND p.out
 -- equal costs together; a failed call of unknown cost is not counted as unknown
 SELECT cost_usd, outcome = 'ok', count(*) FROM call GROUP BY 1, 2;
 
+-- name: phase_units
+-- the items of a phase, and how long its attempts that ended well took without queue and limiter
+SELECT (SELECT count(*) FROM (
+    SELECT 1 FROM phase WHERE owner = (SELECT id FROM owner WHERE name = ?1) AND phase = ?2
+    GROUP BY corpus, unit, epoch)),
+  coalesce(sum(coalesce(n + p, n, p, whole)), 0)
+FROM (
+  SELECT e.times ->> '$.network' AS n, e.times ->> '$.provider' AS p, e.times ->> '$.total' AS whole
+  FROM phase p JOIN entry e ON e.id = p.entry
+  WHERE p.owner = (SELECT id FROM owner WHERE name = ?1) AND p.phase = ?2 AND p.outcome = 'ok');
+
+-- name: phase_calls
+-- the calls of every attempt of a phase, equal costs together: cost, ended well, calls, tokens in and out
+SELECT c.cost_usd, c.outcome = 'ok', count(*), coalesce(sum((c.usage ->> '$[0]') + (c.usage ->> '$[3]')), 0)
+FROM phase p JOIN call c ON c.entry = p.entry
+WHERE p.owner = (SELECT id FROM owner WHERE name = ?1) AND p.phase = ?2
+GROUP BY 1, 2;
+
+-- name: contexts
+-- the newest answers that a model gave, by corpus: how many, and the tokens of their contexts; short rows only
+SELECT corpus, count(*), sum(tokens) FROM (
+  SELECT p.corpus, p.outcome, e.measured ->> '$.context_tokens' AS tokens, e.measured ->> '$.model' AS model,
+    max(p.attempt)
+  FROM phase p JOIN entry e ON e.id = p.entry
+  WHERE p.owner = (SELECT id FROM owner WHERE name = ?1) AND p.phase = 4 AND typeof(e.measured) = 'text'
+  GROUP BY p.corpus, p.unit, p.epoch)
+WHERE outcome = 'ok' AND tokens IS NOT NULL AND model IS NOT '(given)'
+GROUP BY corpus;
+
 -- name: payload
 SELECT body FROM payload WHERE hash = ?1;
 

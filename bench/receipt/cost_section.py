@@ -1,0 +1,96 @@
+"""What a memory costs, from a report into a receipt and back.
+
+Example::
+
+    body = Body(..., memory_cost=memory_cost(job.memory_cost))
+    cost_words(memory_cost_of(receipt))
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from bench.receipt.schema import Receipt
+from bench.receipt.schema_results import (
+    ReceiptBreakEven,
+    ReceiptBuild,
+    ReceiptContext,
+    ReceiptMemoryCost,
+    ReceiptTotals,
+)
+from bench.receipt.totals import in_micros
+from bench.report.memory_cost import MILLION, BreakEven, BuildCost, CallTotals, ContextSize, MemoryCost, QueryCost
+
+
+def memory_cost(cost: MemoryCost | None) -> ReceiptMemoryCost | None:
+    """Both sides of the bill as the report has them, money in micro-USD."""
+    if cost is None:
+        return None
+    build, size, even = cost.build, cost.context, cost.break_even
+    each = cost.usd_per_correct_answer
+    return ReceiptMemoryCost(
+        build=ReceiptBuild(
+            fingerprint=build.fingerprint,
+            paid_by=build.paid_by,
+            lane=build.lane,
+            corpora=build.corpora,
+            memories=build.memories,
+            paid=_signed(build.paid),
+            price=_signed(build.price),
+        ),
+        questions=cost.query.questions,
+        query=_signed(cost.query.totals),
+        usd_micros_per_correct=None if each is None else float(each * MILLION),
+        context=None
+        if size is None
+        else ReceiptContext(
+            answers=size.answers,
+            tokens=size.tokens,
+            corpus_tokens=size.corpus_tokens,
+            corpora=size.corpora,
+            share=size.share,
+        ),
+        break_even=None
+        if even is None
+        else ReceiptBreakEven(questions=even.questions, never=even.never, reason=even.reason),
+    )
+
+
+def _signed(one: CallTotals) -> ReceiptTotals:
+    usd = one.usd
+    return ReceiptTotals(
+        calls=one.calls, tokens=one.tokens, usd_micros=None if usd is None else in_micros([usd]), time_us=one.time_us
+    )
+
+
+def memory_cost_of(receipt: Receipt) -> MemoryCost | None:
+    """Return both sides of the bill as a report has them; search and answer are one in a receipt."""
+    cost = receipt.memory_cost
+    if cost is None:
+        return None
+    build, size, even = cost.build, cost.context, cost.break_even
+    return MemoryCost(
+        build=BuildCost(
+            fingerprint=build.fingerprint,
+            paid_by=build.paid_by,
+            lane=build.lane,
+            corpora=build.corpora,
+            memories=build.memories,
+            price=_read(build.price),
+            paid=_read(build.paid),
+        ),
+        query=QueryCost(questions=cost.questions, search=_read(cost.query), answer=CallTotals()),
+        context=None
+        if size is None
+        else ContextSize(
+            answers=size.answers, tokens=size.tokens, corpus_tokens=size.corpus_tokens, corpora=size.corpora
+        ),
+        break_even=None if even is None else BreakEven(questions=even.questions, never=even.never, reason=even.reason),
+        n_correct=receipt.counts.by_state.correct,
+    )
+
+
+def _read(one: ReceiptTotals) -> CallTotals:
+    usd = "0" if one.usd_micros is None else f"{Decimal(one.usd_micros) / MILLION:f}"
+    unknown = int(one.usd_micros is None)
+    return CallTotals(calls=one.calls, tokens=one.tokens, cost_usd=usd, cost_unknown_calls=unknown, time_us=one.time_us)

@@ -1,0 +1,76 @@
+"""What a memory costs, in words and cells: the table below the scores, the evidence sheet.
+
+Example::
+
+    cost_rows(cost)         # [("build", "8", "640", "4", "120.0 ms"), ("per question", "2", "120", "0.0021", ...)]
+    cost_words(cost)        # "USD 0.013 per correct answer; cheaper than full context after 13 questions per corpus"
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from bench.report.memory_cost import BreakEven, CallTotals, MemoryCost, money
+
+COST_HEAD = ("provider", "paid", "calls", "tokens", "USD", "time")
+
+
+def cost_rows(cost: MemoryCost) -> list[tuple[str, ...]]:
+    """Return the row of the build and that of a question."""
+    n = cost.query.questions
+    return [_row(build_name(cost), cost.build.price, 1), _row("per question", cost.query.totals, n)]
+
+
+def build_name(cost: MemoryCost) -> str:
+    """Name who paid for the build, where that is not the row's own lane."""
+    build = cost.build
+    if build.paid == build.price:
+        return "build"
+    return f"build, paid by {build.lane} of run {build.paid_by}"
+
+
+def _row(name: str, totals: CallTotals, n: int) -> tuple[str, ...]:
+    usd = None if totals.usd is None else totals.usd / n
+    cost = "unknown" if usd is None else money(usd)
+    return (name, _count(totals.calls / n), _count(totals.tokens / n), cost, _time(totals.time_us / n))
+
+
+def _count(value: float) -> str:
+    return f"{value:.1f}".removesuffix(".0")
+
+
+def _time(us: float) -> str:
+    return f"{us / 1e6:.1f} s" if us >= 1e6 else f"{us / 1e3:.1f} ms"
+
+
+def share_text(cost: MemoryCost | None) -> str:
+    """Show the context share; a dash where it is not known."""
+    return "-" if cost is None or cost.context_share is None else f"{cost.context_share:.1%}"
+
+
+def cost_words(cost: MemoryCost) -> str:
+    """Return what follows from both sides, as far as it is known."""
+    each = cost.usd_per_correct_answer
+    right = "" if each is None else f"USD {money(each)} per correct answer"
+    even = "" if cost.break_even is None else break_even_words(cost.break_even)
+    return "; ".join(filter(None, (right, even)))
+
+
+def break_even_words(even: BreakEven) -> str:
+    """Say after how many questions a memory is cheaper than the whole corpus in each prompt."""
+    if even.questions is not None:
+        after = "from the first question" if even.questions == 1 else f"after {even.questions} questions per corpus"
+        return f"cheaper than full context {after}"
+    verdict = "never cheaper than full context" if even.never else "break-even against full context is not known"
+    return f"{verdict}: {even.reason}"
+
+
+def cost_json(cost: MemoryCost) -> dict[str, object]:
+    """Return the numbers with the sentence that a page shows; it is empty where nothing costs money."""
+    build = f"{build_name(cost)} {usd_text(cost.build.price.usd)}"
+    return {**cost.to_json(), "text": f"{build}; {cost_words(cost)}".rstrip("; ") if cost.has_money else ""}
+
+
+def usd_text(usd: Decimal | None) -> str:
+    """Show an amount with its currency."""
+    return "price unknown" if usd is None else f"USD {money(usd)}"

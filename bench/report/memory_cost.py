@@ -1,0 +1,309 @@
+"""What a memory costs: the build, paid once per corpus, and the query, paid for each question.
+
+Example::
+
+    costs = memory_cost(build, query, context, n_correct=31, input_usd="2.5")
+    costs.usd_per_question, costs.context_share, costs.break_even.questions     # Decimal("0.0021"), 0.04, 13
+
+Formulas, with sums over all items, epochs and attempts of a job:
+
+* per question = (search + answer calls) / questions. The judge is left out: a memory in use has none.
+* per correct answer = (build + search + answer calls) / correct items. A build that another run paid for counts with
+  its price.
+* context share = context tokens of the answers / tokens of their corpora, both counted as ``chars/4``.
+* full context per question = answer calls / questions + input price x (corpus tokens - context tokens) / answers: the
+  same prompts with the whole corpus in them.
+* break-even = the smallest number of questions n on one corpus with
+  build / corpora + n x per question < n x full context per question. Where a question to the memory is not cheaper
+  there is none, however often it is asked: never.
+
+A call without a price makes what it is part of unknown. What a journal does not state is None, never a guess.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+
+from bench.journal import Reader
+from bench.journal.records import PhaseSpent
+from bench.model import Phase
+from bench.plan.builds import BuildTotals
+from bench.plan.job_record import JobRecord
+from bench.providers.names import is_bound
+
+MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallTotals:
+    """Calls, tokens, money and time of one side of the bill."""
+
+    calls: int = 0
+    tokens: int = 0
+    """input and output, as reported or counted"""
+    cost_usd: str = "0"
+    """decimal text, of the calls whose cost is known"""
+    cost_unknown_calls: int = 0
+    """calls that ended well and whose cost is not known"""
+    time_us: int = 0
+    """without queue and limiter"""
+
+    @property
+    def usd(self) -> Decimal | None:
+        """The whole of it; None where a part is unknown."""
+        return None if self.cost_unknown_calls else Decimal(self.cost_usd)
+
+    @classmethod
+    def of(cls, spent: PhaseSpent) -> CallTotals:
+        return cls(
+            calls=spent.calls,
+            tokens=spent.tokens,
+            cost_usd=spent.cost_usd,
+            cost_unknown_calls=spent.unpriced,
+            time_us=spent.time_us,
+        )
+
+    def __add__(self, other: CallTotals) -> CallTotals:
+        return CallTotals(
+            calls=self.calls + other.calls,
+            tokens=self.tokens + other.tokens,
+            cost_usd=f"{Decimal(self.cost_usd) + Decimal(other.cost_usd):f}",
+            cost_unknown_calls=self.cost_unknown_calls + other.cost_unknown_calls,
+            time_us=self.time_us + other.time_us,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildCost:
+    """What is paid once: the ingest of every corpus."""
+
+    fingerprint: str | None
+    """None = not every corpus is in, or an older version ingested it"""
+    paid_by: str
+    """run that ingested"""
+    lane: str
+    """lane of that run"""
+    corpora: int | None
+    """how often a corpus was ingested; None = an older version did not state it"""
+    memories: int
+    price: CallTotals
+    """what it cost, no matter which run paid"""
+    paid: CallTotals
+    """what this job's lane paid: nothing where another run or another lane did"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryCost:
+    """What is paid for each question."""
+
+    questions: int
+    """items times epochs that were searched"""
+    search: CallTotals
+    answer: CallTotals
+
+    @property
+    def totals(self) -> CallTotals:
+        return self.search + self.answer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContextSize:
+    """How much of its corpus the answering model read."""
+
+    answers: int
+    tokens: int
+    """of all contexts together"""
+    corpus_tokens: int | None
+    """of the corpus of each answer, together; None = not stated by the journal"""
+    corpora: int
+
+    @property
+    def share(self) -> float | None:
+        """Context tokens sent / tokens of the whole corpus."""
+        return self.tokens / self.corpus_tokens if self.corpus_tokens else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BreakEven:
+    """After how many questions on one corpus the memory is cheaper than the whole corpus in each prompt."""
+
+    questions: int | None
+    """None = never, or unknown; ``reason`` states why"""
+    never: bool = False
+    reason: str = ""
+    full_context_usd_per_question: Decimal | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryCost:
+    """The two sides of the bill of one job, and what follows from them."""
+
+    build: BuildCost
+    query: QueryCost
+    context: ContextSize | None
+    """None = no model answered"""
+    break_even: BreakEven | None
+    """None = no model answered, or a control"""
+    n_correct: int
+
+    @property
+    def usd_per_question(self) -> Decimal | None:
+        usd = self.query.totals.usd
+        return None if usd is None or not self.query.questions else usd / self.query.questions
+
+    @property
+    def usd_per_correct_answer(self) -> Decimal | None:
+        build, query = self.build.price.usd, self.query.totals.usd
+        return None if build is None or query is None or not self.n_correct else (build + query) / self.n_correct
+
+    @property
+    def context_share(self) -> float | None:
+        return None if self.context is None else self.context.share
+
+    @property
+    def has_money(self) -> bool:
+        """Whether anything of it is known to cost something."""
+        return any(Decimal(one.cost_usd) for one in (self.build.price, self.query.search, self.query.answer))
+
+    def to_json(self) -> dict[str, object]:
+        """Return the document ``memory_cost`` of a job; money per question as doubles, sums as decimal texts."""
+        build, context = self.build, self.context
+        named = {name: getattr(build, name) for name in ("fingerprint", "paid_by", "lane", "corpora", "memories")}
+        read = None if context is None else {**asdict(context), "share": context.share}
+        even = None if self.break_even is None else asdict(self.break_even)
+        if even is not None:
+            even["full_context_usd_per_question"] = _double(even["full_context_usd_per_question"])
+        return {
+            "build": {**named, **asdict(build.paid), "price": asdict(build.price)},
+            "query": {
+                "questions": self.query.questions,
+                **asdict(self.query.totals),
+                "usd_per_question": _double(self.usd_per_question),
+            },
+            "usd_per_correct_answer": _double(self.usd_per_correct_answer),
+            "context": read,
+            "context_share": self.context_share,
+            "break_even": even,
+        }
+
+
+def _double(value: Decimal | None) -> float | None:
+    return None if value is None else float(value)
+
+
+async def read_memory_cost(
+    reader: Reader, record: JobRecord, totals: BuildTotals, *, reused: Mapping[str, object], n_correct: int
+) -> MemoryCost | None:
+    """Add up a job's calls from its journal; None where it searched nothing, as with answers that were given."""
+    search = await reader.phase_spent(record.lane, Phase.SEARCH)
+    if not search.units:
+        return None
+    answer = await reader.phase_spent(record.answer_owner, Phase.ANSWER)
+    query = QueryCost(questions=search.units, search=CallTotals.of(search), answer=CallTotals.of(answer))
+    build = reused_build(reused) if reused else own_build(reader.meta.run_id, record, totals)
+    context = _context(await reader.contexts(record.answer_owner), totals.sizes)
+    is_compared = context is not None and not is_bound(record.provider)
+    even = break_even(build, query, context, record.input_usd) if is_compared and context is not None else None
+    return MemoryCost(build=build, query=query, context=context, break_even=even, n_correct=n_correct)
+
+
+def own_build(run_id: str, record: JobRecord, totals: BuildTotals) -> BuildCost:
+    """Return the build of this run; a lane that searches what another lane ingested paid nothing."""
+    price = CallTotals(
+        calls=totals.calls,
+        tokens=totals.tokens,
+        cost_usd=f"{totals.cost:f}",
+        cost_unknown_calls=totals.unpriced,
+        time_us=totals.ingest_us,
+    )
+    return BuildCost(
+        fingerprint=totals.fingerprint,
+        paid_by=run_id,
+        lane=record.build,
+        corpora=totals.n_ingests,
+        memories=totals.n_memories,
+        price=price,
+        paid=CallTotals() if record.shares else price,
+    )
+
+
+def reused_build(reused: Mapping[str, object]) -> BuildCost:
+    """Return the build of another run as the event that took it over states it; this run paid nothing for it."""
+
+    def count(name: str) -> int:
+        value = reused.get(name)
+        return value if isinstance(value, int) else 0
+
+    price = CallTotals(
+        calls=count("calls"),
+        tokens=count("tokens"),
+        cost_usd=str(reused.get("cost_usd") or "0"),
+        cost_unknown_calls=count("cost_unknown_calls"),
+        time_us=count("ingest_us"),
+    )
+    fingerprint = reused.get("fingerprint")
+    return BuildCost(
+        fingerprint=fingerprint if isinstance(fingerprint, str) else None,
+        paid_by=str(reused.get("run")),
+        lane=str(reused.get("build")),
+        corpora=count("n_corpora") or None,
+        memories=count("n_memories"),
+        price=price,
+        paid=CallTotals(),
+    )
+
+
+def _context(contexts: Mapping[str, tuple[int, int]], sizes: Mapping[str, int | None]) -> ContextSize | None:
+    """Put the contexts of the answers beside the sizes of their corpora."""
+    answers = sum(n for n, _ in contexts.values())
+    if not answers:
+        return None
+    known = [sizes.get(name) for name in contexts]
+    whole = [n * (size or 0) for (n, _), size in zip(contexts.values(), known, strict=True)]
+    return ContextSize(
+        answers=answers,
+        tokens=sum(tokens for _, tokens in contexts.values()),
+        corpus_tokens=None if None in known else sum(whole),
+        corpora=len(contexts),
+    )
+
+
+def break_even(build: BuildCost, query: QueryCost, context: ContextSize, input_usd: str | None) -> BreakEven:
+    """Return the smallest n with build / corpora + n x per question < n x full context per question."""
+    if input_usd is None:
+        return _unknown("the input price of the answering model is not known")
+    if context.corpus_tokens is None:
+        return _unknown("the journal does not state how large the corpora are")
+    build_usd, search_usd, answer_usd = build.price.usd, query.search.usd, query.answer.usd
+    if search_usd is None or answer_usd is None:
+        return _unknown(f"{query.totals.cost_unknown_calls} calls of the questions have no price")
+    unread = Fraction(context.corpus_tokens - context.tokens, context.answers)
+    full = Fraction(answer_usd) / query.questions + Fraction(Decimal(input_usd)) / MILLION * unread
+    asked = Fraction(search_usd + answer_usd) / query.questions
+    found = BreakEven(questions=None, full_context_usd_per_question=_decimal(full))
+    if not asked and not full:
+        return _unknown("nothing here costs money")
+    if asked >= full:
+        reason = f"a question costs USD {money(_decimal(asked))}, with the whole corpus in the prompt USD "
+        return replace(found, never=True, reason=reason + money(_decimal(full)))
+    if build_usd is None:
+        return replace(found, reason=f"{build.price.cost_unknown_calls} calls of the build have no price")
+    if not build.corpora:
+        return replace(found, reason="the journal does not state how many corpora the build has")
+    return replace(found, questions=int(Fraction(build_usd) / build.corpora / (full - asked)) + 1)
+
+
+def _unknown(reason: str) -> BreakEven:
+    return BreakEven(questions=None, reason=reason)
+
+
+def _decimal(value: Fraction) -> Decimal:
+    return Decimal(value.numerator) / Decimal(value.denominator)
+
+
+def money(usd: Decimal | float | None) -> str:
+    """Show an amount in USD with up to six decimals; a dash where it is not known."""
+    return "-" if usd is None else f"{usd:.6f}".rstrip("0").rstrip(".")

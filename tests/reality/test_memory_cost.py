@@ -1,0 +1,250 @@
+"""What a memory costs has two sides, the build and each question; what follows from them is what a hand gets."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.errors import IdentityError
+from bench.journal import Reader
+from bench.report import fold
+from bench.report.memory_cost import BuildCost, CallTotals, ContextSize, QueryCost, break_even
+from bench.report.results_document import report_json
+from tests.cli.conftest import Bench
+from tests.cli.test_builds import in_thread
+from tests.reality.chat_stub import Stub, completion, serving
+from tests.reality.conftest import WorldOn
+from tests.reality.memory_stub import MemoryStub
+from tests.small_world import World
+
+PRICES = {"faulty": {"add": "0.01", "search": "0.0001"}, "acme/m": {"input": "10", "output": "20"}}
+PRICED = {"providers": "faulty", "answering_model": "acme/m", "prices": PRICES, "k": 2, "cleanup": "never"}
+
+
+@pytest.fixture
+def chat() -> Iterator[Stub]:
+    """200 tokens in and 9 out for each answer: USD 0.00218."""
+    with serving(lambda body: completion("W0y0 W0y1")) as stub:
+        yield stub
+
+
+async def priced(world_on: WorldOn, chat: Stub, stub: MemoryStub | None = None) -> World:
+    world = await world_on(stub or MemoryStub(), corpora=2, items=4, sessions=20)
+    world.write("configs/models/acme.yaml", f"name: acme\ndialect: openai\nbaseUrl: {chat.url}\n")
+    return world
+
+
+async def jobs(bench: Bench, run_id: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads((await in_thread(bench, "results", run_id, "--json")).stdout)["jobs"]
+    return found
+
+
+async def cost(bench: Bench, run_id: str) -> dict[str, Any]:
+    (job,) = await jobs(bench, run_id)
+    found: dict[str, Any] = job["memory_cost"]
+    return found
+
+
+async def text(bench: Bench, *arguments: str) -> str:
+    return " ".join((await in_thread(bench, *arguments)).stdout.split())
+
+
+# ----------------------------------------------------------------- by hand
+
+
+async def test_the_build_is_paid_once_and_a_question_each_time(world_on: WorldOn, bench: Bench, chat: Stub) -> None:
+    world = await priced(world_on, chat)
+    assert (await world.run(**PRICED, run_id="r1", isolation="off")).exit_code == 0
+    found = await cost(bench, "r1")
+    build, query, context = found["build"], found["query"], found["context"]
+    assert (build["corpora"], build["memories"], build["cost_usd"]) == (2, 40, "0.40"), "40 adds at USD 0.01"
+    assert (build["paid_by"], build["lane"], len(build["fingerprint"])) == ("r1", "facts/faulty", 64)
+    assert (query["questions"], query["calls"], query["tokens"]) == (8, 16, 8 * 209)
+    assert query["usd_per_question"] == pytest.approx(0.0001 + 0.00218)
+    assert found["usd_per_correct_answer"] == pytest.approx((0.40 + 8 * 0.00228) / 2), "two answers are right"
+    assert found["context_share"] == context["tokens"] / context["corpus_tokens"]
+    unread = (context["corpus_tokens"] - context["tokens"]) / 8
+    full = 0.00218 + unread * 10 / 1e6
+    assert found["break_even"]["full_context_usd_per_question"] == pytest.approx(full)
+    assert found["break_even"]["questions"] == int(0.20 / (full - 0.00228)) + 1
+    n = found["break_even"]["questions"]
+    assert 0.20 + n * 0.00228 < n * full and 0.20 + (n - 1) * 0.00228 >= (n - 1) * full
+    assert build["time_us"] > 0 and query["time_us"] > 0
+
+
+async def test_the_tables_and_the_page_show_both_sides(
+    world_on: WorldOn, bench: Bench, chat: Stub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    world = await priced(world_on, chat)
+    await world.run(**{**PRICED, "providers": ("faulty", "bm25", "full-context")}, run_id="r1", isolation="off")
+    found = (await jobs(bench, "r1"))[0]["memory_cost"]
+    shown = await text(bench, "results", "r1")
+    assert f"{found['context_share']:.1%}" in shown and "100.0%" in shown
+    assert "faulty build 42 0 0.4 " in shown, "40 adds, and a count of each corpus for who reuses it"
+    assert "faulty per question 2 209 0.00228" in shown
+    assert f"cheaper than full context after {found['break_even']['questions']} questions per corpus" in shown
+    assert "bm25: USD 0.00872 per correct answer; cheaper than full context from the first question" in shown
+    await in_thread(bench, "results", "r1", "--html", "page.html")
+    page = (world.workspace / "page.html").read_text()
+    assert found["text"] in page and f"{found['context_share'] * 100:.1f} % of the corpus" in page
+    async with Reader.open(world.workspace / "checkpoints" / "r1") as reader:
+        measured: Any = report_json(await fold(reader))["measured"]
+    assert measured["jobs"][0]["memory_cost"] == found
+
+
+async def test_every_memory_in_the_prompt_is_a_share_of_one(world_on: WorldOn, bench: Bench, chat: Stub) -> None:
+    world = await priced(world_on, chat)
+    await world.run(**{**PRICED, "providers": "full-context", "k": 50}, run_id="r1")
+    found = await cost(bench, "r1")
+    assert found["context_share"] == 1 and found["break_even"] is None, "a control is compared with nothing"
+
+
+async def test_a_memory_whose_search_costs_more_than_the_corpus_is_never_cheaper(
+    world_on: WorldOn, bench: Bench, chat: Stub
+) -> None:
+    world = await priced(world_on, chat)
+    await world.run(**{**PRICED, "prices": {**PRICES, "faulty": {"add": "0", "search": "1"}}}, run_id="r1")
+    found = (await cost(bench, "r1"))["break_even"]
+    assert found["never"] and found["questions"] is None
+    assert found["reason"].startswith("a question costs USD 1.00218, with the whole corpus in the prompt USD 0.00")
+    assert "never cheaper than full context: a question costs" in await text(bench, "results", "r1")
+
+
+BUILD = BuildCost(
+    fingerprint=None, paid_by="r", lane="l", corpora=2, memories=9, price=CallTotals(cost_usd="8"), paid=CallTotals()
+)
+QUERY = QueryCost(questions=4, search=CallTotals(cost_usd="4"), answer=CallTotals(cost_usd="2"))
+CONTEXT = ContextSize(answers=4, tokens=400, corpus_tokens=4_000_400, corpora=2)
+UNKNOWN = CallTotals(cost_unknown_calls=3)
+
+
+@pytest.mark.parametrize(
+    ("build", "query", "context", "input_usd", "questions", "told"),
+    [
+        (BUILD, QUERY, CONTEXT, "5", 2, ""),  # 4 a corpus; 1.5 against 0.5 + 5: after one question it is 5.5 each
+        (BUILD, QUERY, CONTEXT, "2", 5, ""),  # 4 + 4 x 1.5 = 4 x 2.5: equal is not cheaper
+        (replace(BUILD, price=CallTotals()), QUERY, CONTEXT, "2", 1, ""),
+        (BUILD, QUERY, CONTEXT, "1", None, "a question costs USD 1.5, with the whole corpus in the prompt USD 1.5"),
+        (BUILD, QUERY, CONTEXT, None, None, "the input price of the answering model is not known"),
+        (BUILD, QUERY, replace(CONTEXT, corpus_tokens=None), "2", None, "does not state how large the corpora are"),
+        (replace(BUILD, price=UNKNOWN), QUERY, CONTEXT, "2", None, "3 calls of the build have no price"),
+        (replace(BUILD, corpora=None), QUERY, CONTEXT, "2", None, "how many corpora the build has"),
+        (BUILD, replace(QUERY, search=UNKNOWN), CONTEXT, "2", None, "3 calls of the questions have no price"),
+        (BUILD, QueryCost(questions=4, search=CallTotals(), answer=CallTotals()), CONTEXT, "0", None, "costs money"),
+    ],
+)
+def test_the_break_even_is_the_smallest_number_or_has_a_reason(
+    build: BuildCost, query: QueryCost, context: ContextSize, input_usd: str | None, questions: int | None, told: str
+) -> None:
+    found = break_even(build, query, context, input_usd)
+    assert found.questions == questions
+    assert told in found.reason and bool(told) == bool(found.reason)
+    assert found.never == found.reason.startswith("a question costs")
+
+
+async def test_a_journal_that_does_not_state_sizes_shows_no_share(world_on: WorldOn, bench: Bench, chat: Stub) -> None:
+    """As those of versions that did not write them."""
+    world = await priced(world_on, chat)
+    await world.run(**PRICED, run_id="r1")
+    with closing(sqlite3.connect(world.workspace / "checkpoints/r1/journal.sqlite")) as journal, journal:
+        rows = journal.execute("SELECT id, data FROM corpus_row WHERE kind = 'ingested' LIMIT 1").fetchall()
+        for number, data in rows:
+            tree = {name: value for name, value in json.loads(data).items() if name != "tokens"}
+            journal.execute("UPDATE corpus_row SET data = ? WHERE id = ?", (json.dumps(tree), number))
+    found = await cost(bench, "r1")
+    assert found["context_share"] is None and found["context"]["tokens"] > 0
+    assert found["break_even"]["reason"] == "the journal does not state how large the corpora are"
+    shown = (await text(bench, "sheet", "r1")).partition("context share | ")[2]
+    assert shown.partition(" |")[0].endswith("tokens of context per question, budget 120000 tokens")
+    assert "%" not in shown.partition(" |")[0]
+
+
+# ----------------------------------------------------------------- reused and shared
+
+
+async def reused(world_on: WorldOn, chat: Stub) -> World:
+    world = await priced(world_on, chat)
+    await world.run(**PRICED, run_id="r1")
+    assert (await world.run(**PRICED, run_id="r2", reuse_build="r1")).exit_code == 0
+    return world
+
+
+async def test_a_reused_build_costs_nothing_here_and_keeps_its_price(
+    world_on: WorldOn, bench: Bench, chat: Stub
+) -> None:
+    await reused(world_on, chat)
+    first, again = await cost(bench, "r1"), await cost(bench, "r2")
+    build = again["build"]
+    assert (build["paid_by"], build["fingerprint"]) == ("r1", first["build"]["fingerprint"])
+    assert [build[name] for name in ("calls", "tokens", "cost_usd", "time_us")] == [0, 0, "0", 0]
+    assert build["price"] == first["build"]["price"]
+    for name in ("break_even", "context_share", "usd_per_correct_answer"):
+        assert again[name] == first[name], "the price of the build counts whoever paid it"
+    assert "build, paid by facts/faulty of run r1" in await text(bench, "results", "r2")
+
+
+async def test_the_receipt_and_the_sheets_of_a_reused_build_name_it_and_who_paid(
+    world_on: WorldOn, bench: Bench, chat: Stub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    await reused(world_on, chat)
+    await in_thread(bench, "keys", "new", "-q")
+    path = (await in_thread(bench, "sign", "r2")).stdout.split()[-1]
+    assert (await in_thread(bench, "verify", path)).stdout.startswith("VALID")
+    signed, found = json.loads(Path(path).read_text())["memoryCost"], await cost(bench, "r2")
+    build = signed["build"]
+    assert (build["paidBy"], build["fingerprint"]) == ("r1", found["build"]["fingerprint"])
+    assert build["paid"] == {"calls": 0, "tokens": 0, "usdMicros": 0, "timeUs": 0}
+    assert build["price"]["usdMicros"] == float(found["build"]["price"]["cost_usd"]) * 1e6
+    assert (signed["context"]["share"], signed["questions"]) == (found["context_share"], 8)
+    assert signed["breakEven"] == {"questions": found["break_even"]["questions"], "never": False, "reason": ""}
+    assert signed["usdMicrosPerCorrect"] == pytest.approx(found["usd_per_correct_answer"] * 1e6)
+    for target in ("r2", path):
+        (sheet,) = json.loads((await in_thread(bench, "sheet", target, "--json")).stdout)["sheets"]
+        facts = {one["name"]: one["value"] for one in sheet["facts"]}
+        assert "paid by facts/faulty of run r1, nothing of it by this job; fingerprint " in facts["cost of build"]
+        assert "USD 0.00228 for search and answer" in facts["cost per query"]
+        assert "cheaper than full context after" in facts["cost per query"]
+        assert facts["context share"].startswith(f"{found['context_share']:.1%} of the history")
+
+
+async def test_lanes_that_share_a_build_pay_it_once(world_on: WorldOn, bench: Bench, chat: Stub) -> None:
+    world = await priced(world_on, chat)
+    await world.run(**{**PRICED, "k": (1, 2)}, run_id="r1")
+    one, other = [job["memory_cost"]["build"] for job in await jobs(bench, "r1")]
+    assert one["price"] == other["price"] and one["fingerprint"] == other["fingerprint"]
+    assert (one["cost_usd"], other["cost_usd"]) == (one["price"]["cost_usd"], "0")
+    assert (other["paid_by"], other["lane"]) == ("r1", "facts/faulty@k1")
+
+
+# ----------------------------------------------------------------- what is kept
+
+
+async def test_a_build_kept_without_isolation_has_its_count_and_no_search(world_on: WorldOn, bench: Bench) -> None:
+    stub = MemoryStub()
+    world = await world_on(stub, corpora=1, items=2, sessions=2)
+    kept = {"providers": "faulty", "answering_model": "none", "isolation": "off"}
+    await world.run(**kept, run_id="r1", cleanup="never")
+    assert (stub.calls("search"), stub.calls("count")) == (2, 1), "its two questions, and one count"
+    assert (await world.run(**kept, run_id="r2", reuse_build="r1")).exit_code == 0
+    assert "only counts and texts sent were compared" in await text(bench, "results", "r2")
+    for memories in stub.spaces.values():
+        memories.pop()
+    with pytest.raises(IdentityError, match="count: 2 -> 1"):
+        await world.run(**kept, run_id="r3", reuse_build="r1")
+
+
+async def test_builds_of_built_ins_are_listed_as_those_of_one_run(world_on: WorldOn, bench: Bench) -> None:
+    world = await world_on(MemoryStub(), corpora=1, items=2)
+    await world.run(providers=("bm25", "faulty"), answering_model="none", run_id="r1")
+    assert "builds of bm25 serve their own run only" in await text(bench, "builds")
+    listed = json.loads((await in_thread(bench, "builds", "--json")).stdout)["builds"]
+    assert {one["provider"]: one["this_run_only"] for one in listed} == {"bm25": True, "faulty": False}
