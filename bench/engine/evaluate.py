@@ -24,9 +24,10 @@ from dataclasses import asdict, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 
+from bench.engine.item_row import facts, row_of, shown
 from bench.engine.models import Readers
 from bench.engine.open_lane import OpenLane, Ready
-from bench.engine.records import AnswerResult, SearchResult, completion_without_secrets, facts, row_of, shown
+from bench.engine.phase_results import AnswerResult, SearchResult, completion_without_secrets
 from bench.engine.run_context import Attempt, Ledger, Live
 from bench.engine.search import MISSING
 from bench.errors import EvaluatorFailed

@@ -33,12 +33,13 @@ from bench.datasets import Dataset, RenderedMemory, evidence_level, ranks
 from bench.engine.corpus_state import CorpusState
 from bench.engine.evaluate import evaluate
 from bench.engine.external_rows import ForeignRow, Hits
+from bench.engine.item_row import failed_row
 from bench.engine.lane_setup import open_lanes
 from bench.engine.models import open_readers
 from bench.engine.open_lane import OpenLane, Ready
 from bench.engine.outcome import Failure
+from bench.engine.phase_results import AnswerResult, SearchResult
 from bench.engine.progress import Progress
-from bench.engine.records import AnswerResult, SearchResult, failed_row
 from bench.engine.run_context import Budget, Errand, Ledger, Live
 from bench.engine.run_metadata import CodeState, run_meta
 from bench.engine.stopping import Stopping

@@ -35,9 +35,10 @@ from bench.config.file import fold
 from bench.config.template import Markers
 from bench.datasets import ItemRef
 from bench.engine.evaluate import Memo, evaluate
+from bench.engine.item_row import failed_row
 from bench.engine.open_lane import OpenLane, Ready
 from bench.engine.outcome import Failure
-from bench.engine.records import AnswerResult, SearchResult, completion_without_secrets, failed_row, flags_of
+from bench.engine.phase_results import AnswerResult, SearchResult, completion_without_secrets, flags_of
 from bench.engine.run_context import Attempt, Ledger
 from bench.engine.search import search
 from bench.events import bind

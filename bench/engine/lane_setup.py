@@ -17,9 +17,9 @@ from bench.config.provider import ProviderConfig
 from bench.engine.anonymizer import opaque
 from bench.engine.batches import WAITING_ITEMS
 from bench.engine.isolation import Ownership
+from bench.engine.item_row import unsupported_rows
 from bench.engine.models import OwnPrice, Readers
 from bench.engine.open_lane import OpenLane
-from bench.engine.records import unsupported_rows
 from bench.engine.run_context import Halts, Live
 from bench.engine.search import Oracle, begun
 from bench.engine.work_queue import Todo

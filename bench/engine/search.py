@@ -38,7 +38,7 @@ from bench.datasets import RenderedMemory, gold_ids, ranks, stands_for
 from bench.engine.anonymizer import Veil, opaque
 from bench.engine.isolation import Sentinel
 from bench.engine.open_lane import OpenLane, Ready
-from bench.engine.records import REDACTED_HITS, SearchResult, hits_without_secrets
+from bench.engine.phase_results import REDACTED_HITS, SearchResult, hits_without_secrets
 from bench.engine.run_context import reread
 from bench.errors import MappingError, NotReady, Unsupported
 from bench.journal import CorpusKind, CorpusRow, Event

@@ -14,7 +14,7 @@ from bench.engine.anonymizer import Veil, opaque
 from bench.engine.corpus_state import CorpusState, Step
 from bench.engine.isolation import samples, shares_text, start_of
 from bench.engine.item_pipeline import fill
-from bench.engine.records import AnswerResult, SearchResult
+from bench.engine.phase_results import AnswerResult, SearchResult
 from bench.engine.run_context import Failure
 from bench.engine.stopping import Stop, Stopping
 from bench.engine.work_queue import Handover

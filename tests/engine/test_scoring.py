@@ -10,18 +10,8 @@ import pytest
 
 from bench.datasets import RenderedMemory
 from bench.engine.anonymizer import Veil
-from bench.engine.records import (
-    LONGEST_LABEL,
-    AnswerResult,
-    SearchResult,
-    facts,
-    failed_row,
-    gold,
-    labels,
-    row_of,
-    shown,
-    unsupported_rows,
-)
+from bench.engine.item_row import LONGEST_LABEL, facts, failed_row, gold, labels, row_of, shown, unsupported_rows
+from bench.engine.phase_results import AnswerResult, SearchResult
 from bench.engine.run_context import Failure
 from bench.engine.search import Oracle, mapped, query_of
 from bench.journal import Key

@@ -1,0 +1,356 @@
+"""What a search and an answer brought, how it is written to the journal, and read back on resume.
+
+Example::
+
+    row = JournaledPhase(key=key, data=found.data, measured=found.measured, payloads=found.payloads)
+    SearchResult.of(row)        # equal to found
+
+What two runs of one plan must agree on goes into ``data``, what is measured into ``measured``, large text into
+``payloads``.
+
+Hits are mapped to memories first, so retrieval counts as before; prompts, answers, verdicts and the journal all see
+the redacted text, in this process and whenever the stored texts are used again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
+from datetime import datetime
+from decimal import Decimal
+from operator import attrgetter
+from typing import NotRequired, TypedDict, cast
+
+from bench.engine.outcome import Failure
+from bench.events import redactor
+from bench.journal import JournaledPhase
+from bench.journal.rows import OK
+from bench.model import Call, Completion, Hit, Item
+from bench.models import cleaned, no_answer
+from bench.models.answer_text import signs
+from bench.models.dialect import Finish
+from bench.models.reply import UNTIMED
+from bench.values import dataclass
+
+
+class StoredHit(TypedDict):
+    """A hit under ``hits`` of a search's payloads."""
+
+    id: str
+    content: str
+    score: NotRequired[float]
+    when: NotRequired[str]
+    chunks: NotRequired[list[str]]
+    metadata: NotRequired[dict[str, object]]
+
+
+class SearchData(TypedDict):
+    """``data`` of a search."""
+
+    retrieved: list[list[str]] | None
+    requested: int
+    returned: int
+    unmapped: int
+    flags: list[str]
+    reason: str
+    beyond: NotRequired[list[list[str]]]
+
+
+class SearchMeasured(TypedDict, total=False):
+    """``measured`` of a search."""
+
+    scores: list[float | None]
+    cost_usd: str | None
+    priced: bool
+
+
+class AnswerData(TypedDict):
+    """``data`` of an answer."""
+
+    answer: str
+    finish: Finish
+    context_hits: int
+    prompt: str
+    prompt_sha256: str
+
+
+class AnswerMeasured(TypedDict, total=False):
+    """``measured`` of an answer; rows of an earlier version may lack any of it."""
+
+    model: str
+    fingerprint: str | None
+    context_tokens: int
+    tokens_in: int | None
+    tokens_out: int | None
+    cost_usd: str | None
+    ignored: list[str]
+    native_finish: str
+    reasoning_tokens: int
+    sent_tokens: int
+    saved_usd: str
+    flags: list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchResult:
+    """The result of one search."""
+
+    hits: tuple[Hit, ...]
+    """all that may go into an answer, in the provider's order"""
+    retrieved: tuple[tuple[str, ...], ...] | None
+    """per hit, at most k, the ids it represents at the evidence level; None = no way back to ids"""
+    requested: int
+    returned: int
+    unmapped: int = 0
+    beyond: tuple[tuple[str, ...], ...] = ()
+    """ids of hits after the k-th, of a provider whose hits are not cut"""
+    flags: tuple[str, ...] = ()
+    reason: str = ""
+    """why retrieval metrics do not apply, or how a deletion went; empty = nothing to say"""
+    cost_usd: str | None = None
+    """decimal text; None = unknown"""
+    priced: bool = False
+    """someone bills for this search"""
+    times_us: Mapping[str, int] = field(default_factory=dict)
+
+    def timed(self, times_us: Mapping[str, int]) -> SearchResult:
+        """Return a copy with timings."""
+        return replace(self, times_us=times_us)
+
+    def billed(self, calls: Sequence[Call]) -> SearchResult:
+        """The same with what its calls to models cost, such as the vector of the question."""
+        costs = [call.cost_usd for call in calls if call.role != "provider" and call.outcome == OK]
+        if not costs:
+            return self
+        costs += [self.cost_usd] if self.priced else []
+        known = [Decimal(cost) for cost in costs if cost is not None]
+        return replace(self, priced=True, cost_usd=str(sum(known, Decimal(0))) if len(known) == len(costs) else None)
+
+    @property
+    def data(self) -> SearchData:
+        data = SearchData(
+            retrieved=None if self.retrieved is None else [list(ids) for ids in self.retrieved],
+            requested=self.requested,
+            returned=self.returned,
+            unmapped=self.unmapped,
+            flags=list(self.flags),
+            reason=self.reason,
+        )
+        if self.beyond:
+            data["beyond"] = [list(ids) for ids in self.beyond]
+        return data
+
+    @property
+    def measured(self) -> SearchMeasured:
+        return {"scores": [hit.score for hit in self.hits], "cost_usd": self.cost_usd, "priced": self.priced}
+
+    @property
+    def payloads(self) -> dict[str, object]:
+        return {"hits": [_shown(hit) for hit in self.hits]}
+
+    @classmethod
+    def of(cls, entry: JournaledPhase) -> SearchResult | None:
+        """Read a stored search; None when its texts were dropped from the journal."""
+        hits = entry.payloads.get("hits")
+        if hits is None:
+            return None
+        data, measured = cast("SearchData", entry.data), cast("SearchMeasured", entry.measured)
+        retrieved = data["retrieved"]
+        return cls(
+            hits=tuple(map(_hit, cast("list[StoredHit]", hits))),
+            retrieved=None if retrieved is None else tuple(map(tuple, retrieved)),
+            requested=data["requested"],
+            returned=data["returned"],
+            unmapped=data["unmapped"],
+            beyond=tuple(map(tuple, data.get("beyond", ()))),
+            flags=tuple(data["flags"]),
+            reason=data["reason"],
+            times_us=entry.times_us,
+            cost_usd=measured.get("cost_usd"),
+            priced=bool(measured.get("priced")),
+        )
+
+
+CUT, REFUSED, EMPTY = "cut", "refused", "empty"
+"""flags of an answer by its finish: at the token limit, by a filter, without text although it ended by itself"""
+
+
+def flags_of(said: Completion, item: Item, prompt: str) -> tuple[str, ...]:
+    """Return what a report counts of an answer: how it ended, what its text looks like, what its endpoint reported."""
+    ended = {"length": CUT, "refusal": REFUSED}.get(said.finish)
+    own = ended or (EMPTY if not said.text.strip() and said.finish == "stop" else None)
+    seen = signs(said.text, question=item.question, prompt=prompt, accepted=(*item.answers, *item.choices))
+    return (*([] if own is None else [own]), *seen, *said.flags)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerResult:
+    """The answer of a model, and its input."""
+
+    text: str
+    """without reasoning"""
+    finish: Finish
+    context_hits: int
+    prompt: str
+    """name of the prompt: default, or a question type"""
+    prompt_sha256: str
+    model: str
+    """as the endpoint returned it"""
+    fingerprint: str | None = None
+    context_tokens: int = 0
+    tokens_in: int | None = None
+    tokens_out: int | None = None
+    cost_usd: str | None = None
+    ignored: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    """see `flags_of`"""
+    failure: Failure | None = None
+    """why the reply is not an answer"""
+    native_finish: str = ""
+    raw: str | None = None
+    """the text as it was sent, where it held reasoning; not read back"""
+    reasoning: str = ""
+    """what was sent as reasoning, apart from the text; not read back"""
+    reasoning_tokens: int | None = None
+    sent_tokens: int | None = None
+    """our own estimate of the prompt"""
+    messages: tuple[tuple[str, str], ...] = ()
+    """role and content of what was sent; not read back"""
+    saved_usd: str | None = None
+    """see `bench.model.Completion.saved_usd`"""
+    times_us: Mapping[str, int] = field(default_factory=dict)
+
+    def timed(self, times_us: Mapping[str, int]) -> AnswerResult:
+        """Return a copy with timings; a reply that no call of its own brought has none."""
+        return replace(self, times_us={} if self.flags and self.untimed else times_us)
+
+    @property
+    def untimed(self) -> bool:
+        """The time that it took is not that of a call."""
+        return not UNTIMED.isdisjoint(self.flags)
+
+    @property
+    def data(self) -> AnswerData:
+        return {
+            "answer": self.text,
+            "finish": self.finish,
+            "context_hits": self.context_hits,
+            "prompt": self.prompt,
+            "prompt_sha256": self.prompt_sha256,
+        }
+
+    @property
+    def measured(self) -> AnswerMeasured:
+        measured = AnswerMeasured(
+            model=self.model,
+            fingerprint=self.fingerprint,
+            context_tokens=self.context_tokens,
+            tokens_in=self.tokens_in,
+            tokens_out=self.tokens_out,
+            cost_usd=self.cost_usd,
+            ignored=list(self.ignored),
+        )
+        if self.native_finish not in ("", self.finish):
+            measured["native_finish"] = self.native_finish
+        if self.reasoning_tokens is not None:
+            measured["reasoning_tokens"] = self.reasoning_tokens
+        if self.sent_tokens is not None:
+            measured["sent_tokens"] = self.sent_tokens
+        if self.saved_usd is not None:
+            measured["saved_usd"] = self.saved_usd
+        if self.flags:
+            measured["flags"] = list(self.flags)
+        return measured
+
+    @property
+    def payloads(self) -> dict[str, object]:
+        return {
+            "prompt": [{"role": role, "content": content} for role, content in self.messages],
+            **({"raw": self.raw} if self.raw is not None else {}),
+            **({"reasoning": self.reasoning} if self.reasoning else {}),
+        }
+
+    @classmethod
+    def of(cls, entry: JournaledPhase) -> AnswerResult:
+        """Read a stored answer; one of an earlier version may still hold its reasoning, or be none."""
+        data, measured = cast("AnswerData", entry.data), cast("AnswerMeasured", entry.measured)
+        said = cleaned(Completion(text=data["answer"], model="", finish=data["finish"]))
+        error = no_answer(said)
+        return cls(
+            text=said.text,
+            finish=said.finish,
+            failure=None if error is None else Failure.of(error),
+            context_hits=data["context_hits"],
+            prompt=data["prompt"],
+            prompt_sha256=data["prompt_sha256"],
+            model=measured.get("model", ""),
+            fingerprint=measured.get("fingerprint"),
+            context_tokens=measured.get("context_tokens", 0),
+            tokens_in=measured.get("tokens_in"),
+            tokens_out=measured.get("tokens_out"),
+            cost_usd=measured.get("cost_usd"),
+            ignored=tuple(measured.get("ignored", ())),
+            flags=tuple(measured.get("flags", ())),
+            times_us=entry.times_us,
+        )
+
+
+def _shown(hit: Hit) -> StoredHit:
+    shown = StoredHit(id=hit.id, content=hit.content)
+    if hit.score is not None:
+        shown["score"] = hit.score
+    if hit.when is not None:
+        shown["when"] = hit.when.isoformat()
+    if hit.chunks:
+        shown["chunks"] = list(hit.chunks)
+    if hit.metadata:
+        shown["metadata"] = dict(hit.metadata)
+    return shown
+
+
+def _hit(shown: StoredHit) -> Hit:
+    when = shown.get("when")
+    return Hit(
+        id=shown["id"],
+        content=shown["content"],
+        score=shown.get("score"),
+        when=datetime.fromisoformat(when) if when else None,
+        chunks=tuple(shown.get("chunks", ())),
+        metadata=shown.get("metadata", {}),
+    )
+
+
+REDACTED_HITS = "hits_redacted"
+"""flag of an item"""
+TEXTS = ("text", "raw", "reasoning", "model", "fingerprint", "native_finish")
+"""what an endpoint writes of a completion"""
+_texts_of = attrgetter(*TEXTS)
+
+
+def hits_without_secrets(hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
+    """Redact every known secret; the same tuple where there is none."""
+    if not redactor.knows_any:
+        return hits
+    texts = [f"{hit.id}\n{hit.content}\n{hit.chunks or ''}\n{hit.metadata or ''}" for hit in hits]
+    if not redactor.holds_secret("\n".join(texts)):
+        return hits
+    return tuple(
+        replace(
+            hit,
+            id=redactor.hide(hit.id),
+            content=redactor.hide(hit.content),
+            chunks=tuple(map(redactor.hide, hit.chunks)),
+            metadata=cast("Mapping[str, object]", redactor.hide_in(hit.metadata)),
+        )
+        for hit in hits
+    )
+
+
+def completion_without_secrets(said: Completion) -> Completion:
+    """Redact every known secret in a model's texts and in what its endpoint reports about itself."""
+    if not redactor.knows_any:
+        return said
+    if not redactor.holds_secret("\n".join(map(str, _texts_of(said)))):
+        return said
+    texts = {name: text for name in TEXTS if isinstance(text := getattr(said, name), str)}
+    return replace(said, **{name: redactor.hide(text) for name, text in texts.items()})  # type: ignore[arg-type]
