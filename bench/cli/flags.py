@@ -158,6 +158,8 @@ class RunFlags(SelectionFlags):
     """answers and verdicts through the batch endpoints of models: about half the price, up to a day later"""
     cache: Annotated[Literal["read", "write", "readwrite"] | None, Parameter(group=LIMITS)] = None
     """take replies of models from earlier runs of this workspace, keep them for later ones, or both"""
+    workers: Annotated[Maybe, Parameter(group=LIMITS)] = None
+    """processes of this machine that share the work by whole corpora, or auto: one for each core"""
     cluster: Annotated[Maybe, Parameter(group=LIMITS)] = None
     """dask scheduler address, or local:N"""
     shards: Annotated[Whole, Parameter(group=LIMITS)] = None

@@ -218,8 +218,8 @@ def fork(
     if start is Phase.EVALUATE and wrong is not None:
         text = f"--{wrong.replace('_', '-')} changes answers, and --from evaluate keeps them"
         raise UsageError(text, hint="use --from answer")
-    if "cluster" in found:
-        raise UsageError("a fork runs in one process", hint="leave --cluster out")
+    if spread := {"cluster", "workers"}.intersection(found):
+        raise UsageError("a fork runs in one process", hint=f"leave --{spread.pop()} out")
 
     async def planned() -> tuple[Plan, Errand]:
         plan, errand = await forked_plan(run_id, start, catalog=catalog, flags=found, environment=environment)
@@ -227,7 +227,7 @@ def fork(
         if not only:
             what = "answer" if start is Phase.EVALUATE else "search result"
             raise UsageError(f"run {run_id} has no stored {what}", hint="bench run makes a run of its own")
-        alone = plan.request.model_copy(update={"cluster": None, "shards": None})
+        alone = plan.request.model_copy(update={"cluster": None, "shards": None, "workers": None})
         return replace(plan, request=alone), replace(errand, only=only)
 
     plan, errand = anyio.run(planned)

@@ -388,7 +388,7 @@ async def _execute(
         console.note(text)
     announce = partial(_announce, plan) if plan.request.publishable and resume is None else None
     async with follow(display):
-        if plan.request.cluster is not None and errand is None:
+        if plan.is_spread and errand is None:
             from bench.cluster import execute_on_cluster
 
             outcome = await execute_on_cluster(

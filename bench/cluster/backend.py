@@ -1,4 +1,4 @@
-"""The one module that knows dask.distributed: a cluster seen by the coordinator, and seen by a task on a worker.
+"""What is asked of workers, and the one module that knows dask.distributed.
 
 Here too:
 
@@ -17,7 +17,7 @@ Example::
 
 dask is only half typed: what it gives is checked here, once.
 
-:class:`bench.cluster.backend.Cluster` is one. Whatever else runs a function somewhere is one with these methods.
+:class:`Cluster` is one such fleet, :class:`bench.cluster.processes.Processes` another.
 """
 
 from __future__ import annotations
@@ -96,12 +96,33 @@ class Fleet(Protocol):
         """Call a function on every worker at once, beside its orders; gives what came of it by address."""
         ...
 
+    def listen(self, heard: Callable[[str], None]) -> None:
+        """Call ``heard`` with everything that tasks say from now on."""
+        ...
+
     async def stop(self) -> None:
         """Ask every order to stop, also those that begin later."""
         ...
 
     async def drop(self, worker: str) -> None:
         """Take a worker out; what it had is run elsewhere."""
+        ...
+
+
+class Line(Protocol):
+    """A task's line to the coordinator."""
+
+    @property
+    def address(self) -> str:
+        """Of the worker."""
+        ...
+
+    def say(self, text: str) -> None:
+        """Send a text to anyone who listens; never waits for one."""
+        ...
+
+    def asked_to_stop(self, *, within_s: float) -> bool:
+        """Wait so long for the order to stop; also true when the coordinator is gone."""
         ...
 
 

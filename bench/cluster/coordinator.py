@@ -22,15 +22,16 @@ from __future__ import annotations
 import secrets
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 
 import anyio.to_thread
 
-from bench.cluster.backend import Cluster
+from bench.cluster.backend import Cluster, Fleet
 from bench.cluster.messages import Gathered, Shard, ShardOrder, Word
+from bench.cluster.processes import Processes
 from bench.cluster.progress import Shelf
 from bench.cluster.round import Round, refuse_unfit, survivors, workers
 from bench.config.run import new_run_id
@@ -53,7 +54,7 @@ LEEWAY = 4
 
 
 def cut(plan: Plan, count: int) -> list[Shard]:
-    """Cut the plan's own range into ``count`` shards.
+    """Cut the plan's own range into ``count`` shards; workers of one machine get whole corpora, so there may be fewer.
 
     Raises:
         UsageError: a selection that every shard would make again, or fewer items than shards.
@@ -68,10 +69,11 @@ def cut(plan: Plan, count: int) -> list[Shard]:
     if not 1 <= count <= len(positions):
         raise UsageError(f"--shards {count}: the run has {len(positions)} items, a shard needs at least one")
     first, last = plan.ranges[0] if plan.ranges else (1, plan.total)
-    inner = [positions[at] for at in _cuts(len(positions), count, breaks)]
+    leeway = len(positions) if plan.workers > 1 else len(positions) // count // LEEWAY
+    inner = dict.fromkeys(positions[at] for at in _cuts(len(positions), count, breaks, leeway))
     edges = [first, *inner, last + 1]
     ranges = [(start, after - 1) for start, after in pairwise(edges)]
-    return [Shard(number=at, count=count, start=a, end=b) for at, (a, b) in enumerate(ranges, start=1)]
+    return [Shard(number=at, count=len(ranges), start=a, end=b) for at, (a, b) in enumerate(ranges, start=1)]
 
 
 def _selected(plan: Plan) -> tuple[list[int], list[int]]:
@@ -89,9 +91,8 @@ def _selected(plan: Plan) -> tuple[list[int], list[int]]:
     return positions, breaks
 
 
-def _cuts(length: int, count: int, breaks: Sequence[int]) -> list[int]:
+def _cuts(length: int, count: int, breaks: Sequence[int], leeway: int) -> list[int]:
     """The indexes at which a new shard begins."""
-    leeway = length // count // LEEWAY
     found = []
     for number in range(1, count):
         ideal = number * length // count
@@ -132,7 +133,7 @@ async def execute_on_cluster(
     cut(plan, plan.request.shards or 1)  # what cannot be cut is reported before anything is started
     token = secrets.token_hex(8)
     try:
-        async with Cluster.open(str(plan.request.cluster), token=token) as cluster:
+        async with _fleet(plan, token) as cluster:
             slots = sum((await workers(cluster)).values())
             plan = await _settled(plan, folder, slots)
             home = folder or plan.workspace / CHECKPOINTS / str(plan.request.run_id)
@@ -142,20 +143,27 @@ async def execute_on_cluster(
         raise inmost(group) from group
 
 
+def _fleet(plan: Plan, token: str) -> AbstractAsyncContextManager[Fleet]:
+    """The workers that a plan asks for: processes of this machine, or those of a cluster."""
+    if plan.workers > 1:
+        return Processes.open(plan.workers)
+    return Cluster.open(str(plan.request.cluster), token=token)
+
+
 async def _refuse_local(folder: Path) -> None:
     async with Reader.open(folder) as reader:
         begun_here = "merged" not in reader.meta.extra
     if begun_here:
         raise UsageError(
-            f"run {folder.name} was not started on a cluster, and a run's shards are made at its start",
-            hint="resume it without --cluster, or start another run",
+            f"run {folder.name} was started in one process, and what each of several does is fixed at the start",
+            hint="resume it without --cluster and --workers, or start another run",
         )
 
 
 async def _settled(plan: Plan, folder: Path | None, slots: int) -> Plan:
     """Fix the run id and the number of shards, which a resumed run cannot change."""
     request = plan.request
-    shards = request.shards or slots
+    shards = request.shards or min(slots, len(_selected(plan)[0]))
     if folder is not None:
         async with Reader.open(folder) as reader:
             stored = reader.meta.request
@@ -177,7 +185,7 @@ class ClusterRun:
     environment: Environment
     observer: Observer
     folder: Path
-    cluster: Cluster
+    cluster: Fleet
     token: str
     silent_s: float
     slots: int

@@ -30,6 +30,7 @@ from pathlib import Path
 import zstandard
 from pydantic import TypeAdapter
 
+from bench.config.run import RunRequest
 from bench.engine.progress import Count, JobProgress, LaneProgress, Progress, Scores
 from bench.errors import BenchError, JournalError
 from bench.journal.paths import JOURNAL
@@ -88,6 +89,8 @@ class Word:
     worker: str
     phases: Mapping[str, Mapping[Phase, tuple[int, int, int]]] = field(default_factory=dict)
     """lane -> phase -> total, done, failed"""
+    memories: Mapping[str, int] = field(default_factory=dict)
+    """acknowledged by the provider, by lane"""
     states: Mapping[str, Mapping[State, int]] = field(default_factory=dict)
     """by job"""
     scores: Mapping[str, Mapping[str, Scores]] = field(default_factory=dict)
@@ -116,6 +119,7 @@ class Word:
                 key: {phase: (one.total, one.done, one.failed) for phase, one in lane.phases.items()}
                 for key, lane in lanes.items()
             },
+            memories={key: lane.memories for key, lane in lanes.items()},
             states={key: dict(job.states) for key, job in jobs.items()},
             scores={key: dict(job.scores) for key, job in jobs.items()},
             cost_usd=progress.cost_usd,
@@ -198,6 +202,7 @@ class Gathered(Progress):
         latest, every = self._latest.values(), self._attempts.values()
         for key, lane in self.lanes.items():
             lane.phases = {phase: _summed(word.phases.get(key, {}).get(phase) for word in latest) for phase in Phase}
+            lane.memories = sum(word.memories.get(key, 0) for word in every)
         for key, job in self.jobs.items():
             job.states = Counter()
             for word in latest:
@@ -232,7 +237,7 @@ def _summed(counts: Iterable[tuple[int, int, int] | None]) -> Count:
 
 ONLY_HERE = frozenset(
     {
-        "cluster", "shards", "shard", "run_id", "output", "on_end", "sign", "key", "download", "publishable",
+        "cluster", "shards", "workers", "shard", "run_id", "output", "on_end", "sign", "key", "download", "publishable",
         "min_score", "max_time", "judge_calibration",
     }
 )  # fmt: skip
@@ -300,6 +305,8 @@ class ShardOrder:
         flags = request.model_dump(mode="json", exclude_unset=True, exclude=set(ONLY_HERE))
         calibrates = shard.number == 1 and (request.judge_calibration or request.publishable)
         flags |= {"start": shard.start, "end": shard.end, "judge_calibration": calibrates, "max_cost": left_usd}
+        if plan.workers > 1:
+            flags |= _parts_of(request, share)
         named = environment.dotenv
         return cls(
             shard=shard,
@@ -319,6 +326,12 @@ class ShardOrder:
     def name(self) -> str:
         """A shard is a run of its own; each fresh start of it has this name and something random."""
         return f"{self.run_id}.{self.shard}"
+
+
+def _parts_of(request: RunRequest, share: float) -> dict[str, int]:
+    """What is in flight at once on this machine, divided among its workers."""
+    whole = {"concurrency": request.concurrency, "ingest_concurrency": request.ingest_concurrency}
+    return {name: max(1, round(one * share)) for name, one in whole.items() if isinstance(one, int)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ Keys are the flags' names. A flag wins over the file: ``RunRequest.combine(load(
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from datetime import date
@@ -49,6 +50,15 @@ DEFAULT_MAX_ERROR_RATE = 0.02
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 NO_BREAKER = ("no_circuit_breaker", "noCircuitBreaker")
 _SHARD = r"^\d+/\d+$"
+
+
+def _cores(value: object) -> object:
+    """``auto`` is one for each core that this process may use."""
+    return (
+        len(os.sched_getaffinity(0))
+        if value == "auto" and hasattr(os, "sched_getaffinity")
+        else (os.cpu_count() if value == "auto" else value)
+    )
 
 
 def _words(value: object) -> object:
@@ -104,6 +114,7 @@ MOST_EPOCHS = 1000
 MOST_IN_FLIGHT = 10_000
 MOST_HITS = 10_000
 MOST_SHARDS = 10_000
+MOST_WORKERS = 64
 LONGEST_SHARD = 19
 Seconds = Annotated[float, BeforeValidator(_seconds), Field(gt=0, le=LONGEST_WAIT_S)]
 Count = Annotated[int, Field(ge=1, le=2**31 - 1)]
@@ -253,6 +264,8 @@ class Operation(ConfigModel):
     """answers and verdicts go through the batch endpoints of models: cheaper, and up to a day later"""
     cache: Literal["read", "write", "readwrite"] | None = None
     """replies of models are taken from earlier runs of this workspace (read), kept for later ones (write), or both"""
+    workers: Annotated[int, BeforeValidator(_cores), Field(ge=1, le=MOST_WORKERS)] | None = None
+    """processes of this machine that carry out the run together; auto: one for each core"""
     cluster: str | None = None
     shards: Annotated[int, Field(ge=1, le=MOST_SHARDS)] | None = None
 
@@ -291,6 +304,12 @@ class Operation(ConfigModel):
     def _no_deadline_of_a_batch(self) -> Self:
         if self.batch and self.item_timeout is not None:
             raise ValueError("--item-timeout cannot be combined with --batch: a batch may take a day")
+        return self
+
+    @model_validator(mode="after")
+    def _one_way_to_spread(self) -> Self:
+        if self.workers is not None and self.cluster is not None:
+            raise ValueError("--workers is for one machine, --cluster for several: give one of them")
         return self
 
     @model_validator(mode="after")

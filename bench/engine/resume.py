@@ -218,7 +218,7 @@ async def extended_plan(
         await reader.refuse_held()
         meta = reader.meta
     stored = stored_request(meta)
-    if stored.publishable or stored.cluster is not None or selected_from(meta) is not None:
+    if stored.publishable or stored.cluster is not None or stored.shards is not None or selected_from(meta) is not None:
         raise UsageError(f"run {meta.run_id} was announced, merged or spread over a cluster: its plan stays")
     before = make_plan(catalog, stored, environment)
     check_identity(meta, before)
@@ -277,7 +277,7 @@ async def refitted_plan(
         raise UsageError("--from ingest and --reuse-build say the same thing", hint="leave --reuse-build out")
     async with Reader.open(find_run(catalog.workspace, target)) as reader:
         meta = reader.meta
-    stored = stored_request(meta).model_copy(update={"run_id": None, "cluster": None, "shards": None})
+    stored = stored_request(meta).model_copy(update={"run_id": None, "cluster": None, "shards": None, "workers": None})
     narrowed = any(flags.get(name) is not None for name in RANGE_FLAGS)
     request = RunRequest.combine(stored, {**flags, "reuse_build": target})
     return make_plan(catalog, request, environment, ranges=None if narrowed else selected_from(meta))

@@ -73,8 +73,9 @@ def make_plan(catalog: Catalog, request: RunRequest, environment: Environment, *
     _check_rates(lanes, request)
     check_prices(catalog, request.prices, files)
     _check_single(lanes, request)
-    if request.cluster is not None and request.reuse_build != "never":
-        raise UsageError("--reuse-build and --cluster exclude each other", hint="leave --cluster out")
+    spread = _spread_by(request)
+    if spread is not None and request.reuse_build != "never":
+        raise UsageError(f"--reuse-build and {spread} exclude each other", hint=f"leave {spread} out")
     _check_coverage(lanes)
     if not any(lane.skipped is None for lane in lanes):
         raise UsageError("no job is left to run: " + "; ".join(lane.skipped or "" for lane in lanes))
@@ -89,6 +90,7 @@ def make_plan(catalog: Catalog, request: RunRequest, environment: Environment, *
         ranges=chosen,
         versions=versions(installed),
         model_files=files,
+        workers=1 if _one_process(lanes, request) else request.workers or 1,
         notes=tuple(dict.fromkeys([*_notes(lanes), *_without_effect(lanes, request, environment, files)])),
     )
 
@@ -187,14 +189,19 @@ def _check_rates(lanes: Sequence[Lane], request: RunRequest) -> None:
             raise UsageError(f"--rate {name}: no job of this run has such an endpoint", hint=hint)
 
 
+def _spread_by(request: RunRequest) -> str | None:
+    """The flag that asks for more than one process."""
+    return "--cluster" if request.cluster is not None else "--workers" if (request.workers or 1) > 1 else None
+
+
 def _check_single(lanes: Sequence[Lane], request: RunRequest) -> None:
     """A service with one namespace takes one corpus at a time, from one process, and each through its search."""
     for lane in lanes:
         if lane.skipped is not None or not lane.provider.config.scoping.single:
             continue
         name = lane.provider.label
-        if request.cluster is not None:
-            hint = "run it without --cluster"
+        if (spread := _spread_by(request)) is not None:
+            hint = f"run it without {spread}"
             raise UsageError(f"{name} has one namespace (scoping single): several workers cannot share it", hint=hint)
         if not {Phase.SEARCH, Phase.ANSWER, Phase.EVALUATE}.intersection(request.phases) and _corpora(lane) > 1:
             text = f"{name} has one namespace (scoping single): it cannot keep {_corpora(lane)} corpora at once"
@@ -248,6 +255,15 @@ def _notes(lanes: Sequence[Lane]) -> list[str]:
     return notes
 
 
+def _one_process(lanes: Sequence[Lane], request: RunRequest) -> str | None:
+    """Why one process does all the work although workers may be asked for; None where they could share it."""
+    if request.limit is not None or request.sample is not None:
+        return f"{'--limit' if request.limit is not None else '--sample'} chooses among all items, and one process does"
+    if max((_corpora(lane) for lane in lanes if lane.skipped is None), default=0) < 2:
+        return "there is one corpus, and it is ingested once, by one process"
+    return None
+
+
 def _without_effect(
     lanes: Sequence[Lane], request: RunRequest, environment: Environment, files: Mapping[str, ModelFile]
 ) -> Iterator[str]:
@@ -263,6 +279,8 @@ def _without_effect(
         for flag, given in (("--batch", request.batch), ("--cache", request.cache is not None)):
             if given:
                 yield f"{flag} has no effect: no model of this run is at an endpoint"
+    if (request.workers or 1) > 1 and (why := _one_process(running, request)) is not None:
+        yield f"--workers has no effect: {why}"
     yield from unused_prices(request.prices, running)
     yield from filter(None, [budget_note(running, request)])
     yield from elsewhere(running, request, environment, files)

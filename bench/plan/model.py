@@ -269,12 +269,19 @@ class Plan:
     versions: Mapping[str, object]
     """recorded beside the identity: bench, python, packages"""
     model_files: Mapping[str, ModelFile]
+    workers: int = 1
+    """processes of this machine that share the work, each with whole corpora"""
     notes: tuple[str, ...] = ()
     """what a person should know before starting: skipped jobs, warnings of configs"""
 
     @property
     def jobs(self) -> Iterator[Job]:
         return (job for lane in self.lanes for job in lane.jobs)
+
+    @property
+    def is_spread(self) -> bool:
+        """Several processes carry it out, here or elsewhere."""
+        return self.request.cluster is not None or self.workers > 1
 
     @property
     def running(self) -> tuple[Lane, ...]:

@@ -1,0 +1,250 @@
+"""The workers of a run on this machine: processes of this program, one for each shard that is out.
+
+Example::
+
+    async with Processes.open(4) as fleet:
+        task = fleet.submit(run_shard, order, name="r1.1of4", near=())
+    python -P -m bench.cluster.processes "worker 1"    # its order comes in on stdin, what it says goes out on stdout
+
+A message is a pickle behind its length. The end of its stdin asks a worker to stop, so one that lost its coordinator
+stops too. A worker that dies is replaced, and the next one continues with the journal that it left.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import struct
+import subprocess
+import sys
+import threading
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import BinaryIO, Literal, TypeVar, TypeVarTuple
+
+import anyio
+from anyio.abc import ByteReceiveStream, Process, TaskGroup
+from anyio.streams.buffered import BufferedByteReceiveStream
+
+from bench.cluster.backend import ErrandState
+from bench.cluster.messages import Returned, ShardOrder
+
+A = TypeVarTuple("A")
+T = TypeVar("T")
+
+LENGTH = struct.Struct(">Q")
+DEATHS = 4
+"""a shard whose workers died so often ends"""
+LAST_WORDS = 500
+"""characters of its stderr that are reported of a dead worker"""
+Message = tuple[Literal["word", "error"], str] | tuple[Literal["returned"], Returned]
+
+
+@dataclass(slots=True)
+class ProcessTask:
+    """A shard with a worker of this machine."""
+
+    order: ShardOrder
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
+    returned: Returned | None = None
+    problem: str = ""
+
+    @property
+    def state(self) -> ErrandState:
+        if self.problem:
+            return "error"
+        if self.returned is not None:
+            return "finished"
+        return "cancelled" if self.scope.cancel_called else "pending"
+
+    async def result(self) -> Returned | None:
+        return self.returned
+
+    async def error(self) -> str:
+        return self.problem
+
+    async def cancel(self) -> None:
+        self.scope.cancel()
+
+
+@dataclass(slots=True)
+class Processes:
+    """A number of slots, each with at most one worker in it."""
+
+    count: int
+    _tasks: TaskGroup
+    _free: deque[str]
+    _running: dict[str, Process] = field(default_factory=dict)
+    _stopping: bool = False
+    _heard: Callable[[str], None] = field(default=lambda text: None)
+
+    @staticmethod
+    @asynccontextmanager
+    async def open(count: int) -> AsyncIterator[Processes]:
+        """Offer so many slots; workers that still run when the block ends are ended."""
+        async with anyio.create_task_group() as tasks:
+            yield Processes(count, tasks, deque(f"worker {number}" for number in range(1, count + 1)))
+            tasks.cancel_scope.cancel()
+
+    @property
+    def address(self) -> str:
+        return f"workers:{self.count}"
+
+    @property
+    def alive(self) -> bool:
+        return True
+
+    async def slots(self) -> Mapping[str, int]:
+        return {f"worker {number}": 1 for number in range(1, self.count + 1)}
+
+    def submit(
+        self, function: Callable[[ShardOrder], Returned], order: ShardOrder, /, *, name: str, near: Sequence[str]
+    ) -> ProcessTask:
+        """Start a worker for an order; a worker knows one function, and every worker is near."""
+        task = ProcessTask(order)
+        self._tasks.start_soon(self._carry_out, task)
+        return task
+
+    async def ask(
+        self, function: Callable[[*A], Awaitable[T]], *arguments: *A, within_s: float
+    ) -> Mapping[str, T | BaseException]:
+        """Call a function here: what is true of this process is true of its workers."""
+        try:
+            with anyio.fail_after(within_s):
+                return {self.address: await function(*arguments)}
+        except Exception as error:
+            return {self.address: error}
+
+    def listen(self, heard: Callable[[str], None]) -> None:
+        self._heard = heard
+
+    async def stop(self) -> None:
+        self._stopping = True
+        for process in list(self._running.values()):
+            await _ask_to_stop(process)
+
+    async def drop(self, worker: str) -> None:
+        with suppress(ProcessLookupError, KeyError):
+            self._running[worker].kill()
+
+    async def _carry_out(self, task: ProcessTask) -> None:
+        """Have the order carried out by one worker after the other, until one comes to its end."""
+        worker, problem = self._free.popleft(), ""
+        with task.scope:
+            for _ in range(DEATHS):
+                problem = await self._one_worker(task, worker)
+                if task.state != "pending":
+                    break
+            else:
+                task.problem = f"{DEATHS} workers died one after the other, the last {problem}"
+        self._free.append(worker)
+
+    async def _one_worker(self, task: ProcessTask, worker: str) -> str:
+        """Start a worker and listen to it until it is gone; returns how it ended."""
+        command = [sys.executable, "-P", "-m", "bench.cluster.processes", worker]
+        # a session of its own: ctrl-C reaches the coordinator only, which asks its workers to stop
+        async with await anyio.open_process(command, stdin=subprocess.PIPE, start_new_session=True) as process:
+            assert process.stdin is not None and process.stdout is not None and process.stderr is not None
+            self._running[worker] = process
+            last_words: deque[str] = deque(maxlen=LAST_WORDS)
+            async with anyio.create_task_group() as beside:
+                beside.start_soon(_keep_the_end, process.stderr, last_words)
+                with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+                    await process.stdin.send(_packed(task.order))
+                if self._stopping:
+                    await _ask_to_stop(process)
+                await self._listen_to(task, process.stdout)
+            await process.wait()
+            del self._running[worker]
+        return _how_it_ended(process.returncode or 0, "".join(last_words))
+
+    async def _listen_to(self, task: ProcessTask, stream: ByteReceiveStream) -> None:
+        buffered = BufferedByteReceiveStream(stream)
+        with suppress(anyio.IncompleteRead, anyio.EndOfStream, anyio.BrokenResourceError):
+            while True:
+                (length,) = LENGTH.unpack(await buffered.receive_exactly(LENGTH.size))
+                kind, content = _unpacked(await buffered.receive_exactly(length))
+                if isinstance(content, Returned):
+                    task.returned = content
+                elif kind == "word":
+                    self._heard(content)
+                else:
+                    task.problem = content
+
+
+def _unpacked(content: bytes) -> Message:
+    message: Message = pickle.loads(content)  # noqa: S301  written by a process that this one started
+    return message
+
+
+def _packed(message: object) -> bytes:
+    content = pickle.dumps(message)
+    return LENGTH.pack(len(content)) + content
+
+
+async def _ask_to_stop(process: Process) -> None:
+    assert process.stdin is not None
+    with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.BusyResourceError):
+        await process.stdin.aclose()
+
+
+async def _keep_the_end(stream: ByteReceiveStream, kept: deque[str]) -> None:
+    async for chunk in stream:
+        kept.extend(chunk.decode(errors="replace"))
+
+
+def _how_it_ended(code: int, last_words: str) -> str:
+    how = f"by {signal.Signals(-code).name}" if code < 0 else f"with exit code {code}"
+    line = last_words.strip().rpartition("\n")[2]
+    return f"{how}: {line}" if line else how
+
+
+# --------------------------------------------------------------------------- in a worker
+
+
+@dataclass(slots=True)
+class PipeLine:
+    """A worker's line to its coordinator."""
+
+    address: str
+    out: BinaryIO
+    stop: threading.Event = field(default_factory=threading.Event)
+    _one_at_a_time: threading.Lock = field(default_factory=threading.Lock)
+
+    def send(self, message: Message) -> None:
+        with self._one_at_a_time, suppress(BrokenPipeError):
+            self.out.write(_packed(message))
+            self.out.flush()
+
+    def say(self, text: str) -> None:
+        self.send(("word", text))
+
+    def asked_to_stop(self, *, within_s: float) -> bool:
+        return self.stop.wait(within_s)
+
+    def wait_for_the_end(self, source: BinaryIO) -> None:
+        source.read()
+        self.stop.set()
+
+
+def main() -> None:
+    """Carry out the order on stdin."""
+    from bench.cluster.worker import run_shard
+
+    line = PipeLine(sys.argv[1], os.fdopen(os.dup(1), "wb"))
+    os.dup2(2, 1)  # what plug-ins print does not get between the messages
+    source = sys.stdin.buffer
+    (length,) = LENGTH.unpack(source.read(LENGTH.size))
+    order: ShardOrder = pickle.loads(source.read(length))  # noqa: S301  written by the process that started this one
+    threading.Thread(target=line.wait_for_the_end, args=(source,), daemon=True).start()
+    try:
+        line.send(("returned", run_shard(order, line)))
+    except Exception as error:
+        line.send(("error", f"{type(error).__name__}: {error}"))
+
+
+if __name__ == "__main__":
+    main()

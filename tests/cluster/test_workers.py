@@ -1,0 +1,117 @@
+"""One run in several processes of one machine: nothing is lost, paid twice or left behind, whoever is killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import psutil
+import pytest
+
+from bench.cluster.coordinator import cut
+from bench.engine import Stop
+from bench.engine.run import PAUSE_FILE, SHARDS
+from bench.errors import UsageError
+from bench.journal import RunState
+from tests.cluster.spread import FLAGS, bench, folder, resume, run, same_as_one_process
+from tests.small_world import World, wait_for
+
+WORDS = ["run", "--benchmarks", "facts", "--providers", "faulty", "--answering-model", "builtin/extractive",
+         "--concurrency", "1", "--workers", "2"]  # fmt: skip
+
+
+def workers_of(pid: int) -> list[psutil.Process]:
+    found = psutil.Process(pid).children(recursive=True)
+    return [one for one in found if "bench.cluster.processes" in " ".join(one.cmdline())]
+
+
+def questions(world: World) -> dict[str, int]:
+    return {key: count for key, count in world.keys("search").items() if "What opens" in key}
+
+
+async def test_two_workers_give_the_results_of_one_process_and_ingest_nothing_twice(world: World) -> None:
+    plan = world.plan(**FLAGS, run_id="r", workers=2)
+    corpora = [(shard.start, shard.end) for shard in cut(plan, 2)]
+    assert len(corpora) == 2
+    outcome = await run(world, plan)
+    assert (outcome.status, outcome.exit_code, outcome.message) == (RunState.COMPLETE, 0, "")
+    adds = world.calls("add")
+    assert set(questions(world).values()) == {1}
+    assert not (folder(world, "r") / SHARDS).exists()
+    assert await same_as_one_process(world, "r")
+    assert world.calls("add") == 2 * adds, "one process ingests as much"
+
+
+async def test_a_killed_worker_is_replaced_and_only_what_was_in_flight_is_asked_again(world: World) -> None:
+    world.fault("search:latency:ms=100")
+
+    def kill_one() -> None:
+        workers_of(os.getpid())[0].kill()
+
+    outcome = await run(world, world.plan(**FLAGS, run_id="r", workers=2), once=kill_one)
+    assert (outcome.status, outcome.exit_code, outcome.message) == (RunState.COMPLETE, 0, "")
+    assert sum(questions(world).values()) <= len(questions(world)) + 1
+    assert await same_as_one_process(world, "r")
+
+
+async def test_a_shard_whose_workers_all_die_ends_with_how_they_died(world: World) -> None:
+    world.fault("search:latency:ms=1000")
+
+    def kill_all() -> None:
+        killed: set[int] = set()
+        while len(killed) < 8:
+            for one in workers_of(os.getpid()):
+                one.kill()
+                killed.add(one.pid)
+
+    outcome = await run(world, world.plan(**FLAGS, run_id="r", workers=2), once=kill_all, after=0)
+    assert (outcome.status, outcome.exit_code) == (RunState.STOPPED, 3)
+    assert "4 workers died one after the other, the last by SIGKILL" in outcome.message
+    world.heal()
+    assert (await resume(world, "r")).status is RunState.COMPLETE
+    assert await same_as_one_process(world, "r")
+
+
+async def test_a_paused_run_continues_with_other_workers(world: World) -> None:
+    world.fault("search:latency:ms=300")
+    plan = world.plan(**FLAGS, run_id="r", workers=2)
+    outcome = await run(world, plan, once=(folder(world, "r") / PAUSE_FILE).touch, after=3)
+    assert (outcome.status, outcome.exit_code, outcome.stop) == (RunState.PAUSED, 3, Stop.PAUSED)
+    world.heal()
+    assert (await resume(world, "r")).status is RunState.COMPLETE
+    assert set(questions(world).values()) == {1}
+    assert await same_as_one_process(world, "r")
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -signal.SIGKILL)])
+async def test_a_signal_to_the_command_ends_every_worker_and_a_resume_loses_nothing(
+    world: World, number: signal.Signals, code: int
+) -> None:
+    world.fault("search:latency:ms=100")
+    process = bench(world.workspace, *WORDS, "--run-id", "r", "--display", "none")
+    wait_for(lambda: len(questions(world)) >= 4, seconds=60)
+    workers = workers_of(process.pid)
+    assert len(workers) == 2
+    process.send_signal(number)
+    process.communicate(timeout=60)
+    assert process.returncode == code
+    _, alive = psutil.wait_procs(workers, timeout=30)
+    assert not alive
+    world.heal()
+    assert (await resume(world, "r")).status is RunState.COMPLETE
+    assert max(questions(world).values()) <= 2
+    assert await same_as_one_process(world, "r")
+
+
+def test_what_workers_cannot_share_is_done_by_one_process_and_said(world: World) -> None:
+    (note,) = [one for one in world.plan(**FLAGS, workers=2, limit=3).notes if "--workers" in one]
+    assert note == "--workers has no effect: --limit chooses among all items, and one process does"
+    one_corpus = world.plan(**FLAGS, workers=4, start=1, end=2)
+    assert "there is one corpus" in one_corpus.notes[-1] and not one_corpus.is_spread
+    assert not world.plan(**FLAGS, workers=1).is_spread
+    with pytest.raises(UsageError, match="--workers is for one machine, --cluster for several"):
+        world.plan(**FLAGS, workers=2, cluster="local:2")
+
+
+def test_auto_is_a_worker_for_each_core(world: World) -> None:
+    assert world.plan(**FLAGS, workers="auto").request.workers == len(os.sched_getaffinity(0))
