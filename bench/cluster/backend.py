@@ -109,7 +109,7 @@ class Fleet(Protocol):
         ...
 
 
-class Line(Protocol):
+class CoordinatorLine(Protocol):
     """A task's line to the coordinator."""
 
     @property

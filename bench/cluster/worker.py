@@ -25,7 +25,7 @@ import anyio.to_thread
 from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 import bench.version
-from bench.cluster.backend import Line, Post
+from bench.cluster.backend import CoordinatorLine, Post
 from bench.cluster.messages import Refusal, Returned, ShardOrder, Word, pack
 from bench.config.catalog import Catalog
 from bench.config.run import RunRequest
@@ -80,7 +80,7 @@ async def forget(order: ShardOrder, names: list[str]) -> None:
             shutil.rmtree(path, ignore_errors=True)
 
 
-def run_shard(order: ShardOrder, line: Line | None = None) -> Returned:
+def run_shard(order: ShardOrder, line: CoordinatorLine | None = None) -> Returned:
     """Carry an order out in this thread, or say why not; without a line this is a task of dask."""
     post = line or Post.here(order.token)
     try:
@@ -144,7 +144,7 @@ def another_version(here: str, wanted: str) -> UsageError:
 # --------------------------------------------------------------------------- at work
 
 
-async def _carry_out(order: ShardOrder, post: Line) -> Returned:
+async def _carry_out(order: ShardOrder, post: CoordinatorLine) -> Returned:
     """Run the shard as far as it comes, listening for the stop event all the while."""
     speaker = Speaker(order, post)
     async with anyio.create_task_group() as beside:
@@ -184,7 +184,7 @@ async def _executed(order: ShardOrder, plan: Plan, environment: Environment, spe
     raise AssertionError("tenacity gives back a value or raises")
 
 
-async def _obey(post: Line, folder: Path) -> None:
+async def _obey(post: CoordinatorLine, folder: Path) -> None:
     """Once the coordinator asks, or is gone, ask the engine to stop as another process would: by its pause file."""
     while not await anyio.to_thread.run_sync(lambda: post.asked_to_stop(within_s=1), abandon_on_cancel=True):
         pass
@@ -196,7 +196,7 @@ async def _obey(post: Line, folder: Path) -> None:
 class Speaker(Silent):
     """Watches the engine of one shard and states each second how it is."""
 
-    def __init__(self, order: ShardOrder, post: Line) -> None:
+    def __init__(self, order: ShardOrder, post: CoordinatorLine) -> None:
         self._order = order
         self._post = post
         self._attempt = uuid.uuid4().hex
