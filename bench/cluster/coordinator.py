@@ -69,8 +69,8 @@ def cut(plan: Plan, count: int) -> list[Shard]:
     if not 1 <= count <= len(positions):
         raise UsageError(f"--shards {count}: the run has {len(positions)} items, a shard needs at least one")
     first, last = plan.ranges[0] if plan.ranges else (1, plan.total)
-    leeway = len(positions) if plan.workers > 1 else len(positions) // count // LEEWAY
-    inner = dict.fromkeys(positions[at] for at in _cuts(len(positions), count, breaks, leeway))
+    cuts = _cuts(len(positions), count, breaks, whole=plan.workers > 1)
+    inner = dict.fromkeys(positions[at] for at in cuts)
     edges = [first, *inner, last + 1]
     ranges = [(start, after - 1) for start, after in pairwise(edges)]
     return [Shard(number=at, count=len(ranges), start=a, end=b) for at, (a, b) in enumerate(ranges, start=1)]
@@ -91,8 +91,9 @@ def _selected(plan: Plan) -> tuple[list[int], list[int]]:
     return positions, breaks
 
 
-def _cuts(length: int, count: int, breaks: Sequence[int], leeway: int) -> list[int]:
-    """The indexes at which a new shard begins."""
+def _cuts(length: int, count: int, breaks: Sequence[int], *, whole: bool = False) -> list[int]:
+    """The indexes at which a new shard begins; ``whole`` = at the nearest break, wherever it is."""
+    leeway = length if whole else length // count // LEEWAY
     found = []
     for number in range(1, count):
         ideal = number * length // count

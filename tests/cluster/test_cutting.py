@@ -32,6 +32,12 @@ def test_shards_cover_every_position_once(tmp_path: Path) -> None:
         assert covered == list(range(1, 22))
 
 
+def test_workers_of_one_machine_get_whole_corpora_and_fewer_shards_where_there_are_fewer(tmp_path: Path) -> None:
+    plan = World.make(tmp_path, "http://127.0.0.1:9", corpora=3, items=9).plan(providers="oracle", workers=5)
+    assert [(shard.start, shard.end) for shard in cut(plan, 2)] == [(1, 9), (10, 27)]
+    assert [(shard.start, shard.end) for shard in cut(plan, 5)] == [(1, 9), (10, 18), (19, 27)]
+
+
 def test_a_cut_moves_to_the_nearest_place_between_two_corpora(tmp_path: Path) -> None:
     plan = World.make(tmp_path, "http://127.0.0.1:9", corpora=5, items=9).plan(providers="oracle")
     assert [(shard.start, shard.end) for shard in cut(plan, 2)] == [(1, 18), (19, 45)]

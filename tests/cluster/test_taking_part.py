@@ -134,7 +134,7 @@ def test_the_coordinator_needs_no_secret_of_its_own(machines: Machines, world: W
 
 async def test_a_run_of_one_machine_cannot_be_spread_later(world: World) -> None:
     await world.run(**FLAGS, run_id="alone", limit=4)
-    with pytest.raises(UsageError, match="was not started on a cluster"):
+    with pytest.raises(UsageError, match="was started in one process"):
         await resume(world, "alone", cluster="local:2")
 
 
