@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -297,11 +298,16 @@ def write_new(
 
 def _write_schema(kind: Literal["provider", "benchmark"], workspace: Path) -> None:
     """Put the schema where the first line of the config names it; an older one is replaced."""
-    from bench.cli.schema import editors_schema
-
     path = workspace / "configs" / "schemas" / f"{kind}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(editors_schema(kind), indent=1) + "\n", encoding="utf-8")
+    path.write_text(_schema(kind), encoding="utf-8")
+
+
+@cache
+def _schema(kind: Literal["provider", "benchmark"]) -> str:
+    from bench.cli.schema import editors_schema
+
+    return json.dumps(editors_schema(kind), indent=1) + "\n"
 
 
 def _variable(name: str) -> str:

@@ -19,7 +19,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -31,6 +30,7 @@ from bench.config.jsontext import TreePath
 from bench.config.value_rules import SEGMENT, portable, problem_of
 from bench.config.values import compile_value
 from bench.errors import ConfigError
+from bench.version import plug_ins
 
 
 def _segment(value: str) -> str:
@@ -130,7 +130,7 @@ PLUG_INS = "bench.evaluators"
 
 def _known_method(name: str) -> str:
     """A method of our own, or the name of an installed evaluator."""
-    if name in METHODS or name in {point.name for point in entry_points(group=PLUG_INS)}:
+    if name in METHODS or name in {point.name for point in plug_ins(PLUG_INS)}:
         return name
     listed = ", ".join(f"'{method}'" for method in METHODS)
     raise PydanticCustomError("literal_error", "Input should be {expected}", {"expected": listed})

@@ -1,9 +1,10 @@
-"""The index of large data on disk: data that was checked once is not parsed again to start the next command.
+"""The index of data that was checked once, so that it is not parsed again: of large data for the next command, on disk;
+of small data for the next plan of the same process, in memory.
 
 Example::
 
     store = StoredIndex.of(config, files, workspace)
-    if (found := store.read(source)) is None:       # small data, none stored, or anything changed
+    if (found := store.read(source)) is None:       # none stored, or anything changed
         found = scan(config, source)
         store.write(found, source)
 
@@ -32,6 +33,9 @@ from bench.datasets.row_source import RowSource
 
 SMALLEST = 20_000_000
 """bytes of data that are parsed in about a second"""
+KEPT = 2
+"""indexes in memory"""
+_in_memory: dict[str, tuple[Scanned, int]] = {}
 _TABLES = ("ids", "rows", "corpora", "views")
 _ARRAYS = ("type_of", "view_of", "base_of_view")
 _PLAIN = ("types", "cuts", "content_sha256", "notes", "remarks", "texts", "repeated", "blank", "covered")
@@ -45,24 +49,30 @@ class StoredIndex:
 
     path: Path
     key: str
-    """of the data's bytes, the config's files and the code; empty where the data is small"""
+    """of the data's bytes, the config's files and the code; empty where the config has no file"""
+    small: bool = False
 
     @classmethod
     def of(cls, config: BenchmarkConfig, files: Sequence[DataFile], workspace: Path) -> StoredIndex:
         """The index for these files, read by this config."""
         path = workspace / "datasets" / ".index" / f"{config.name}.index"
-        if config.origin is None or sum(file.path.stat().st_size for file in files) < SMALLEST:
+        if config.origin is None:
             return cls(path=path, key="")
+        small = sum(file.path.stat().st_size for file in files) < SMALLEST
         written = [
             [str(source.path.resolve()), source.path.read_text(encoding="utf-8")] for source in config.origin.sources
         ]
-        parts = [_code(), written, config.model_dump(mode="json"), [[file.name, file.sha256] for file in files]]
-        return cls(path=path, key=sha256(json.dumps(parts).encode()).hexdigest())
+        place = [str(Path.cwd()), str(workspace)] if small else _code()
+        parts = [place, written, config.model_dump(mode="json"), [[file.name, file.sha256] for file in files]]
+        return cls(path=path, key=sha256(json.dumps(parts).encode()).hexdigest(), small=small)
 
     def read(self, source: RowSource) -> Scanned | None:
         """The stored index; None where there is none of exactly this data."""
         if not self.key:
             return None
+        if self.small:
+            found, source.left_out = _in_memory.get(self.key, (None, source.left_out))
+            return found
         try:
             with self.path.open("rb") as file:
                 head = json.loads(file.readline())
@@ -80,6 +90,12 @@ class StoredIndex:
     def write(self, found: Scanned, source: RowSource) -> None:
         """Store it; a folder that cannot be written only costs the next command its time."""
         if not self.key:
+            return
+        if self.small:
+            if not source.joined:
+                _in_memory[self.key] = found, source.left_out
+                for oldest in list(_in_memory)[:-KEPT]:
+                    del _in_memory[oldest]
             return
         parts = list(_parts(found))
         head = {

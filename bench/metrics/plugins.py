@@ -16,12 +16,13 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.machinery import SourceFileLoader
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import cast
 
 from bench.errors import ConfigError
+from bench.version import plug_ins
 
 OWN_DISTRIBUTION = "memorybench"
 
@@ -38,7 +39,7 @@ class InstalledPlugin:
 def installed(group: str, spelled: Callable[[str], str]) -> dict[str, InstalledPlugin]:
     """Every entry point of the group by canonical name; a name claimed twice is a ConfigError."""
     found: dict[str, InstalledPlugin] = {}
-    for point in entry_points(group=group):
+    for point in plug_ins(group):
         name = spelled(point.name)
         plugin = InstalledPlugin(name, _owner(point), point)
         other = found.get(name)
@@ -51,7 +52,7 @@ def installed(group: str, spelled: Callable[[str], str]) -> dict[str, InstalledP
 def claimed(name: str, group: str) -> EntryPoint | None:
     """The installed plug-in of exactly that name; ConfigError when two distributions claim it."""
     found: EntryPoint | None = None
-    for point in entry_points(group=group, name=name):
+    for point in plug_ins(group).select(name=name):
         if found is not None and (found.dist is None or point.dist is None or found.dist.name != point.dist.name):
             raise twice(name, group, _owner(found), _owner(point))
         found = point

@@ -15,7 +15,6 @@ from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
-from importlib.metadata import version
 
 from bench.config.catalog import Catalog
 from bench.config.model import ModelFile, read_model_file, with_settings
@@ -36,7 +35,7 @@ from bench.plan.ranges import Ranges, ranges_of
 from bench.plan.shared_builds import with_shared_builds
 from bench.plan.validity import related
 from bench.settings import Environment
-from bench.version import __version__
+from bench.version import __version__, release_of
 
 DEMO = ("demo",)
 
@@ -116,7 +115,7 @@ def versions(installed: Installed) -> dict[str, object]:
     return {
         "bench": __version__,
         "python": platform.python_version(),
-        "packages": {name: version(name) for name in ("aiohttp", "nltk", "sacrebleu", "genai-prices")},
+        "packages": {name: release_of(name) for name in ("aiohttp", "nltk", "sacrebleu", "genai-prices")},
         "plugins": installed.versions(),
     }
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
 
 from bench.config.model import ModelFile
 from bench.evaluators import registry as evaluators
@@ -24,6 +24,7 @@ from bench.metrics import registry
 from bench.metrics.plugins import OWN_DISTRIBUTION, twice
 from bench.metrics.protocol import canonical, split_cut
 from bench.plan.model import Lane
+from bench.version import plug_ins
 
 GROUPS = ("bench.providers", "bench.models", "bench.evaluators", "bench.metrics")
 
@@ -38,8 +39,7 @@ class Installed:
     @classmethod
     def read(cls) -> Installed:
         """Look through the installed distributions; nothing is imported."""
-        found = entry_points()
-        return cls({group: tuple(found.select(group=group)) for group in GROUPS})
+        return cls({group: tuple(plug_ins(group)) for group in GROUPS})
 
     def names(self, group: str) -> frozenset[str]:
         """What a group offers."""

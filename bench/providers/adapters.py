@@ -9,7 +9,6 @@ import hashlib
 import importlib
 from collections.abc import Callable
 from dataclasses import replace
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -18,6 +17,7 @@ from bench.config.provider_checks import BUILT_INS
 from bench.errors import ConfigError
 from bench.metrics.plugins import import_path
 from bench.providers.protocol import Capabilities, Provider, ProviderContext
+from bench.version import plug_ins
 
 if TYPE_CHECKING:
     from bench.config.file import ConfigModel
@@ -140,7 +140,7 @@ def local_of(config: ProviderConfig, model: type[LocalModel]) -> LocalModel:
 
 def entry_point_names() -> frozenset[str]:
     """Plug-ins of installed distributions; nothing is imported."""
-    return frozenset(point.name for point in entry_points(group=GROUP))
+    return frozenset(point.name for point in plug_ins(GROUP))
 
 
 def plugged_config(name: str) -> ProviderConfig | None:

@@ -276,11 +276,30 @@ def _cluster_percentiles(
     sizes = [0] * len(names)
     for _, code in pairs:
         sizes[code] += 1
-    draws = []
-    for weight in cluster_draws(len(names), resamples, seed):
-        total = sum(map(mul, weight, sizes))
-        draws.append(_weighted_rank(pairs, weight, total, nearest_rank(total, p)))
-    return draws
+    from_above = p > 50
+    ends = pairs[::-1] if from_above else pairs
+    steps = _steps(tuple(sizes), p, from_above, resamples, seed)
+    draws = zip(cluster_draws(len(names), resamples, seed), steps, strict=True)
+    return [_reached(ends, weight, step) for weight, step in draws]
+
+
+@lru_cache(maxsize=16)
+def _steps(sizes: tuple[int, ...], p: float, from_above: bool, resamples: int, seed: int) -> list[int]:
+    """How many values of each resample lie up to its percentile, from one end; metrics of the same items share them."""
+    found = []
+    for weight in cluster_draws(len(sizes), resamples, seed):
+        rank = nearest_rank(total := sum(map(mul, weight, sizes)), p)
+        found.append(total - rank + 1 if from_above else rank)
+    return found
+
+
+def _reached(ends: list[tuple[float, int]], weight: list[int], steps: int) -> float:
+    """The value after so many steps, where each value counts as often as its cluster was drawn."""
+    for value, code in ends:
+        steps -= weight[code]
+        if steps <= 0:
+            return value
+    raise AssertionError  # steps are at most as many as the values drawn
 
 
 def cluster_draws(count: int, resamples: int, seed: int) -> Iterable[list[int]]:
@@ -300,15 +319,6 @@ def _cluster_draws(count: int, resamples: int, seed: int) -> Iterator[list[int]]
         for place in rng.choices(places, k=count):
             weight[place] += 1
         yield weight
-
-
-def _weighted_rank(pairs: list[tuple[float, int]], weight: list[int], total: int, rank: int) -> float:
-    """The value at ``rank`` when each value counts as often as its cluster was drawn; walks from the nearer end."""
-    if rank * 2 <= total:
-        seen = 0
-        return next(value for value, code in pairs if (seen := seen + weight[code]) >= rank)
-    seen = total
-    return next(value for value, code in reversed(pairs) if (seen := seen - weight[code]) < rank and weight[code])
 
 
 def _order_statistic_interval(ordered: list[float], p: float, level: float) -> Interval | None:

@@ -183,18 +183,21 @@ def test_clusters_that_differ_widen_the_interval_of_a_median() -> None:
     assert whole.high - whole.low > 1.5 * (single.high - single.low)
 
 
+@pytest.mark.parametrize("names", [4, 25])
 @pytest.mark.parametrize("p", [10, 50, 90])
-def test_a_weighted_rank_is_that_of_the_clusters_written_out(p: float) -> None:
-    from bench.stats.intervals import _weighted_rank
+def test_a_percentile_of_drawn_clusters_is_that_of_the_clusters_written_out(p: float, names: int) -> None:
+    from bench.stats.intervals import _cluster_percentiles, cluster_draws
 
     rng = random.Random(p)
-    pairs = sorted((rng.choice([1.0, 2.0, 3.0, 5.0, 8.0]), rng.randrange(4)) for _ in range(30))
-    for _ in range(50):
-        weight = [rng.randrange(4) for _ in range(4)]
-        written = sorted(value for value, code in pairs for _ in range(weight[code]))
-        if written:
-            rank = nearest_rank(len(written), p)
-            assert _weighted_rank(pairs, weight, len(written), rank) == written[rank - 1]
+    values = [rng.choice([1.0, 2.0, 3.0, 5.0, 8.0]) for _ in range(60)]
+    clusters = [n % names for n in range(60)]
+    order = sorted(range(names), key=str)
+    expected = []
+    for weight in cluster_draws(names, 50, 7):
+        counts = dict(zip(order, weight, strict=True))
+        written = sorted(value for value, name in zip(values, clusters, strict=True) for _ in range(counts[name]))
+        expected.append(written[nearest_rank(len(written), p) - 1])
+    assert _cluster_percentiles(values, clusters, p, 50, 7) == expected
 
 
 @pytest.mark.parametrize("level", [0.8, 0.95, 0.99])
