@@ -16,12 +16,20 @@ from typing import Any
 import pytest
 
 from bench import events
-from tests import forked, laws
+from tests import forked, laws, parsing
 from tests.small_world import World
 
 laws.register()
+parsing.register()
 
 ROOT = Path(__file__).resolve().parent.parent
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Have one server of forked processes for all workers, where all tests run."""
+    starts_workers = getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput")
+    if starts_workers and config.args == config.getini("testpaths"):
+        os.environ[forked.SHARED] = forked.address()
 
 
 @pytest.hookimpl(wrapper=True)

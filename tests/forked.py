@@ -1,4 +1,4 @@
-"""Processes that begin as a fork of an interpreter that has imported bench: nearly a second of CPU less each.
+"""Processes that begin as a fork of an interpreter that has run bench once: more than a second of CPU less each.
 
 ``forked.Popen`` and ``forked.run`` are those of :mod:`subprocess` for a command of this interpreter. The process has
 the pid, signals, pipes, folder, environment and exit code that it would have, and a session of its own; it is killed
@@ -9,12 +9,13 @@ Example::
 
     process = forked.Popen([sys.executable, "-m", "bench", "run"], cwd=folder, stdout=subprocess.PIPE, text=True)
 
-A server for each process of pytest forks on demand. It forks a watcher, the watcher forks the command and reports
-its pid and its end to the starter over a socket; the end of the socket is the end of the starter.
+A server forks on demand; the workers of a whole run of the tests share one. It forks a watcher, the watcher forks the
+command and reports its pid and its end to the starter over a socket; the end of the socket is the end of the starter.
 """
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import gc
 import json
@@ -28,6 +29,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import warnings
 from collections.abc import Mapping, Sequence
@@ -39,16 +41,23 @@ from pkgutil import walk_packages
 from typing import Any, NoReturn
 
 import bench
+from bench import events
 
 PRELOADED = (
     "aiohttp.web",
     "anyio._backends._asyncio",
     "cyclopts.help",
+    "distributed.cli.dask_scheduler",
+    "distributed.cli.dask_worker",
     "ijson.backends.yajl2_c",
     "mcp.server",
+    "rich.console",
     "rich.table",
+    "structlog.dev",
 )
 SIZE = struct.Struct("!q")
+SHARED = "FORKED_SERVER"
+"""the variable in which the workers of pytest find the server of their starter"""
 CLIENT = """\
 #!{python} -IS
 import json, os, signal, socket, struct, sys
@@ -163,14 +172,19 @@ def program() -> Path:
 def client(name: str, *first: str) -> Path:
     """Make a program that runs this interpreter with these first arguments, for what starts processes by itself."""
     file = Path(address()).with_name(name)
-    file.write_text(CLIENT.format(python=sys.executable, address=address(), first=first))
-    file.chmod(0o755)
+    if not file.exists():  # another worker may be running it
+        written = file.with_name(f"{name}.{os.getpid()}")
+        written.write_text(CLIENT.format(python=sys.executable, address=address(), first=first))
+        written.chmod(0o755)
+        written.replace(file)
     return file
 
 
 @cache
 def address() -> str:
-    """Start the server of this process; it ends when its stdin does."""
+    """Start the server of this process, or give the one that its workers share; it ends when its stdin does."""
+    if shared := os.environ.get(SHARED):
+        return shared
     folder = tempfile.mkdtemp(prefix="forked")
     place = f"{folder}/socket"
     root = Path(__file__).parents[1]
@@ -192,6 +206,7 @@ def serve(place: str) -> None:
         if not name.endswith("__main__"):
             with suppress(ImportError):  # of an extra that is not installed
                 import_module(name)
+    run_once()
     gc.freeze()
     del sys.path[0]
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
@@ -205,6 +220,15 @@ def serve(place: str) -> None:
                 listener.close()
                 watch(link)
             link.close()
+
+
+def run_once() -> None:
+    """Make what a process makes once: schemas, patterns, the digest of the code, the nodes of the shipped configs."""
+    with tempfile.TemporaryDirectory() as folder, events.redactor.forgetting():
+        plan = bench.plan(benchmarks="demo", workspace=folder, limit=1, providers=["bm25"], run_id="once")
+        asyncio.run(bench.run(plan))
+        bench.report("once", workspace=folder)
+    assert threading.active_count() == 1, "a fork has no threads"
 
 
 def watch(link: socket.socket) -> NoReturn:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from hypothesis import HealthCheck, settings
 
-FEW, MANY = 30, 3_000
+FEW, MANY = 20, 3_000
 
 
 def register() -> None:

@@ -160,7 +160,7 @@ def test_locomo_gives_the_reference_numbers_and_trec_eval_confirms_them(
     bench: Bench, results: Results, shared: Path, tmp_path: Path
 ) -> None:
     bench("download", "locomo", "--from", str(shared / "data/locomo10/locomo10.json"))
-    flags = ("--benchmarks", "locomo", "--providers", "bm25", "no-memory", "--answering-model", "none")
+    flags = ("--benchmarks", "locomo", "--providers", "bm25", "--answering-model", "none")
     bench("run", "-q", *flags, "--run-id", "r")
     bench("export", "r", "--format", "trec", "--output", "trec")
     jobs = {job["provider"]: job for job in results("r")["jobs"]}

@@ -45,6 +45,7 @@ def test_run_without_flags_measures_the_builtins_on_the_demo(bench: Bench, tmp_p
     assert ndcg["oracle"] > ndcg["bm25"] > ndcg["random"] > ndcg["no-memory"]
     accuracy = {job["provider"]: job["metrics"]["accuracy"]["value"] for job in found["jobs"]}
     assert accuracy["full-context"] >= accuracy["bm25"]
+    assert [note for job in found["jobs"] for note in job["notes"]] == [], "the demo and its bounds show no sign"
 
 
 def test_every_breakdown_adds_up_to_the_overall_counts(ran: Ran, results: Results) -> None:
@@ -184,7 +185,7 @@ def test_a_killed_run_resumes_to_the_same_report(
 def test_a_signal_stops_cleanly_and_says_how_to_go_on(
     bench: Bench, tmp_path: Path, environment: dict[str, str], number: signal.Signals, code: int
 ) -> None:
-    flags = ("--providers", "bm25", "full-context", "--concurrency", "1")
+    flags = ("--providers", "bm25", "full-context", "--concurrency", "1", "--limit", "80")
     process = start(tmp_path, environment, "run", "--run-id", "r", *flags)
     wait_for_items(tmp_path / "checkpoints/r/journal.sqlite", process, 5)
     process.send_signal(number)

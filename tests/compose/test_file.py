@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from ruamel.yaml import YAML
 
+from tests import forked
+
 OURS = ("bench", "sign", "scheduler", "worker")
 
 
@@ -94,7 +96,7 @@ def test_the_services_command_line_starts_as_the_file_gives_it(
 ) -> None:
     command = [part if part != "3000" else "0" for part in compose["services"]["bench"]["command"]]
     monkeypatch.setenv("MEMORYBENCH_TOKEN_FILE", str(tmp_path / "token" / "token"))
-    process = subprocess.Popen(
+    process = forked.Popen(
         [sys.executable, "-m", "bench", "--workspace", str(tmp_path), *command], stdout=subprocess.PIPE, text=True
     )
     assert process.stdout is not None

@@ -101,15 +101,15 @@ def _many(workspace: Workspace, count: int) -> str:
 
 
 def test_m1_the_index_costs_a_few_dozen_bytes_an_item(workspace: Workspace) -> None:
-    config = workspace.config(_many(workspace, 5_000))
+    config = workspace.config(_many(workspace, 2_000))
     tracemalloc.start()
     try:
         dataset = open_benchmark(config, workspace.root)
         kept, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert len(dataset) == 5_000
-    assert kept / 5_000 < 80
+    assert len(dataset) == 2_000
+    assert kept / 2_000 < 80
 
 
 @pytest.mark.parametrize("rows", [3_000, pytest.param(9_500, marks=pytest.mark.long)])

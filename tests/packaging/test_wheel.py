@@ -41,7 +41,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("fresh")
     venv.create(home, symlinks=True)
     python = [sys.executable, "-m", "pip", "--python", str(home)]
-    subprocess.run([*python, "install", "--quiet", "--no-index", "--no-deps", str(wheel)], check=True)
+    subprocess.run([*python, "install", "--quiet", "--no-compile", "--no-index", "--no-deps", str(wheel)], check=True)
     (site,) = home.glob("lib/*/site-packages")
     (site / "packages.pth").write_text(sysconfig.get_path("purelib"))
     return home / "bin"

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from tests import forked
+
 HERE = Path(__file__).parent
 
 
@@ -26,7 +28,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def bench(site: Path, folder: Path, *arguments: str) -> Any:
     environment = {**os.environ, "PYTHONPATH": str(site)}
     command = [sys.executable, "-m", "bench", *arguments, "--json"]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=60)
+    done = forked.run(command, cwd=folder, env=environment, text=True)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout.splitlines()[-1] if arguments[0] == "run" else done.stdout)
 

@@ -49,8 +49,13 @@ SPACE = Space(namespace="ns", run_id="r", benchmark="b", corpus="c")
 
 def config(folder: Path, old: str = "", new: str = "") -> ProviderConfig:
     assert old in TEXT
+    return read(TEXT.replace(old, new) if old else TEXT, folder)
+
+
+def read(text: str, folder: Path) -> ProviderConfig:
+    """The config of the text; the server that it starts is a fork."""
     forks = f'"{forked.client("mcp_memory", str(SERVER))}"'
-    text = (TEXT.replace(old, new) if old else TEXT).replace(f'"{sys.executable}", "{SERVER}"', forks)
+    text = text.replace(f'"{sys.executable}", "{SERVER}"', forks)
     return load_provider(Source.parse(text, folder / "remote.yaml"))
 
 
@@ -66,7 +71,7 @@ async def test_plain_text_is_a_hit_a_line(tmp_path: Path) -> None:
     old = "response: {results: $.memories, contentField: $.text, id_from: [{field: $.id}]}"
     changed = TEXT.replace(old, "response: {text: true, id_from: [{content_hash: true}]}")
     changed = changed.replace("tool: recall", "tool: recall_text").replace(", limit: $.k}", "}")
-    remote = load_provider(Source.parse(changed, tmp_path / "remote.yaml"))
+    remote = read(changed, tmp_path)
     async with opened(remote, tmp_path) as provider:
         got = await provider.ingest(
             SPACE, [Memory(id="a", content="Ana likes tea"), Memory(id="b", content="Bo likes tea")]
@@ -100,7 +105,7 @@ async def test_error_of_a_tool_is_rejected_and_a_dead_server_unavailable(tmp_pat
 
 async def test_error_rules_see_is_error(tmp_path: Path) -> None:
     rule = "errors: {error_when: [{path: $.isError, equals: true, kind: quota, message: $.text}]}\n"
-    remote = load_provider(Source.parse(TEXT + rule, tmp_path / "remote.yaml"))
+    remote = read(TEXT + rule, tmp_path)
     async with opened(remote, tmp_path) as provider:
         with pytest.raises(Exception, match="Error executing tool remember") as caught:
             await provider.ingest(SPACE, [Memory(id="a", content="")])
@@ -116,7 +121,7 @@ async def test_server_that_does_not_start_is_a_config_error(tmp_path: Path) -> N
 
 async def test_rate_limits_hold_for_tools_too(tmp_path: Path) -> None:
     limited = TEXT + "limits: {search: {rps: 20, burst: 1}}\n"
-    async with opened(load_provider(Source.parse(limited, tmp_path / "remote.yaml")), tmp_path) as provider:
+    async with opened(read(limited, tmp_path), tmp_path) as provider:
         started = time.perf_counter()
         with recording() as calls:
             for _ in range(5):
@@ -136,7 +141,7 @@ async def test_what_a_server_says_when_it_ends_stands_in_the_error(tmp_path: Pat
 async def test_url_that_nobody_listens_at_is_named(tmp_path: Path) -> None:
     text = TEXT.replace(TEXT.splitlines()[2], f'mcp: {{url: "http://127.0.0.1:{free_port()}/mcp"}}')
     with pytest.raises(ConfigError, match=r"the MCP server of remote is not reachable at http://127") as caught:
-        async with opened(load_provider(Source.parse(text, tmp_path / "remote.yaml")), tmp_path):
+        async with opened(read(text, tmp_path), tmp_path):
             pass
     assert "mcp.url" in (caught.value.hint or "")
 
@@ -146,7 +151,7 @@ async def test_the_address_of_a_url_server_is_named_without_its_password(refuses
     async with recorder({"POST /mcp": (401, {"error": "no"})}) as service:
         place = service.url if refuses else f"http://127.0.0.1:{free_port()}"
         text = TEXT.replace(TEXT.splitlines()[2], 'mcp: {url: "${WHERE}/mcp"}')
-        config = load_provider(Source.parse(text, tmp_path / "remote.yaml"))
+        config = read(text, tmp_path)
         with pytest.raises(ConfigError) as caught:
             async with opened(config, tmp_path, {"WHERE": place.replace("://", "://me:hunter22@")}):
                 pass
@@ -161,7 +166,7 @@ async def test_a_url_server_that_dies_under_a_call_takes_nothing_else_with_it(tm
         wait_until_open(port)
         text = TEXT.replace(TEXT.splitlines()[2], f'mcp: {{url: "http://127.0.0.1:{port}/mcp"}}')
         text = text.replace("count: {tool: size, body: {namespace: $.runTag}, value: $.size}", "count: {tool: die}")
-        async with opened(load_provider(Source.parse(text, tmp_path / "remote.yaml")), tmp_path) as provider:
+        async with opened(read(text, tmp_path), tmp_path) as provider:
             await provider.ingest(SPACE, [Memory(id="a", content="Ana likes tea")])
             for _ in range(2):
                 with pytest.raises(Unavailable, match="the MCP server is gone"):
@@ -180,7 +185,7 @@ async def test_a_url_server_that_refuses_is_said_with_its_status(status: int, sa
         text = TEXT.replace(
             TEXT.splitlines()[2], f'mcp: {{url: "{service.url}/mcp"}}\nauth: {{type: bearer, envVar: KEY}}'
         )
-        config = load_provider(Source.parse(text, tmp_path / "remote.yaml"))
+        config = read(text, tmp_path)
         with pytest.raises(ConfigError, match=said):
             async with opened(config, tmp_path, {"KEY": "sk-remote-0123456789abcdef"}):
                 pass
@@ -191,7 +196,7 @@ async def test_a_url_server_gets_the_headers_and_the_key_of_the_config(tmp_path:
         block = f'mcp: {{url: "{service.url}/mcp"}}\nauth: {{type: bearer, envVar: KEY}}\n'
         text = TEXT.replace(TEXT.splitlines()[2], block + 'connection: {headers: {X-Org: "${ORG:-tea}"}}')
         with pytest.raises(ConfigError):
-            async with opened(load_provider(Source.parse(text, tmp_path / "remote.yaml")), tmp_path, {"KEY": "sk-a-9"}):
+            async with opened(read(text, tmp_path), tmp_path, {"KEY": "sk-a-9"}):
                 pass
         sent = service.seen[0].headers
         assert (sent["X-Org"], sent["Authorization"]) == ("tea", "Bearer sk-a-9")
@@ -211,7 +216,7 @@ async def test_server_behind_a_url_is_the_same_provider(tmp_path: Path) -> None:
         text = TEXT.replace(
             old, f'mcp: {{url: "http://127.0.0.1:{port}/mcp"}}\nauth: {{type: bearer, envVar: REMOTE_KEY}}'
         )
-        remote = load_provider(Source.parse(text, tmp_path / "remote.yaml"))
+        remote = read(text, tmp_path)
         async with opened(remote, tmp_path, {"REMOTE_KEY": "sk-remote-0123456789abcdef"}) as provider:
             got = await provider.ingest(SPACE, [Memory(id="a", content="Ana likes tea")])
             where = Space(namespace="ns", run_id="r", benchmark="b", corpus="c", captures=got.captures)

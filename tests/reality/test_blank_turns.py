@@ -51,14 +51,22 @@ def write(folder: Path, schema: str, rows: list[dict[str, object]]) -> str:
     return str(config)
 
 
-@pytest.mark.parametrize("unit", ["session-based", "incremental", "bulk"])
+IN_A_LIST = [row([[SAID, SILENT], [SILENT | {"id": "t3"}]])]
+BY_KEY = [row({"session_1": [SAID, SILENT], "session_2": [SILENT | {"id": "t3"}]})]
+AS_TEXTS = [row([SAID["content"], BLANK, "\ufeff"])]
+IN_ROWS = [row(SAID["content"], c="x"), row(BLANK, c="x", id="q2"), row("\u3164", c="x", id="q3")]
+
+
 @pytest.mark.parametrize(
-    ("schema", "rows"),
+    ("schema", "rows", "unit"),
     [
-        (LISTED, [row([[SAID, SILENT], [SILENT | {"id": "t3"}]])]),
-        (KEYED, [row({"session_1": [SAID, SILENT], "session_2": [SILENT | {"id": "t3"}]})]),
-        (TEXTS, [row([SAID["content"], BLANK, "\ufeff"])]),
-        (SHARED, [row(SAID["content"], c="x"), row(BLANK, c="x", id="q2"), row("\u3164", c="x", id="q3")]),
+        (LISTED, IN_A_LIST, "session-based"),
+        (LISTED, IN_A_LIST, "incremental"),
+        (LISTED, IN_A_LIST, "bulk"),
+        (KEYED, BY_KEY, "bulk"),
+        (TEXTS, AS_TEXTS, "incremental"),
+        (SHARED, IN_ROWS, "session-based"),
+        (SHARED, IN_ROWS, "bulk"),
     ],
 )
 def test_blank_turns_are_no_memories_and_told(

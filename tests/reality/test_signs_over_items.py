@@ -155,20 +155,3 @@ def gold_of(body: dict[str, Any], folder: Path) -> str:
     rows = [json.loads(line) for line in (folder / "datasets/facts.jsonl").read_text().splitlines()]
     asked = [one for row in rows for one in row["qa"]]
     return str(next(one["a"] for one in asked if one["q"] in body["messages"][-1]["content"]))
-
-
-def test_the_demo_and_its_bounds_show_no_sign(tmp_path: Path, bench: Bench) -> None:
-    providers = "bm25,oracle,no-memory,random,full-context"
-    bench(
-        "run",
-        "--benchmarks",
-        "demo",
-        "--providers",
-        providers,
-        "--answering-model",
-        "builtin/extractive",
-        "--run-id",
-        "r",
-    )
-    jobs = json.loads(bench("results", "r", "--json").stdout)["jobs"]
-    assert [note for job in jobs for note in job["notes"]] == []

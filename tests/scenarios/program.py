@@ -23,6 +23,21 @@ finally:
 ru_maxrss, which begins with the size of the process that started it"""
 
 
+ONE_BY_ONE = """
+import json, os, sys
+from bench.cli import run
+for number, words in enumerate(json.loads(sys.argv[1])):
+    for stream, name in ((1, "out"), (2, "err")):
+        os.dup2(os.open(f"{sys.argv[2]}/{number}.{name}", os.O_CREAT | os.O_TRUNC | os.O_WRONLY), stream)
+    code = run(words)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    if code:
+        sys.exit(code)
+"""
+"""many commands in one process, where it is the start of an interpreter that is the claim and takes the time"""
+
+
 def bench(folder: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[bytes]:
     """Run a command to its end."""
     command = [sys.executable, "-m", "bench", *arguments]

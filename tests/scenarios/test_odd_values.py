@@ -14,7 +14,7 @@ import pytest
 from aiohttp import web
 
 from tests.local_server import LocalServers
-from tests.scenarios.program import bench, clean
+from tests.scenarios.program import ONE_BY_ONE, bench, clean
 from tests.small_world import World
 
 TEXT = "caf\u00e9 \U0001f9e0 line\u2028separator \u202e \u0000nul"
@@ -54,39 +54,42 @@ async def test_T3_odd_text_and_infinities_survive_a_locale_without_utf_8(tmp_pat
     servers = LocalServers()
     variables = {"FAULT_URL": await servers.start(oddly), "HOME": str(tmp_path / "home"), **POOR}
 
-    async def call(*arguments: str, code: int = 0) -> bytes:
-        command = [sys.executable, "-m", "bench", *arguments]
+    printed = tmp_path / "printed"
+    printed.mkdir()
+
+    async def call(*commands: list[str]) -> list[bytes]:
+        command = [sys.executable, "-c", ONE_BY_ONE, json.dumps(commands), str(printed)]
         done = await anyio.run_process(command, cwd=tmp_path, env=clean(**variables), check=False)
-        assert done.returncode == code, done.stderr.decode()
-        done.stderr.decode("utf-8"), done.stdout.decode("utf-8")
-        assert b"Traceback" not in done.stderr
-        return done.stdout
+        for path in printed.iterdir():
+            assert "Traceback" not in path.read_text(encoding="utf-8")
+        assert done.returncode == 0, [path.read_text(encoding="utf-8") for path in printed.glob("*.err")]
+        return [(printed / f"{number}.out").read_bytes() for number in range(len(commands))]
 
     flags = ["--benchmarks", "facts", "--providers", "faulty", "--answering-model", "builtin/extractive"]
-    await call("run", *flags, "--run-id", "t3", "--isolation", "off", "--max-error-rate", "1")
+    out = tmp_path / "items.parquet"
+    _, shown, lines, table, *_ = await call(
+        ["run", *flags, "--run-id", "t3", "--isolation", "off", "--max-error-rate", "1"],
+        *(["export", "t3", "--format", form] for form in ("json", "jsonl", "csv")),
+        ["export", "t3", "--format", "parquet", "--output", str(out)],
+        ["export", "t3", "--format", "trec", "--output", str(tmp_path / "trec")],
+        ["keys", "new"],
+        ["sign", "t3"],
+    )
     await servers.close()
-    for form in ("json", "jsonl"):
-        shown = await call("export", "t3", "--format", form)
-        rows = strictly(shown) if form == "json" else [strictly(line) for line in shown.split(b"\n") if line]
-        checked(rows)  # type: ignore[arg-type]
-    table = await call("export", "t3", "--format", "csv")
+    checked(strictly(shown))  # type: ignore[arg-type]
+    checked([strictly(line) for line in lines.split(b"\n") if line])  # type: ignore[misc]
     written = list(csv.DictReader(io.StringIO(table.decode("utf-8"), newline="")))
     assert ["lone \\ud83d end" in row["answer"] for row in written] == [True] * 7
-    out = tmp_path / "items.parquet"
-    await call("export", "t3", "--format", "parquet", "--output", str(out))
     import pyarrow.parquet
 
     kept = pyarrow.parquet.read_table(out).to_pylist()
     assert ["lone \\ud83d end" in (row["answer"] or "") for row in kept] == [True] * 7
-    await call("export", "t3", "--format", "trec", "--output", str(tmp_path / "trec"))
     assert [file.read_text(encoding="utf-8").count("\n") for file in sorted((tmp_path / "trec").iterdir())] == [0, 0]
-    await call("keys", "new")
-    await call("sign", "t3")
     (receipt,) = (tmp_path / "results/t3/receipts").glob("*.json")
-    await call("verify", str(receipt))
-    for command in (["results", "t3"], ["failures", "t3"], ["status", "t3"], ["list", "runs"]):
-        strictly(await call(*command, "--json"))
-        (await call(*command)).decode("utf-8")
+    told = (["results", "t3"], ["failures", "t3"], ["status", "t3"], ["list", "runs"])
+    _, *shown_each = await call(["verify", str(receipt)], *told, *([*command, "--json"] for command in told))
+    for text in shown_each[len(told) :]:
+        strictly(text)
     for file in (tmp_path / "results").rglob("*.*"):
         if file.suffix in (".json", ".jsonl", ".log"):
             whole = file.read_bytes()

@@ -330,6 +330,7 @@ async def test_metrics_follow_a_live_run_from_what_the_engine_and_its_journal_kn
             while "r1" in service.active:
                 _, text = await visit.get("/api/v1/metrics")
                 texts.append(text)
+                await anyio.sleep(0.02)
         planned = [text for text in texts if 'bench_run_items_planned{run_id="r1"} ' in text]
         assert planned, "it was seen while it ran"
         assert any('bench_run_phases{outcome="ok",phase=' in text for text in planned)
