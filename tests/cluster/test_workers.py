@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
+import time
 
 import psutil
 import pytest
@@ -13,6 +15,7 @@ from bench.engine import Stop
 from bench.engine.run import PAUSE_FILE, SHARDS
 from bench.errors import UsageError
 from bench.journal import RunState
+from bench.journal.paths import JOURNAL
 from tests.cluster.spread import FLAGS, bench, folder, resume, run, same_as_one_process
 from tests.small_world import World, wait_for
 
@@ -115,3 +118,26 @@ def test_what_workers_cannot_share_is_done_by_one_process_and_said(world: World)
 
 def test_auto_is_a_worker_for_each_core(world: World) -> None:
     assert world.plan(**FLAGS, workers="auto").request.workers == len(os.sched_getaffinity(0))
+
+
+@pytest.mark.long
+async def test_fifty_kills_of_workers_and_of_the_command_lose_nothing(world: World) -> None:
+    """The run is slow enough to outlive them; each start is killed up to three times, the command among its workers."""
+    chance, kills, words = random.Random(5), 0, [*WORDS, "--run-id", "r"]
+    world.fault("search:latency:ms=2500")
+    while kills < 50:
+        process = bench(world.workspace, *words, "--display", "none")
+        for _ in range(chance.randint(1, 3)):
+            time.sleep(chance.uniform(0.5, 3))
+            if process.poll() is None:
+                chance.choice([*workers_of(process.pid), process]).kill()
+                kills += 1
+        if process.poll() is None:
+            process.kill()
+        process.communicate(timeout=60)
+        if (folder(world, "r") / JOURNAL).exists():
+            words = ["resume", "r"]
+    world.heal()
+    assert (await resume(world, "r")).status is RunState.COMPLETE
+    assert sum(questions(world).values()) <= len(questions(world)) + kills
+    assert await same_as_one_process(world, "r")
