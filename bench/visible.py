@@ -45,7 +45,7 @@ def visible(text: str) -> str:
 
 def is_blank(text: str) -> bool:
     """Say whether a text is empty, or white space and hidden characters only."""
-    return _SEEN.search(text) is None
+    return not ("!" <= text[:1] <= "~") and _SEEN.search(text) is None
 
 
 def in_json(text: str) -> str:

@@ -16,6 +16,8 @@ from bench.errors import BenchError, DiskFull, UsageError, alone, is_disk_full
 
 EXIT_BUG = 1
 EXIT_BROKEN_PIPE = 141
+READS_DATA = frozenset(("run", "plan", "describe", "validate"))
+"""commands that may wait for data, and show how far it is read"""
 OBJECTS_A_COLLECTION = 50_000
 """Python's own 700 has the collector walk the growing heap hundreds of times before a run's first call."""
 
@@ -38,6 +40,8 @@ def run(arguments: Sequence[str]) -> int:
         return problem.exit_code
     global_flags.current.set(flags)
     try:
+        if rest[:1] and rest[0] in READS_DATA:
+            console.show_reading()
         code = ungrouped(rest)
         sys.stdout.flush()
     except BrokenPipeError:

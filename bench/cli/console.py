@@ -14,11 +14,14 @@ import sys
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TextIO
+from typing import TYPE_CHECKING, Literal, TextIO
 
 from bench.cli.global_flags import current
 from bench.errors import BenchError, UsageError
 from bench.visible import in_json, visible
+
+if TYPE_CHECKING:
+    from bench.datasets.reading import Reading
 
 GAP = 3
 WORDS = 16
@@ -83,6 +86,28 @@ def error(problem: BenchError) -> None:
         json_line({"error": {"kind": problem.kind, "message": message, "hint": hint, "where": where}})
     else:
         sys.stderr.write(visible(f"error: {message}\nhint: {hint}") + "\n")
+
+
+def show_reading() -> None:
+    """Show how far large data is read: one line that is rewritten on a terminal, else a line for each tenth."""
+    from bench.datasets.reading import shown
+
+    shown.to = None if current.get().quiet else _ReadingLine()
+
+
+class _ReadingLine:
+    def __init__(self) -> None:
+        self.told = ("", -1)
+
+    def __call__(self, reading: Reading) -> None:
+        if is_terminal(sys.stderr):
+            sys.stderr.write("\r\x1b[2K" + ("" if reading.done == reading.total else visible(reading.text)))
+            sys.stderr.flush()
+            return
+        tenth = (reading.what, 10 * reading.done // max(reading.total, 1))
+        if tenth != self.told:
+            self.told = tenth
+            note(reading.text)
 
 
 def width() -> int:

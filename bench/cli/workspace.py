@@ -105,10 +105,18 @@ def new(
     next_step = command(f"bench validate {made.path}")
     if current.get().json:
         console.json_value(
-            {"path": str(made.path), "guesses": list(made.guesses), "unmapped": list(made.unmapped), "next": next_step}
+            {
+                "path": str(made.path),
+                "mapped": list(made.mapped),
+                "guesses": list(made.guesses),
+                "unmapped": list(made.unmapped),
+                "next": next_step,
+            }
         )
     else:
         console.line(str(made.path))
+        if made.mapped:
+            console.note(f"mapped: {', '.join(made.mapped)}")
         for text in made.guesses:
             console.note(f"guessed: {text}; correct it in the file")
         for text in made.unmapped:
@@ -254,6 +262,8 @@ class WrittenConfig:
     guesses: tuple[str, ...] = ()
     unmapped: tuple[str, ...] = ()
     """what the data has and the new config does not read"""
+    mapped: tuple[str, ...] = ()
+    """each key of the new config with what it reads"""
 
 
 SCHEMA_LINE = "# yaml-language-server: $schema=../schemas/{kind}.json\n"
@@ -275,6 +285,7 @@ def write_new(
 
     guesses: tuple[str, ...] = ()
     unmapped: tuple[str, ...] = ()
+    mapped: tuple[str, ...] = ()
     if kind == "provider" and data is not None:
         raise UsageError("--from takes the data of a benchmark", hint="leave it out for a provider")
     if kind == "provider":
@@ -284,7 +295,7 @@ def write_new(
         from bench.datasets.config_draft import new_benchmark
 
         started = new_benchmark(name, data, workspace)
-        files, guesses, unmapped = list(started.files), started.guesses, started.unmapped
+        files, guesses, unmapped, mapped = list(started.files), started.guesses, started.unmapped, started.mapped
     for path, _ in files:
         if path.exists():
             raise UsageError(f"{path} exists already", hint="choose another name, or move it away")
@@ -293,7 +304,7 @@ def write_new(
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     _write_schema(kind, workspace)
-    return WrittenConfig(path=files[0][0], guesses=guesses, unmapped=unmapped)
+    return WrittenConfig(path=files[0][0], guesses=guesses, unmapped=unmapped, mapped=mapped)
 
 
 def _write_schema(kind: Literal["provider", "benchmark"], workspace: Path) -> None:

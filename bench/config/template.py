@@ -30,6 +30,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import sha256
+from string import ascii_uppercase
 
 from bench.config.file import did_you_mean
 from bench.config.value_rules import LONGEST_TEXT, problem_of
@@ -168,6 +169,20 @@ def _match(argument: str | None) -> Filter:
     return apply
 
 
+def _letter(argument: str | None) -> Filter:
+    if argument not in (None, "0", "1"):
+        raise ValueError(f"letter takes the number of the first choice, 0 or 1, got {argument!r},")
+    start = int(argument or 0)
+
+    def apply(value: object) -> str:
+        """A text that is not a number of a letter stays, and is told as the choice that it is not."""
+        text = text_of(value).strip()
+        at = int(text) - start if text.isascii() and text.isdecimal() and len(text) < 4 else -1
+        return ascii_uppercase[at] if 0 <= at < len(ascii_uppercase) else text
+
+    return apply
+
+
 def _bare(function: Callable[[object], object]) -> Callable[[str | None], Filter]:
     def make(argument: str | None) -> Filter:
         if argument is not None:
@@ -189,6 +204,7 @@ FILTERS: dict[str, Callable[[str | None], Filter]] = {
     "default": _default,
     "join": _join,
     "match": _match,
+    "letter": _letter,
 }
 
 

@@ -10,35 +10,41 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
+from bench.config.yamltext import parse_yaml
 from bench.datasets.config_guess import (
-    ANSWERS,
     CORPORA,
     DATES,
-    GOLD,
     HISTORIES,
     IDS,
     NESTED,
-    QUESTIONS,
     SESSION_IDS,
     TYPES,
     WORDS,
     Row,
+    date_formats,
     field_name,
     first,
     is_date,
+    is_gold,
     quoted,
     union,
 )
-from bench.datasets.data_layout import Layout, asks, first_rows, lay_out
-from bench.datasets.history_guess import PICTURES, HistoryGuess, way_to_turns
+from bench.datasets.data_layout import first_rows, lay_out
+from bench.datasets.file_joins import Layout
+from bench.datasets.history_guess import HistoryGuess, numbered_sessions
 from bench.datasets.question_guess import Guess
+from bench.datasets.question_place import QuestionPlace, looks_numbered
+from bench.datasets.row import scalar_text
+from bench.datasets.sampled_file import asks
+from bench.datasets.turn_paths import way_to_turns
 from bench.errors import UsageError
 
-_COUNTS = re.compile(r"id$|date|time|num|count|token|length|link|file")
+PICTURES = re.compile(r"(?:image|screenshot|img|audio|video)(?:_url|_path|s)?", re.IGNORECASE)
 
 SAMPLE = """# A benchmark: what is remembered, what is asked, how it is judged. See docs/add-a-benchmark.md
 name: {quoted}
@@ -51,7 +57,7 @@ data:
 schema:
   itemId: {id}
 {ask}  context:
-{context}{metadata}{gold}
+{context}{metadata}{gold}{dates}
 ingestion:
   mode: {mode}          # session-based: a memory a session; incremental: a turn; bulk: everything at once
 {chunk}
@@ -79,6 +85,8 @@ class Started:
     """what no field of the data fits: the config names one all the same, which is to be looked at"""
     unmapped: tuple[str, ...] = ()
     """what the data has and the config does not read, with what to do"""
+    mapped: tuple[str, ...] = ()
+    """each key of the config with what it reads"""
 
     @property
     def path(self) -> Path:
@@ -100,19 +108,31 @@ def new_benchmark(name: str, data: Path | None, workspace: Path) -> Started:
         lines = "".join(json.dumps(sample) + "\n" for sample in _SAMPLE_ROWS)
         return Started(files=((target, config_text(name, path, row)), (workspace / path, lines)))
     layout = lay_out(data)
-    history = layout.history or _history(layout.rows[0])
+    history = layout.history or _history(layout.rows)
     guess = Guess(
         layout.rows,
         history,
         rows_path=layout.rows_path,
-        several=len(layout.files) > 1,
+        files=[path.as_posix() for path in layout.files],
         gold=layout.gold,
         brought=layout.golds,
         joined=_joined(layout),
     )
     text = _text(name, _data_lines(layout, data, workspace), guess, layout)
-    found = tuple(dict.fromkeys([*layout.unmapped, *guess.unmapped, *_unread(guess, text)]))
-    return Started(files=((target, text),), guesses=guesses(guess, history, layout), unmapped=found)
+    found = tuple(dict.fromkeys([*layout.unmapped, *guess.unmapped, *_unread(guess, text, layout)]))
+    return Started(
+        files=((target, text),), guesses=guesses(guess, history, layout), unmapped=found, mapped=_mapped(text)
+    )
+
+
+def _mapped(text: str) -> tuple[str, ...]:
+    """Each key of the config that names something in the data, with what it names."""
+    tree = cast("Mapping[str, Mapping[str, object]]", parse_yaml(text, "new config")[0])
+    parts = {"with": tree["data"].get("with", {}), "schema": tree["schema"]}
+    parts |= {key: tree[key] for key in ("evidence", "abstention", "corpus", "visibility") if key in tree}
+    return tuple(
+        f"{key}: {value}" for part in parts for key, value in _leaves(parts[part], "" if part == "schema" else part)
+    )
 
 
 def first_row(data: Path) -> Row:
@@ -125,8 +145,22 @@ def first_row(data: Path) -> Row:
 def config_text(name: str, path: str, row: Row) -> str:
     """Write the config for rows like this one."""
     return _text(
-        name, f"  path: {json.dumps(path)}\n", Guess([row], _history(row)), Layout(files=[], rows_path=None, rows=[row])
+        name,
+        f"  path: {json.dumps(path)}\n",
+        Guess([row], _history([row])),
+        Layout(files=[], rows_path=None, rows=[row]),
     )
+
+
+def _leaves(value: object, name: str) -> Iterator[tuple[str, object]]:
+    if isinstance(value, Mapping) and not name.startswith("with."):
+        for key, one in value.items():
+            yield from _leaves(one, f"{name}.{key}".removeprefix("."))
+    elif isinstance(value, list) and any(isinstance(one, Mapping) for one in value):
+        for one in value:
+            yield from _leaves(one, name)
+    else:
+        yield name, json.dumps(value, ensure_ascii=False) if isinstance(value, list | Mapping) else value
 
 
 def _joined(layout: Layout) -> list[str]:
@@ -162,13 +196,11 @@ def _placed(name: str) -> str:
 
 
 def _text(name: str, data: str, guess: Guess, layout: Layout) -> str:
-    choices = guess.choices()
-    answered = choices is not None or guess.answers() is not None
-    item_id = guess.item_id() or (
-        "$row" if len(layout.rows) > 1 or guess.inside else field_name(next(iter(layout.rows[0])))
-    )
+    choices = guess.answer.choices()
+    answered = choices is not None or guess.answer.answers() is not None
+    item_id = guess.item_id() or _place_as_id(guess, layout)
     corpus = f"corpus: {{field: {_plain(layout.corpus)}}}\n" if layout.corpus else guess.corpus(item_id)
-    rubric = first(guess.asked, ("rubric", "rubrics"), list)
+    rubric = first(guess.place.asked, ("rubric", "rubrics"), list)
     graded = guess.brought is not None
     return SAMPLE.format(
         quoted=quoted(name),
@@ -176,19 +208,37 @@ def _text(name: str, data: str, guess: Guess, layout: Layout) -> str:
         id=item_id,
         ask="".join(guess.lines()),
         context="".join(f"    {line}\n" for line in _contexts(guess, layout)),
-        metadata=_metadata(guess),
+        metadata=guess.metadata(),
         gold=guess.evidence + guess.abstention + corpus + guess.visibility(),
+        dates=f"dateFormats: {json.dumps(formats)}\n" if (formats := _formats(layout)) else "",
         chunk="  chunk: {words: 400}   # a text is cut after sentences\n" if _long(guess) else "",
         mode="incremental"
         if (guess.history.single and not _several(guess, layout))
         or _long(guess)
         or "turnIdsField" in guess.evidence
-        or guess.history.turn_golds
+        or guess.history.turn.golds
         else "session-based",
-        method="mcq" if choices and not guess.mixed() else "rubric" if rubric else "contains" if answered else "none",
+        method="mcq"
+        if choices and not guess.answer.mixed()
+        else "rubric"
+        if rubric
+        else "contains"
+        if answered
+        else "none",
         reader=READER if answered and not rubric else "",
         metrics="  - accuracy\n" if answered and not graded else "  - hit_at_10\n",
     )
+
+
+def _formats(layout: Layout) -> list[str]:
+    return list(dict.fromkeys(form for row in layout.rows[:8] for form in date_formats(row)))
+
+
+def _place_as_id(guess: Guess, layout: Layout) -> str:
+    """The number of the row; of one row alone its first field, where that may be an id."""
+    start = next(iter(layout.rows[0]))
+    alone = len(layout.rows) == 1 and not guess.place.inside and not layout.rows_path
+    return field_name(start) if alone and scalar_text(layout.rows[0][start]) else "$row"
 
 
 def _contexts(guess: Guess, layout: Layout) -> list[str]:
@@ -197,7 +247,8 @@ def _contexts(guess: Guess, layout: Layout) -> list[str]:
     beside = [
         other
         for name in guess.row
-        if words and name not in (guess.history.field, *NESTED, *layout.steps) and not GOLD.fullmatch(name)
+        if words and name not in (guess.history.field, *NESTED, *layout.steps, guess.place.question())
+        and not is_gold(name) and guess.history.field != "$"
         and way_to_turns(guess.row[name]) and not re.search("persona|profile|summary|plan", name)
         and (other := HistoryGuess(guess.rows, name)).turns and words <= set(union(other.turns))
     ]  # fmt: skip
@@ -228,32 +279,36 @@ def _plain(corpus: str) -> str:
     return json.dumps(corpus, ensure_ascii=False) if corpus.startswith("$") else field_name(corpus)
 
 
-def _metadata(guess: Guess) -> str:
-    if guess.child is not None:
-        return ""
-    kind, date = guess.kind(), first(guess.row, ("question_date", "asked_at"))
-    lines = [f"    {key}: {name}\n" for key, name in (("questionType", kind), ("questionDate", date)) if name]
-    return "".join(["  metadata:\n", *lines]) if lines else ""
-
-
 def guesses(guess: Guess, history: str, layout: Layout) -> tuple[str, ...]:
     """Each key of the config for which no field of the row has a telling name, and what is there instead."""
     row = layout.rows[0]
-    named = guess.item_id() is not None or len(layout.rows) > 1 or guess.inside
+    named = guess.item_id() is not None or _place_as_id(guess, layout) == "$row"
     has_history = layout.history is not None or _named_history(row) or guess.history.turns
-    words = None if guess.history.words in (None, *WORDS) else guess.history.words
+    words = None if guess.history.turn.words in (None, *WORDS) else guess.history.turn.words
     found = {
         "itemId": None if named else f'the first field, "{next(iter(row))}"',
         "context.field (the history)": None if has_history else f'the name "{history}"',
-        "question": None if guess.question() else 'the name "question"',
+        "question": None if guess.place.question() else 'the name "question"',
+        "answer": f'the only other text, "{guess.answer.guessed}",' if guess.answer.guessed else None,
         "the words of a turn": None if words is None else f'the longest text, "{words}",',
     }
-    return tuple(f"no field looks like {key}: {text} is used" for key, text in found.items() if text)
+    said = [f"no field looks like {key}: {text} is used" for key, text in found.items() if text]
+    dates = ["dates with dots have the day first"] if _formats(layout) else []
+    return (*said, *guess.guessed, *dates)
 
 
-def _unread(guess: Guess, text: str) -> Iterator[str]:
+def _unread(guess: Guess, text: str, layout: Layout) -> Iterator[str]:
     """What is left to say of the whole: fields that no key names, types that are numbers, pictures, no question."""
-    if guess.question() is None and guess.history.turns:
+    marked = guess.place.marked() if guess.place.question() is None else []
+    if marked:
+        yield (
+            f'which field asks is not certain: texts that end with "?" are at {", ".join(marked)}; name one in '
+            "schema.question, or its list in schema.questions.field"
+        )
+    elif guess.place.question() is None and layout.elsewhere:
+        shown = ", ".join(layout.elsewhere)
+        yield f'no field asks, and {shown} holds texts that end with "?": bring them to these rows by data.with'
+    elif guess.place.question() is None and guess.history.turns:
         yield (
             "the data asks nothing: write a file of questions (id, conversation, question, answer), name it in "
             "data.path, and bring this history by data.with: {talk: {file: THIS FILE, key: ID, by: conversation}}"
@@ -262,6 +317,13 @@ def _unread(guess: Guess, text: str) -> Iterator[str]:
     yield from (
         f"{name} is not sent; data.where: {{{name}: null}} leaves out the rows that have one" for name in pictures
     )
+    if (words := guess.words_of_question()) > 200:
+        yield (
+            f"{guess.place.question()} has {words} words: where it holds the history too, a config cannot cut it; "
+            "write the two into fields of their own"
+        )
+    if missing := guess.missing_answers():
+        yield missing
     kinds = guess.kinds()
     if kinds and all(kind.isdigit() for kind in kinds):
         yield f'question types are numbers ({", ".join(kinds[:8])}): name them in categories: {{"{kinds[0]}": NAME}}'
@@ -269,25 +331,37 @@ def _unread(guess: Guess, text: str) -> Iterator[str]:
         shown = ", ".join(silent)
         hint = f"if they have no answer, add abstention: {{questionTypes: {silent}}}"
         yield f"no question of type {shown} has evidence: {hint}"
-    left = [name for name, one in guess.row.items() if name not in pictures and isinstance(one, str | list | Mapping)
-            and not re.search(rf"\b{re.escape(name)}\b", text) and not _COUNTS.search(name)]  # fmt: skip
+    left = [name for name in _unnamed(guess, text) if name not in pictures]
     if left:
         more = f" and {len(left) - 8} more" if len(left) > 8 else ""
         yield f"no key reads these fields of a row: {', '.join(left[:8])}{more}"
 
 
+def _unnamed(guess: Guess, text: str) -> Iterator[str]:
+    """Fields of a row with something in them that no path of the config begins with."""
+    numbered = numbered_sessions(guess.row) if guess.history.field == "$" else {}
+    for name, one in guess.row.items():
+        read = re.search(rf"(?<![\w\]*]\.)\b{re.escape(name)}\b", text)
+        if isinstance(one, str | list | Mapping) and not read and name not in numbered and not looks_numbered(name):
+            yield name
+
+
 def _named_history(row: Row) -> str | None:
-    return first(row, HISTORIES, (str, list, Mapping))
+    return first({name: one for name, one in row.items() if not is_gold(name)}, HISTORIES, (str, list, Mapping))
 
 
-def _history(row: Row) -> str:
+def _history(rows: Sequence[Row]) -> str:
     """The field of a telling name, else the weightiest that nothing else claims; "history" where there is none."""
+    place = QuestionPlace(rows)
+    claimed: set[str | None] = {name for names in (IDS, DATES, SESSION_IDS, TYPES) if (name := first(rows[0], names))}
+    claimed |= {*place.claims(), *CORPORA, *NESTED}
+    row = {name: one for name, one in rows[0].items() if name not in claimed and not is_gold(name)}
+    if sum(len(part) for part in numbered_sessions(row).values()) > 1 and len(numbered_sessions(row)) > 1:
+        return "$"
     if (named := _named_history(row)) is not None:
         return named
-    claimed = {first(row, names) for names in (IDS, QUESTIONS, ANSWERS, DATES, SESSION_IDS, TYPES, NESTED)}
-    start = None if first(row, IDS) else next(iter(row))
-    left = [name for name, value in row.items() if name not in claimed and isinstance(value, str | list | Mapping)]
-    left = [name for name in left if not GOLD.fullmatch(name) and name not in CORPORA and not is_date(row[name])]
+    start = None if first(rows[0], IDS) else next(iter(rows[0]))
+    left = [name for name, value in row.items() if isinstance(value, str | list | Mapping) and not is_date(value)]
     left = [name for name in left if not (isinstance(row[name], Mapping) and asks(row[name]))] or left
     return max(left, key=lambda name: (name != start, *_weight(row[name])), default="history")
 

@@ -19,14 +19,24 @@ from bench.datasets.row import scalar_text
 Row = Mapping[str, object]
 
 IDS = ("id", "question_id", "sample_id", "case_id", "item_id", "uid", "_id", "qid", "query_id", "uuid")
-QUESTIONS = ("question", "query", "q", "Q", "user_question_or_message", "user_query", "prompt", "input")
+QUESTIONS = ("question", "query", "q", "Q", "user_question_or_message", "user_query", "prompt", "input",
+             "ask", "question_text", "final_question", "inquiry", "input_text", "problem")  # fmt: skip
 ANSWERS = ("answer", "expected_answer", "expected", "answers", "gold", "a", "output", "target", "gold_answer",
            "ground_truth", "ideal_response", "correct_answer", "reference_answer", "A", "ideal_answer",
-           "gold_response")  # fmt: skip
+           "gold_response", "outputs", "targets", "gold_answers", "short_answers", "reference_answers", "solution",
+           "reply", "want", "reference", "response")  # fmt: skip
+ANSWER_LIKE = re.compile(
+    r"(?:(?:gold|ref|reference|expected|correct|true|target|model|ideal|right)_)?"
+    r"(?:answers?|repl(?:y|ies)|responses?|outputs?|solutions?|targets?)(?:_?\d+|_text)?"
+)
+"""names of answers, in plain spelling"""
+_ANSWER_NAMES = frozenset(name.lower() for name in ANSWERS)
 ALIASES = ("answer_aliases", "aliases", "ideal_response", "ideal_answer", "ideal_summary", "expected_compliance")
 HISTORIES = ("sessions", "haystack_sessions", "conversation", "content", "context", "text", "messages", "history",
              "document", "passage", "items", "dialogue", "dialogues", "dialog", "chat", "chats", "chat_history",
-             "turns", "paragraphs", "passages", "documents", "conversations", "transcript", "memories")  # fmt: skip
+             "turns", "paragraphs", "passages", "documents", "conversations", "transcript", "memories",
+             "article", "story", "log", "logs", "diary", "notes", "ctxs", "contexts",
+             "meeting_transcripts")  # fmt: skip
 DATES = ("dates", "haystack_dates", "session_dates", "timestamps", "days")
 SESSION_IDS = ("session_ids", "haystack_session_ids")
 ONE_ID = (
@@ -58,6 +68,10 @@ ONE_DATE = (
     "create_time",
     "sent_at",
     "ts",
+    "when",
+    "day",
+    "started_at",
+    "start_time",
 )
 TURNS = (
     "turns",
@@ -114,15 +128,17 @@ REFUSED = ("abstention", "is_abstention", "unanswerable", "is_unanswerable", "is
 ANSWERABLE = ("answerable", "is_answerable", "has_answer")
 GOLD = re.compile(
     r"(?:gold|answer|correct|label|evidence|support|rubric|explanation|rationale|ground_?truth|ideal|expected|target"
-    r"|has_answer|related|relevant|reference|citation|memory_points?|facts?|R|refs|incorrect|wrong|qrels|hint|is_|question|all_options|choice|option|candidate|distractor|key_?points).*|.*_(?:snippet|evidence|answers?|aliases|gold|labels?)",
+    r"|has_answer|related|relevant|reference|citation|memory_points?|facts?|incorrect|wrong|qrels|hint|is_|question"
+    r"|all_options|choice|option|candidate|distractor|key_?points).*|R|refs?"
+    r"|.*_(?:snippet|evidence|answers?|aliases|gold|labels?)",
     re.IGNORECASE,
 )
 """names of fields that hold what a provider must not see, or what is not a history"""
 EVIDENCE = re.compile(
-    r"(?:R|refs|target_step_id|.*snippet|related|.*evidence|support|gold|answer_session|relevant|source_).*",
+    r"R|refs?|(?:target_step_id|.*snippet|related|.*evidence|support|gold|answer_session|relevant|source_).*",
     re.IGNORECASE,
 )
-FLAG = re.compile(r"has_answer|(?:is_)?(?:supporting|gold|evidence|relevant)(?:_fact)?|label", re.IGNORECASE)
+FLAG = re.compile(r"has_?answer|(?:is_?)?(?:supporting|gold|evidence|relevant)(?:_fact)?|label", re.IGNORECASE)
 LITERAL = re.compile(r"\s*(?:\{\s*['\"]|\[\s*['\"{\[(])")
 DECODE = "add data.with: {NAME: {decode: NAME}} for it"
 STEP = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -131,9 +147,56 @@ SPECIAL = ("true", "false", "null", "yes", "no", "on", "off", "y", "n")
 NUMBERED = re.compile(r"(.*?)[0-9]+(\D*)")
 
 
+def plain_name(name: str) -> str:
+    """A name as words of lower case: ``answerKey`` and ``Answer Key`` are ``answer_key``."""
+    return re.sub(r"[\s_-]+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)).strip("_").lower()
+
+
 def first(row: Row, names: Iterable[str], kind: type | tuple[type, ...] = object) -> str | None:
-    """The first of the names that the row has a value of that kind for."""
-    return next((name for name in names if row.get(name) is not None and isinstance(row[name], kind)), None)
+    """The field of the first of the names that the row has a value of that kind for, in whatever spelling."""
+    plain: dict[str, str] = {}
+    for name in row:
+        plain.setdefault(plain_name(name), name)
+    for name in names:
+        for key in (name, plain.get(plain_name(name))):
+            if key is not None and row.get(key) is not None and isinstance(row[key], kind):
+                return key
+    return None
+
+
+def is_gold(name: str) -> bool:
+    """True for a field of a row that no provider may see: gold, or an answer."""
+    plain = plain_name(name)
+    return bool(GOLD.fullmatch(name) or GOLD.fullmatch(plain) or plain in _ANSWER_NAMES or ANSWER_LIKE.fullmatch(plain))
+
+
+def weakly_asks(part: Row, name: str) -> bool:
+    """A request and its response: a turn of a talk rather than a question and its answer."""
+    weak = name.lower() in ("query", "prompt", "input", "ask") and first(part, ("response", "reply", "output"), str)
+    return bool(weak) and not str(part[name]).rstrip().endswith(("?", "？"))
+
+
+def is_question(part: Row) -> bool:
+    """True for an object with a question and what answers it; such a one is no memory."""
+    name = first(part, QUESTIONS, (str, Mapping))
+    return name is not None and first(part, ANSWERS) is not None and not weakly_asks(part, name)
+
+
+def date_field(found: Sequence[Row], *, all_have: bool = True) -> str | None:
+    """The field of the dates of objects: of a telling name, else the only one that holds nothing but dates."""
+    if not found:
+        return None
+    have = all if all_have else any
+    for name in ONE_DATE:
+        key = first(union(found), (name,))
+        if key is not None and have(is_date(one.get(key)) for one in found):
+            return key
+    dated = [name for name in found[0] if not GOLD.fullmatch(name) and all(_dated(one.get(name)) for one in found)]
+    return dated[0] if len(dated) == 1 else None
+
+
+def _dated(value: object) -> bool:
+    return isinstance(value, str) and len(value) >= 8 and bool(re.search(r"\d{4}", value)) and is_date(value)
 
 
 def field_path(*steps: str) -> str:
@@ -179,9 +242,23 @@ def objects(value: object) -> Iterator[Row]:
             yield from objects(part)
 
 
+DAY_FIRST = ("%d.%m.%Y, %H:%M:%S", "%d.%m.%Y %H:%M:%S", "%d.%m.%Y, %H:%M", "%d.%m.%Y %H:%M", "%d.%m.%Y")
+"""formats that a config must name: dates with dots are written with the day first"""
+_DATES_READ = DateReader("UTC", DAY_FIRST)
+
+
 def is_date(value: object) -> bool:
     text = None if isinstance(value, bool) else scalar_text(value)
-    return bool(text) and DateReader("UTC").read(text or "") is not None
+    return bool(text) and _DATES_READ.read(text or "") is not None
+
+
+def date_formats(value: object) -> Iterator[str]:
+    """The formats that the dates with dots below a value have."""
+    if isinstance(value, str) and re.match(r"\d{1,2}\.\d{1,2}\.\d{4}", value) and is_date(value):
+        yield next(form for form in DAY_FIRST if DateReader("UTC", (form,)).read(value) is not None)
+    elif isinstance(value, Mapping | list):
+        for part in value.values() if isinstance(value, Mapping) else value[:50]:
+            yield from date_formats(part)
 
 
 def are_ids(values: Sequence[object]) -> bool:

@@ -194,6 +194,15 @@ def cache_path(config: BenchmarkConfig, workspace: Path) -> Path:
     return workspace / local_path(config)
 
 
+def places(config: BenchmarkConfig, workspace: Path) -> list[Path]:
+    """Where each file of the data belongs, joined ones too (beside the first), as far as the config names them."""
+    names = config.data.files or (local_path(config),)
+    top = names[0].partition("/")[0]
+    joined = [step.file for step in config.data.with_.values() if step.file and "${" not in step.file]
+    beside = [name if name.startswith(f"{top}/") else str(Path(names[0]).parent / name) for name in joined]
+    return [workspace / name for name in dict.fromkeys([*names, *beside])]
+
+
 def folders(config: BenchmarkConfig, workspace: Path) -> list[Path]:
     """Where files are looked for, in that order."""
     beside = config.folder_of("data", "files" if config.data.files else "path")

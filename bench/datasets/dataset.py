@@ -39,6 +39,7 @@ from bench.datasets.index import SizedCache
 from bench.datasets.inspection import DatasetCounts, Scanned, alike_types, count_corpus, place_of, scan
 from bench.datasets.memories import RenderedMemory, memories, spoken, texts
 from bench.datasets.parser import SESSION_JOINED, TURN_BLANK, Built, ParsedRow, RowParser, build
+from bench.datasets.reading import Watch
 from bench.datasets.row import RowPlace
 from bench.datasets.row_source import RowSource
 from bench.datasets.selection import Selection, select
@@ -85,7 +86,7 @@ class Dataset:
         if not self._parser.needs_whole_corpus:
             return
         counts, seen = self._found.counts, set[int]()
-        for view in self.corpora():
+        for view in self._watched():
             base = self._base_of(view)
             whole = self._whole(base)
             if base not in seen:
@@ -97,6 +98,13 @@ class Dataset:
             items = [self.item(ref) for ref in self.items_of(view)]
             count_corpus(counts, self.config, built, items, self._parser)
         self._found.remarks = (*self._parser.told(), *alike_types(counts.question_types))
+
+    def _watched(self) -> Iterable[str]:
+        """Every corpus, with reports for who waits for large data."""
+        if not self._rows.is_large:
+            return self.corpora()
+        corpora = len(self._found.views or self._found.corpora or ())
+        return Watch(f"checking {self.name}", corpora, "corpora").over(self.corpora(), lambda number, _: number)
 
     def _check_memory(self, base: int, whole: Built) -> None:
         """A corpus that is asked holds something."""

@@ -45,6 +45,7 @@ from bench.datasets.data_file import (
     file_sha256,
     find_file,
     mismatch,
+    places,
     remembered_sha256,
     sha256_of_all,
     write_note,
@@ -281,6 +282,8 @@ async def download(
         there = checked_file(config, workspace)
         return Downloaded(path=there.path, state="up to date", sha256=there.sha256, size=there.path.stat().st_size)
     target = cache_path(config, workspace)
+    if "*" in str(target):
+        raise _local(config, workspace)
     origin = DownloadOrigin(url=source) if source and _is_url(source) else origin_of(config, environment)
     target.parent.mkdir(parents=True, exist_ok=True)
     async with locked(target.with_name(target.name + ".lock")):
@@ -289,12 +292,17 @@ async def download(
         if source is None and (known := _up_to_date(config, target)) is not None:
             return known
         if origin is None:
-            raise DataError(
-                f"{config.name} is local data, there is nothing to download",
-                where=config.place("data", "type"),
-                hint=f"put the file at {show(target)}, or give --from FILE",
-            )
+            raise _local(config, workspace)
         return await _persistently(config, origin, target, fetch, progress or _silent)
+
+
+def _local(config: BenchmarkConfig, workspace: Path) -> DataError:
+    """Name the place of each file that a user brings."""
+    needed = [show(path) for path in places(config, workspace)]
+    one = len(needed) == 1 and "*" not in needed[0]
+    way = f"put the file at {needed[0]}, or give --from FILE" if one else f"put the files at {', '.join(needed)}"
+    text = f"{config.name} is local data, there is nothing to download"
+    return DataError(text, where=config.place("data", "type"), hint=way)
 
 
 async def _each(
@@ -314,7 +322,9 @@ async def _each(
         try:
             found[name] = await download(part, workspace, fetch=fetch, environment=environment, progress=progress)
         except DataError as error:
-            hint = f"correct the address in data.fetch, or put a copy of the file at {show(workspace / name)}"
+            hint = (
+                f"correct the address in data.fetch ({address}), or put a copy of the file at {show(workspace / name)}"
+            )
             raise DataError(error.message, where=error.where, hint=hint) from error
     first = next(iter(found.values()))
     if len(found) == 1:
@@ -383,7 +393,7 @@ async def _persistently(
     try:
         return await retrying(_fetch, config, origin, target, fetch, progress)
     except FetchError as error:
-        raise _unreachable(config, target, error) from error
+        raise _unreachable(config, origin, target, error) from error
 
 
 async def _fetch(
@@ -473,9 +483,9 @@ def _reject(file: Path, target: Path, expected: str, found: str, *, given: Path 
     raise problem
 
 
-def _unreachable(config: BenchmarkConfig, target: Path, error: DataError) -> DataError:
+def _unreachable(config: BenchmarkConfig, origin: DownloadOrigin, target: Path, error: DataError) -> DataError:
     """Name the file, what it should be, and the way without a network."""
     digest = f", expected sha256 {config.data.sha256}" if config.data.sha256 else ""
     text = f"{error.message} ({show(target)}{digest})"
     way = f"bench download {config.name} --from FILE takes a copy from elsewhere"
-    return DataError(text, where=error.where, hint=f"{error.hint}; {way}")
+    return DataError(text, where=error.where, hint=f"{error.hint}; {way}, fetched from {origin.url}")

@@ -106,11 +106,11 @@ class Scanner:
 
     def run(self) -> Scanned:
         """Read the whole file; DataError or ConfigError with every finding."""
-        for row in self.file:
+        for row in self.file.watched():
             try:
                 self.take(row)
             except DataError as error:
-                self.findings.append(error)
+                self.findings.append(self.file.at_origin(row, error))
             if len(self.findings) >= MAX_FINDINGS:
                 break
         self._raise_findings()
@@ -262,7 +262,7 @@ class Scanner:
         if not self.findings:
             return
         first = self.findings[0]
-        rest = [f"error: {finding}" for finding in self.findings[1:]]
+        rest = [f"error: {finding}" for finding in self.findings[1:] if str(finding) != str(first)]
         unmet = self.file.unmet(of_file=True)
         rest += [f"note: {self.config.place(*key)}: {self.config.written(*key)} {text}" for key, text in unmet]
         rest = [line for line in dict.fromkeys(rest) if line != f"error: {first}"]

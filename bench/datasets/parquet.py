@@ -70,7 +70,7 @@ class ParquetRows:
                     (values,) = batch.slice(part, 1).to_pylist()
                     yield start + part, _without_null(values), size
                 start += batch.num_rows
-        except (pyarrow.ArrowException, OSError) as error:
+        except (pyarrow.ArrowException, OSError, ValueError, OverflowError) as error:  # bytes that are not UTF-8 too
             text = f"the row group {group} cannot be read: {_first(error)}"
             raise DataError(text, where=self.label, hint="fetch it again") from error
 
@@ -101,7 +101,7 @@ def _opened(path: Path, label: str) -> Any:
         raise DataError(text, where=label, hint="or convert the file to jsonl") from error
     try:
         return parquet.ParquetFile(path, buffer_size=1 << 20, pre_buffer=False)
-    except (pyarrow.ArrowException, OSError) as error:
+    except (pyarrow.ArrowException, OSError, ValueError) as error:
         raise DataError(
             f"the file is not valid parquet: {_first(error)}", where=label, hint="fetch it again"
         ) from error

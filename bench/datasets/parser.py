@@ -71,7 +71,8 @@ def build(
     ones, for one id under which two rows bring different sessions, and, where they must be ``in_order``, for dates that
     give another order than the file.
     """
-    joined = _Joined(corpus_id)
+    alone = isinstance(raw, Sequence) and len({session.place.index for session in raw}) <= 1
+    joined = _Joined(corpus_id, alone=alone)
     for session in raw:
         joined.add(session)
     kept = joined.kept
@@ -99,8 +100,10 @@ class _Joined:
     The n-th session of a row is the same as the n-th such session of another row: a row may hold equal ones itself.
     """
 
-    def __init__(self, corpus_id: str) -> None:
+    def __init__(self, corpus_id: str, *, alone: bool) -> None:
         self.corpus_id = corpus_id
+        self.alone = alone
+        """all sessions are of one row, so that none repeats another's"""
         self.kept: list[tuple[str, RawSession]] = []
         self.repeats = 0
         self.names = _Names()
@@ -123,7 +126,7 @@ class _Joined:
             self.rows.add(self.row)
             self.of_row.clear()
             self.ids_of_row.clear()
-        key = (session.id if session.named else None, _digest(session))
+        key = (session.id if session.named else None, b"" if self.alone else _digest(session))
         name = self.known.get((*key, self.of_row[key]))
         if name is None:
             self._check(session)

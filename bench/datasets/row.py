@@ -189,7 +189,7 @@ class WrittenPath(Protocol):
 
 def name_of(path: WrittenPath) -> str:
     """A path as places show it: ``$.a[0].b`` -> ``a[0].b``."""
-    return path.text.removeprefix("$").removeprefix(".") or "$"
+    return path.text.removeprefix("$").removeprefix(".").replace("\n", "\\n") or "$"
 
 
 def missing(

@@ -321,6 +321,11 @@ class RowFile:
             unpacked=unpacked, parquet=parquet,
         )  # fmt: skip
 
+    @property
+    def rows_in_all(self) -> int | None:
+        """How many rows there are, where the file says so."""
+        return None if self.parquet is None else (self.parquet.ends or [0])[-1]
+
     def __iter__(self) -> Iterator[FileRow]:
         """Every row in file order. A torn line is a row with an error; a torn array or table ends with one."""
         for row in self.values():

@@ -29,10 +29,9 @@ from bench.config.benchmark import BenchmarkConfig
 from bench.datasets.data_file import DataFile
 from bench.datasets.index import IdTable
 from bench.datasets.inspection import DatasetCounts, Scanned
+from bench.datasets.reading import SMALLEST
 from bench.datasets.row_source import RowSource
 
-SMALLEST = 20_000_000
-"""bytes of data that are parsed in about a second"""
 KEPT = 2
 """indexes in memory"""
 _in_memory: dict[str, tuple[Scanned, int]] = {}

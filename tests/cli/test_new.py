@@ -103,7 +103,10 @@ def test_a_provider_takes_no_data(bench: Bench, tmp_path: Path) -> None:
 )
 def test_fields_with_telling_names_are_no_guess(bench: Bench, tmp_path: Path, row: dict[str, Any]) -> None:
     (tmp_path / "d.jsonl").write_text(json.dumps(row) + "\n")
-    assert bench("new", "benchmark", "mine", "--from", "d.jsonl").stderr.startswith("next: ")
+    said = [
+        line.partition(": ")[0] for line in bench("new", "benchmark", "mine", "--from", "d.jsonl").stderr.splitlines()
+    ]
+    assert said == ["mapped", "next"]
     assert json.loads(bench("new", "benchmark", "mine2", "--from", "d.jsonl", "--json").stdout)["guesses"] == []
 
 
@@ -118,7 +121,7 @@ QUESTION = 'no field looks like question: the name "question" is used'
         ({"id": "1", "question": "q", "foo": "x"}, [HISTORY.format("foo")]),
         ({"key": "1", "question": "q", "text": "x"}, [ID.format("key")]),
         ({"id": "1", "text": "x", "what": "q"}, [QUESTION]),
-        ({"id": "1", "text": "x", "qa": [{"ask": "q"}]}, [QUESTION]),
+        ({"id": "1", "text": "x", "qa": [{"stem": "q"}]}, [QUESTION]),
         ({"a b": "1"}, [ID.format("a b"), HISTORY.format("a b"), QUESTION]),
     ],
 )
@@ -127,7 +130,8 @@ def test_what_no_field_fits_is_said_with_what_stands_there(
 ) -> None:
     (tmp_path / "d.jsonl").write_text(json.dumps(row) + "\n")
     lines = bench("new", "benchmark", "mine", "--from", "d.jsonl").stderr.splitlines()
-    assert lines[:-1] == [f"guessed: {text}; correct it in the file" for text in guesses]
+    assert lines[0].startswith("mapped: itemId: ")
+    assert lines[1:-1] == [f"guessed: {text}; correct it in the file" for text in guesses]
     assert json.loads(bench("new", "benchmark", "other", "--from", "d.jsonl", "--json").stdout)["guesses"] == guesses
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -15,17 +16,15 @@ from bench.datasets.dataset import Dataset, open_benchmark
 
 WHOLE = {
     "ama-bench", "beam-100k", "beam-10m", "beir", "halumem", "hotpotqa", "hotpotqa-hf", "msc-dmr", "multihop-rag",
-    "personamem-v1", "personamem-v2", "membench",
+    "personamem-v1", "personamem-v2", "membench", "lmeb", "musique",
 }  # fmt: skip
 """every number is right as the config is written"""
 SAID = {
-    "evermembench-dynamic": "no session and no turn",
+    "evermembench-dynamic": "evidence.reference makes one id of them",
     "lifebench": "abstention: {questionTypes: ['4']}",
-    "lmeb": "",
     "longbench-v2": "",
     "longmemeval-v2": "data.where: {image: null}",
     "memoryagentbench": "",
-    "musique": "",
     "prefeval": "no key reads these fields of a row: preference",
 }
 """items, or answers, are right; what is left to the author is said"""
@@ -75,6 +74,7 @@ def test_a_published_benchmark_is_recognized(name: str, shared: Path, tmp_path: 
         else:
             assert (len(memories), sum(map(len, memories.values()))) == (wanted["n_corpora"], wanted["n_memories"])
         assert sum(item.abstention for item in items) == wanted["abstention"]
+        assert Counter(item.question_type for item in items if item.question_type) == wanted["question_types"]
     else:
         assert SAID[name] in " ".join(made.unmapped)
 

@@ -1,0 +1,110 @@
+"""Where the gold ids of questions are, and which of them are sessions or turns of a history.
+
+Example::
+
+    gold = GoldGuess(place, skipped={"answer"})
+    gold.paths                          # {"$.evidence[*]": {"D1:3"}}
+    gold.nested(history)                # "evidence"
+    list(gold.flat(history))            # ["turnIdsField: evidence"]
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from bench.datasets.config_guess import EVIDENCE, NESTED_EVIDENCE, Row, field_name, field_path, first
+from bench.datasets.history_guess import HistoryGuess
+from bench.datasets.question_place import QuestionPlace
+from bench.datasets.row import flat, scalar_text, value_of
+
+
+class GoldGuess:
+    """Paths that may hold gold ids, with their texts over the sample."""
+
+    def __init__(self, place: QuestionPlace, skipped: Collection[str | None]) -> None:
+        self.place = place
+        self.unmapped: list[str] = []
+        names = [key for key in place.asked if EVIDENCE.fullmatch(key) and key not in skipped]
+        self.paths = dict(_golds(place.every(), names))
+
+    def names(self) -> list[str]:
+        """The fields, each once."""
+        return list(dict.fromkeys(map(_name, self.paths)))
+
+    def flat(self, history: HistoryGuess) -> Iterator[str]:
+        """The keys of evidence, for questions that are rows; what leads nowhere is said."""
+        texts = {scalar_text(turn.get("content")) or scalar_text(turn.get("text")) for turn in history.turns}
+        inside = self.place.inside
+        missed: dict[str, None] = {}
+        taken: set[str] = set()
+        for path, values in self.paths.items():
+            name = _name(path)
+            whole = json.dumps(field_path(inside) + path[1:]) if inside else _short(path, name)
+            if values <= history.session_ids:
+                yield f"sessionIdsField: {whole}"
+            elif values <= history.turn.ids:
+                yield f"turnIdsField: {whole}"
+            elif path.endswith(".content") and values & texts:
+                yield f"turnIdsField: {name}, parser: exact_text"
+            else:
+                missed[name] = None
+                continue
+            taken.add(name)
+        for name in missed.keys() - taken:
+            self.unmapped.append(f'"{name}" seems to hold evidence, and its values are ids of no session and no turn')
+            parts = [path.rpartition(".")[2] for path in self.paths if path.startswith(f"{field_path(name)}[*].")]
+            if len(parts) > 1:
+                made = "/".join(f"${{{part}}}" for part in parts)
+                self.unmapped[-1] += (
+                    f": where several parts name a turn, evidence.reference makes one id of them, for example "
+                    f'"{made}", and itemSchema.id the same'
+                )
+
+    def nested(self, history: HistoryGuess) -> str | None:
+        """The field of a nested question whose values are ids of sessions or turns."""
+        known = history.session_ids | history.turn.ids
+        fields: dict[str, set[str]] = {}
+        for path, values in self.paths.items():
+            fields.setdefault(_name(path), set()).update(values)
+        for name, values in fields.items():
+            if values <= known or any(
+                one <= known for path, one in self.paths.items() if path.startswith(f"$.{name}[")
+            ):
+                return field_name(name)
+        held = first(self.place.asked, NESTED_EVIDENCE, list)
+        plain = held is not None and all(isinstance(one, str) for one in flat(self.place.asked[held]))
+        return held if plain else None
+
+
+def _golds(places: Sequence[Row], names: Sequence[str]) -> Iterator[tuple[str, set[str]]]:
+    for name in names:
+        for path in dict.fromkeys(path for place in places for path in _leaves(place.get(name), field_path(name))):
+            value = value_of(path)
+            assert value is not None
+            texts = {text for place in places for one in value.all(place) if (text := scalar_text(one)) is not None}
+            if texts:
+                yield path, texts
+
+
+def _name(path: str) -> str:
+    return path[2:].partition("[")[0].partition(".")[0]
+
+
+def _short(path: str, name: str) -> str:
+    return field_name(name) if path == f"{field_path(name)}[*]" else json.dumps(path)
+
+
+def _leaves(value: object, path: str, deep: int = 3) -> Iterator[str]:
+    """Every path to scalars below a value."""
+    if isinstance(value, list) and deep:
+        if value and all(isinstance(one, list) and len(one) == 2 and isinstance(one[0], str) for one in value):
+            yield f"{path}[*][0]"
+            return
+        for one in value:
+            yield from _leaves(one, f"{path}[*]", deep - 1)
+    elif isinstance(value, Mapping) and deep:
+        for key, one in value.items():
+            yield from _leaves(one, path + field_path(key)[1:], deep - 1)
+    elif value is not None:
+        yield path

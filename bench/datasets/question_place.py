@@ -1,0 +1,245 @@
+"""Where the questions of sample rows are: in the row, in a map of it, or in a list below it.
+
+Example::
+
+    place = QuestionPlace(rows)
+    place.path, place.children          # ("qa", [{...}, ...]) where a row holds several
+    place.question_path()               # "$.self_instruct.B"
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import cast
+
+from bench.datasets.config_guess import (
+    DECODE,
+    GOLD,
+    LITERAL,
+    NESTED,
+    QUESTIONS,
+    Row,
+    field_name,
+    field_path,
+    first,
+    is_gold,
+    is_question,
+    objects,
+    plain_name,
+    union,
+    weakly_asks,
+    written,
+)
+from bench.datasets.row import value_of
+from bench.datasets.turn_paths import SPEAKING
+
+_DEEP = 5
+_INSIDE = ("content", "text", "question", "input_text", "query")
+
+
+class QuestionPlace:
+    """The objects that ask. ``asked`` is their union: each field with its first value."""
+
+    def __init__(self, rows: Sequence[Row], *, texts_ask: bool = False) -> None:
+        self.rows = rows
+        self.row = union(rows)
+        self.texts_ask = texts_ask
+        """rows of a file of questions may name theirs ``text``"""
+        self.unmapped: list[str] = []
+        self.path, self.children = self._nested()
+        self.child: Row | None = union(self.children) if self.children else None
+        self.inside = "" if self.child is not None else self._holder()
+        self.asked: Row = self.child or cast("Row", self.row[self.inside] if self.inside else self.row)
+
+    def every(self) -> list[Row]:
+        """The objects, one for each question."""
+        if self.child is not None:
+            return self.children
+        return [cast("Row", row.get(self.inside) or {}) if self.inside else row for row in self.rows]
+
+    def at(self, name: str, *more: str) -> str:
+        """A field of what is asked, as the config names it."""
+        if self.inside or more:
+            return written(field_path(*filter(None, (self.inside, name)), *more))
+        return field_name(name) if "." not in name else json.dumps(f"$[{json.dumps(name)}]")
+
+    def claims(self) -> set[str | None]:
+        """The fields of a row that hold nothing but what is asked."""
+        found: set[str | None] = {
+            self.question() if self.child is None and not self.inside else None,
+            self.inside or None,
+        }
+        if self.child is not None:
+            found |= {name for name in self.row if any(asked is self.row[name] for asked in self._lists)}
+        return found
+
+    def _nested(self) -> tuple[str, list[Row]]:
+        """The path of nested questions with all of them."""
+        found = [one for one in lists_of_questions(self.row) if self._children(one[0])]
+        self._lists = [
+            self.row.get(path.partition("[")[0].partition(".")[0]) for path, *_ in found if path.count("[*]") == 1
+        ]
+        if found:
+            path, name, value = found[0]
+            beside = [other for other in found if len(other[0].split("[")) == len(path.split("["))]
+            beside = [other for other in beside if any(map(is_question, self._children(other[0])))] or beside
+            path, name, value = beside[0] if found[0] not in beside else found[0]
+            if len(beside) > 1 and all(other[0] == f"{other[1]}[*]" for other in beside):
+                names = ",".join(repr(other[1]) for other in beside)
+                return json.dumps(f"$[{names}][*]"), [one for other in beside for one in self._children(other[0])]
+            plain = path == f"{name}[*]" and isinstance(value, list)
+            return field_name(name) if plain else written(self._whole(path)), self._children(path)
+        held = first(self.row, NESTED, (list, Mapping, str))
+        if held is not None and isinstance(part := self.row[held], Mapping) and first(part, QUESTIONS, str):
+            return "", []
+        if held is not None and isinstance(self.row[held], str):
+            if LITERAL.match(str(self.row[held])):
+                self.unmapped.append(f'"{held}" is a list or map written as text: {DECODE}')
+        elif held is not None and (children := list(objects(self.row[held]))):
+            return field_name(held), children
+        elif held is not None and self.row[held]:
+            self.unmapped.append(
+                f'"{held}" is not a list of objects: join it with the list of answers by data.with: '
+                f"{{qa: {{zip: {{question: {held}, answer: ANSWERS}}}}}}, and write schema.questions.field: qa"
+            )
+        return "", []
+
+    @staticmethod
+    def _whole(path: str) -> str:
+        return f"$.{path}" if path[0] != "[" else f"${path}"
+
+    def _children(self, path: str) -> list[Row]:
+        found = value_of(self._whole(path))
+        assert found is not None
+        return [one for row in self.rows for one in found.all(row) if isinstance(one, Mapping)]
+
+    def _holder(self) -> str:
+        """The field whose map holds the question; empty where the row does."""
+        if first(self.row, QUESTIONS, (str, Mapping)) or question_turns(self.row):
+            return ""
+        for name, part in self.row.items():
+            if isinstance(part, Mapping) and first(part, QUESTIONS, str):
+                return name
+        for name, part in self.row.items():
+            if isinstance(part, Mapping) and len(part) <= 4 and question_by_mark([part]):
+                return name
+        return ""
+
+    def question(self) -> str | None:
+        """The field of the question."""
+        named = first(self.asked, QUESTIONS, str) or first(self.asked, NESTED, str)
+        return named or first(self.asked, QUESTIONS) or self._written()
+
+    def _written(self) -> str | None:
+        """A text that ends with a question mark; else, of files of questions, their text."""
+        marked = question_by_mark(self.every())
+        return marked or (first(self.asked, ("text",), str) if self.texts_ask else None)
+
+    def question_path(self) -> str:
+        """The question as the config names it."""
+        name = self.question() or "question"
+        part = self.asked.get(name)
+        if isinstance(part, Mapping) and (inner := first(part, _INSIDE, str)):
+            return self.at(name, inner)
+        if (words := _last_words(part)) is not None:
+            return written(f"{field_path(*filter(None, (self.inside, name)))}[-1].{words}")
+        return self.at(name)
+
+    def marked(self) -> list[str]:
+        """Paths of fields below the row whose texts end with a question mark."""
+        return list(dict.fromkeys(path for row in self.rows[:8] for path in texts_that_ask(row, "")))[:4]
+
+
+def question_by_mark(found: Sequence[Row]) -> str | None:
+    """The one text field that ends with a question mark in most objects."""
+    names = [name for name in union(found) if not GOLD.fullmatch(name) and name not in SPEAKING]
+    texts = {name: [one.get(name) for one in found] for name in names}
+    marked = [name for name, values in texts.items() if sum(map(_ends_so, values)) * 2 > len(values)]
+    return marked[0] if len(marked) == 1 else None
+
+
+def _ends_so(value: object) -> bool:
+    return isinstance(value, str) and value.rstrip().endswith(("?", "？"))
+
+
+def asks_in(part: Row) -> bool:
+    """True when an object of a list asks: by a telling name, or by a text that ends with a question mark."""
+    if first(part, SPEAKING):
+        return False
+    return _named(part) or first(part, QUESTIONS, Mapping) is not None
+
+
+def _named(part: Row) -> bool:
+    name = first(part, QUESTIONS, str)
+    return name is not None and not weakly_asks(part, name)
+
+
+def question_turns(row: Row) -> bool:
+    """True when the field of the question holds the turns that lead to it."""
+    name = first(row, QUESTIONS)
+    return name is not None and _last_words(row[name]) is not None
+
+
+def _last_words(value: object) -> str | None:
+    """The words of the last turn, where a question comes with what was said before it."""
+    if not isinstance(value, list) or not value or not isinstance(value[-1], Mapping):
+        return None
+    return first(value[-1], ("content", "text", "utterance", "value"), str)
+
+
+def texts_that_ask(value: object, path: str = "", deep: int = 4) -> Iterator[str]:
+    """Paths of short texts that end with a question mark, outside of what someone says."""
+    if isinstance(value, str) and _ends_so(value) and len(value) < 500:
+        yield f"${path}"
+    elif isinstance(value, list) and deep:
+        for one in value[:20]:
+            yield from texts_that_ask(one, f"{path}[*]", deep - 1)
+    elif isinstance(value, Mapping) and deep and not first(value, SPEAKING):
+        for name, one in value.items():
+            yield from texts_that_ask(one, path + field_path(name)[1:], deep - 1)
+
+
+def lists_of_questions(
+    value: object, path: str = "", name: str = "", deep: int = _DEEP
+) -> Iterator[tuple[str, str, object]]:
+    """Paths of lists of objects that ask; the one with a telling name first, gold never."""
+    if deep == 0:
+        return
+    if isinstance(value, list):
+        maps = [one for one in value if isinstance(one, Mapping)]
+        if maps and (any(map(asks_in, maps)) or (name in NESTED and question_by_mark(maps))):
+            yield f"{path}[*]", name, value
+        elif maps:
+            inner = list(lists_of_questions(union(maps), f"{path}[*]", name, deep - 1))
+            yield from inner
+            if not inner and _marked_with_answers(maps):
+                yield f"{path}[*]", name, value
+    elif isinstance(value, Mapping):
+        keys = sorted(value, key=lambda key: key not in NESTED)
+        if path and keys and all(isinstance(one, list) for one in value.values()) and len(keys) > 1:
+            merged = [one for part in value.values() for one in cast("list[object]", part)]
+            yield from lists_of_questions(merged, f"{path}.*", name, deep - 1)
+            return
+        for key in keys:
+            if (
+                isinstance(value[key], list | Mapping)
+                and key not in ("question_decomposition", "messages")
+                and not (is_gold(key) and plain_name(key) not in NESTED and not plain_name(key).startswith("question"))
+            ):
+                step = field_path(key)[2:] if not path and field_path(key)[1] == "." else field_path(key)[1:]
+                yield from lists_of_questions(value[key], f"{path}{step}", key, deep - 1)
+
+
+def _marked_with_answers(maps: Sequence[Row]) -> bool:
+    """Objects that say neither who speaks nor when, each with a text that asks and another."""
+    asked = question_by_mark(maps)
+    if asked is None or any(first(one, SPEAKING) for one in maps):
+        return False
+    return all(sum(isinstance(value, str | int | list) for value in one.values()) > 1 for one in maps)
+
+
+def looks_numbered(name: str) -> bool:
+    """True for the names of fields that count or measure."""
+    return re.search(r"id$|date|time|num|count|token|length|link|file|url", name) is not None

@@ -1,0 +1,79 @@
+"""How far large data has been read, for who waits: whoever shows it sets ``shown.to``; nobody does by default.
+
+Example::
+
+    shown.to = lambda reading: print(reading.text)
+    for row in Watch("reading", "mine", size, "MB").over(rows, position): ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from time import monotonic
+from typing import Literal, TypeVar
+
+EVERY = 0.5
+"""seconds between two reports"""
+SMALLEST = 20_000_000
+"""bytes of data that are parsed in about a second: less is not reported"""
+
+Part = TypeVar("Part")
+Unit = Literal["MB", "rows", "corpora"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What is done with which data, and how far it is; ``done`` equals ``total`` at the end."""
+
+    what: str
+    done: int
+    total: int
+    unit: Unit
+    seconds: float
+
+    @property
+    def text(self) -> str:
+        """One line without its end."""
+        scale = 1_000_000 if self.unit == "MB" else 1
+        left = self.seconds * (self.total - self.done) / max(self.done, 1)
+        share = 100 * self.done // max(self.total, 1)
+        return (
+            f"{self.what}: {self.done // scale:,} of {self.total // scale:,} {self.unit}, {share} %, {left:,.0f} s left"
+        )
+
+
+@dataclass(slots=True)
+class Shown:
+    """Who is told."""
+
+    to: Callable[[Reading], None] | None = None
+
+
+shown = Shown()
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """One pass over data of that many bytes, rows or corpora."""
+
+    what: str
+    total: int
+    unit: Unit
+
+    def over(self, parts: Iterable[Part], position: Callable[[int, Part], int]) -> Iterator[Part]:
+        """Yield the parts, and tell every half second how far they are; ``position`` says where a part ends."""
+        start = told = monotonic()
+        told_any = False
+        for number, part in enumerate(parts, 1):
+            yield part
+            now = monotonic()
+            if shown.to is not None and now - told >= EVERY:
+                told, told_any = now, True
+                self._tell(min(position(number, part), self.total), now - start)
+        if told_any:
+            self._tell(self.total, monotonic() - start)
+
+    def _tell(self, done: int, seconds: float) -> None:
+        if shown.to is not None:
+            shown.to(Reading(what=self.what, done=done, total=self.total, unit=self.unit, seconds=seconds))

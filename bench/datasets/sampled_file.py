@@ -1,0 +1,187 @@
+"""One data file as far as it is looked at: where its rows are, the first of them, and whether it asks.
+
+Example::
+
+    table = sampled(Path("questions.json"), "questions.json")
+    table.rows, table.sample            # ("$.data[*]", ({...}, ...))
+    asks({"question": "Where?"})        # True
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import cast
+
+from bench.config.benchmark_file import SUFFIXES, suffix_of
+from bench.config.benchmark_terms import Format
+from bench.datasets.config_guess import NESTED, QUESTIONS, Row, first, weakly_asks
+from bench.datasets.field_steps import stem
+from bench.datasets.question_place import lists_of_questions, question_by_mark, question_turns
+from bench.datasets.row import scalar_text, value_of
+from bench.datasets.row_reader import RowFile, without_empty_cells
+from bench.errors import DataError
+
+SAMPLED = 50
+SAMPLED_BYTES = 4_000_000
+_DEEP = 4
+
+Step = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SampledFile:
+    """One file: where its rows are, and the first of them."""
+
+    path: Path
+    name: str
+    rows: str | None
+    columns: tuple[str, ...]
+    sample: tuple[object, ...]
+    keys: tuple[str | int | None, ...]
+    """the key under which each row is, where the file is a map"""
+
+    @property
+    def fields(self) -> list[Row]:
+        return [row for row in self.sample if isinstance(row, Mapping)]
+
+    def options(self) -> Step:
+        """The keys of a step that says where the rows are."""
+        found: Step = {"rows": self.rows} if self.rows else {}
+        return found | ({"columns": list(self.columns)} if self.columns else {})
+
+    def values(self, key: str) -> list[str | None]:
+        """The texts of a field over the rows; of ``$keys[0]`` and ``$row`` too."""
+        if key == "$keys[0]":
+            return [scalar_text(one) for one in self.keys]
+        if key == "$row":
+            return [str(number) for number in range(len(self.sample))]
+        return [scalar_text(row.get(key)) if isinstance(row, Mapping) else None for row in self.sample]
+
+    def key_names(self) -> Iterator[str]:
+        """What may be a key of a row, the likeliest first."""
+        if any(key is not None for key in self.keys):
+            yield "$keys[0]"
+        names = dict.fromkeys(name for row in self.fields[:20] for name in row)
+        yield from sorted(names, key=lambda name: not re.search(r"id$|key$|name$", name, re.IGNORECASE))
+
+
+def sampled(path: Path, name: str, *, most: int = SAMPLED) -> SampledFile:
+    format_ = cast("Format", SUFFIXES[suffix_of(path.name)])
+    columns = _columns(path, format_)
+    head = _read(path, format_, None, columns, 2)
+    rows = None
+    if format_ == "json" and len(head) == 1 and isinstance(head[0][0], Mapping):
+        rows = _rows_path(head[0][0])
+    elif len(head) > 1 and all(isinstance(row, Mapping) and len(row) == 1 for row, _ in head):
+        inside = all(isinstance(one, list | Mapping) for row, _ in head for one in row.values())  # type: ignore[attr-defined]
+        rows = ("$.*" if format_ == "jsonl" else "$[*].*") if inside and format_ in ("json", "jsonl") else None
+    read = _read(path, format_, rows, columns, most)
+    return SampledFile(path=path, name=name, rows=rows, columns=columns, sample=tuple(row for row, _ in read),
+                 keys=tuple(key for _, key in read))  # fmt: skip
+
+
+def _read(
+    path: Path, format_: Format, rows: str | None, columns: tuple[str, ...], most: int
+) -> list[tuple[object, str | int | None]]:
+    file = RowFile.open(path, format_, name=stem(path.name), given=columns, rows=value_of(rows))
+    found: list[tuple[object, str | int | None]] = []
+    read = 0
+    for row in islice(file.values() if rows else iter(file), most):
+        if row.error is not None and found:
+            break
+        if row.error is not None or row.values is None:
+            raise row.error or row.place.error("", "is torn")
+        if isinstance(row.values, Mapping) and not row.values and not found:
+            raise row.place.error("", "has no field")
+        plain = without_empty_cells(row.values) if isinstance(row.values, Mapping) else row.values
+        found.append((plain, row.keys[-1] if rows and row.keys and isinstance(row.keys[-1], str) else None))
+        read += row.length
+        if read > SAMPLED_BYTES and not rows:
+            break
+    if not found:
+        raise DataError("there are no rows", where=str(path), hint="check the file and its format")
+    return found
+
+
+def _columns(path: Path, format_: Format) -> tuple[str, ...]:
+    """Names for a table whose first line holds values; () for one with a header."""
+    if format_ != "tsv" or path.suffix == ".gz":
+        return ()
+    with path.open(encoding="utf-8", errors="replace") as file:
+        cells = file.readline().rstrip("\r\n").split("\t")
+    if not any(re.fullmatch(r"-?\d+(\.\d+)?", cell) for cell in cells):
+        return ()
+    names = {2: ("query", "doc"), 3: ("query", "doc", "score"), 4: ("query", "round", "doc", "score")}
+    return names.get(len(cells), tuple(f"column_{number}" for number in range(1, len(cells) + 1)))
+
+
+def asks(row: object) -> bool:
+    """True when an object holds a question of its own, or a list of them."""
+    if not isinstance(row, Mapping):
+        return False
+    name = first(row, QUESTIONS, str)
+    if (name and not weakly_asks(row, name)) or first(row, NESTED, (list, Mapping, str)):
+        return True
+    held = [part for part in row.values() if isinstance(part, Mapping)]
+    if first(row, QUESTIONS, Mapping) is not None or any(map(_asks_inside, held)):
+        return True
+    return question_turns(row) or any(True for _ in lists_of_questions(row, deep=2))
+
+
+def _asks_inside(part: Row) -> bool:
+    return bool(first(part, QUESTIONS, str)) or (len(part) <= 4 and question_by_mark([part]) is not None)
+
+
+def _rows_path(document: Row) -> str | None:
+    """Where the rows of a document are; None where it is one row."""
+    sections = [name for name, part in document.items() if isinstance(part, list) and part and all(map(asks, part))]
+    if len(sections) > 1:
+        return f"$[{','.join(map(repr, sections))}][*]"
+    if asks(document):
+        return None
+    level: list[tuple[str, list[object]]] = [("$", [document])]
+    for _ in range(_DEEP):
+        level = [step for path, values in level for step in _steps(path, values)]
+        for path, values in level:
+            if values and all(map(asks, values)):
+                return path
+    lists = [
+        name for name, part in document.items() if isinstance(part, list) and any(isinstance(p, Mapping) for p in part)
+    ]
+    if all(isinstance(part, list | Mapping) for part in document.values()) and len(lists) != 1:
+        return "$.*"
+    return f"$.{lists[0]}[*]" if len(lists) == 1 and re.fullmatch(r"\w+", lists[0]) else None
+
+
+def _steps(path: str, values: Sequence[object]) -> Iterator[tuple[str, list[object]]]:
+    """Every way one level down: the elements of lists, one name that all have, all names."""
+    if all(isinstance(value, list) for value in values):
+        yield f"{path}[*]", [one for value in values for one in value if one is not None]  # type: ignore[attr-defined]
+        return
+    if not all(isinstance(value, Mapping) for value in values):
+        return
+    maps = cast("Sequence[Row]", values)
+    inside = [part for one in maps for part in one.values() if part is not None]
+    if all(isinstance(part, list | Mapping) for part in inside):
+        yield f"{path}.*", inside
+    for name in sorted(set.intersection(*map(set, maps))) if maps else ():
+        if re.fullmatch(r"\w+", name):
+            yield f"{path}.{name}", [one[name] for one in maps if one[name] is not None]
+
+
+def asking(table: SampledFile) -> int:
+    """How much a file looks like the one with the questions."""
+    cells = [text for row in table.fields for text in map(scalar_text, row.values()) if text]
+    if suffix_of(table.name) == ".tsv" and not any(" " in text for text in cells):
+        return 0
+    named = bool(re.search(r"quer|question|(?:^|[/_])qa", table.name, re.IGNORECASE))
+    return 2 * any(map(asks, table.sample)) + (named and bool(table.fields))
+
+
+def kind_of(table: SampledFile) -> object:
+    names = frozenset(name for row in table.fields[:1] for name in row)
+    return suffix_of(table.name), table.rows or names, table.columns

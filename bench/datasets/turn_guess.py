@@ -1,0 +1,195 @@
+"""What of a turn is remembered: its words, who says them, its id and its date.
+
+Example::
+
+    turn = TurnGuess(["..."], gold=[{"D1:3"}], single=False)
+    turn.lines()                # the lines of itemSchema; none where the usual names read it whole
+    turn.ids, turn.unmapped
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from bench.datasets.config_guess import (
+    GOLD,
+    ONE_DATE,
+    ONE_ID,
+    ROLES,
+    WORDS,
+    Row,
+    date_field,
+    field_name,
+    first,
+    is_date,
+    union,
+)
+from bench.datasets.row import scalar_text
+from bench.datasets.turn_paths import SPEAKING
+
+NAMED = (*(name for name in SPEAKING if name != "author"), "title", "author", "name")
+INSIDE = ("role", "name", "speaker")
+_UNSPOKEN = re.compile(r".*(?:image|screenshot|img_url|audio|video).*", re.IGNORECASE)
+_NO_WORDS = re.compile(r".*(?:_id|uuid|hash)", re.IGNORECASE)
+
+
+class TurnGuess:
+    """The turns of a history: objects, texts, or pairs of a title and its text."""
+
+    def __init__(self, found: Sequence[object], gold: Sequence[Collection[str]], *, single: bool) -> None:
+        self.turns = [one for one in found if isinstance(one, Mapping)]
+        self.texts = {one for one in found if isinstance(one, str)}
+        self.pairs = [one for one in found if isinstance(one, list)]
+        self.gold = gold
+        self.single = single
+        """the history is one session"""
+        self.ids: set[str] = set()
+        self.golds = False
+        """the gold of some question names turns"""
+        self.words: str | None = None
+        self.date: str | None = None
+        self.unmapped: list[str] = []
+
+    def lines(self) -> Iterator[str]:
+        """The lines of itemSchema."""
+        parts: dict[str, str] = {}
+        if self.turns:
+            parts = self._parts_of_turn(union(self.turns))
+        elif self.pairs:
+            text = "${$[1]|join:''}" if isinstance(self.pairs[0][1], list) else "${$[1]}"
+            parts = {"id": '"$[0]"', "content": f'"${{$[0]}}: {text}"'}
+            self.ids = {str(pair[0]) for pair in self.pairs}
+        elif self.texts and self.single:
+            parts = {"content": "$", **({"id": '"$keys[-1]"'} if self._by_place() else {})}
+        if parts:
+            yield "itemSchema:"
+            yield from (f"  {key}: {text}" for key, text in parts.items())
+
+    def _parts_of_turn(self, turn: Row) -> dict[str, str]:
+        who, key = who_speaks(turn)
+        self.date = date_field(self.turns)
+        words = self._words(turn, who)
+        if words is None:
+            return {}
+        if who is not None and not who.startswith("$") and any(one.get(who) is None for one in self.turns):
+            words = words if words.startswith('"') else json.dumps(f"${{{who}|default:''}} ${{{words}}}")
+            who = key = None
+        date = self.date
+        ids = self._id(turn)
+        caption = first(turn, ("blip_caption", "caption"), str)
+        if words in WORDS and who in (None, "role", "speaker") and date is None and ids in (None, "dia_id"):
+            return {}
+        if (self.texts and not words.startswith('"')) or self.texts:
+            words = f"[{words}, $]"
+        parts = {"content": words if words.startswith(('"', "[")) else field_name(words)}
+        if who is not None and key is not None:
+            parts[key] = who if who.startswith("$") else field_name(who)
+        if ids is not None:
+            parts["dialogId" if ids == "dia_id" else "id"] = ids if ids.startswith('"') else field_name(ids)
+        if date is not None:
+            parts["date"] = field_name(date)
+        if caption is not None:
+            parts["caption"] = field_name(caption)
+        return parts
+
+    def _words(self, turn: Row, who: str | None) -> str | None:
+        """The field of a turn's text, or a template of several."""
+        texts = {name: one for name, one in turn.items() if isinstance(one, str) and one and name != who
+                 and not GOLD.fullmatch(name) and not _UNSPOKEN.fullmatch(name) and not _NO_WORDS.fullmatch(name)
+                 and name not in (*ONE_DATE, *ONE_ID, "index", "type") and name != self.date}  # fmt: skip
+        texts = {name: one for name, one in texts.items() if name != "title" or who != "title"}
+        if (named := first(turn, WORDS, str)) is not None and turn[named]:
+            self._left([name for name in texts if name != named])
+            return named
+        if (nested := _nested_words(turn)) is not None:
+            return nested
+        if len(texts) > 1 and (who is None or who == "title") and not first(turn, WORDS, str):
+            lines = "\n".join(f"{name}: {self._or_none(name)}" for name in texts if re.fullmatch(r"\w+", name))
+            return (
+                json.dumps(lines, ensure_ascii=False)
+                if lines and who is None
+                else max(texts, key=lambda one: len(texts[one]))
+            )
+        found = max(texts, key=lambda name: len(texts[name]), default=None)
+        lists = [name for name, one in turn.items() if isinstance(one, list) and one and isinstance(one[0], str)
+                 and not GOLD.fullmatch(name)]  # fmt: skip
+        if lists and (found is None or found == "title"):
+            return json.dumps("${" + lists[0] + "|join:' '}")
+        if lists and found is not None and len(str(turn[lists[0]])) > len(texts[found]):
+            return json.dumps(f"${{{found}}}: ${{{lists[0]}|join:' '}}")
+        if found is not None:
+            self.words = found
+            self._left([name for name in texts if name != found])
+        return found
+
+    def _or_none(self, name: str) -> str:
+        return f"${{{name}}}" if all(one.get(name) is not None for one in self.turns) else f"${{{name}|default:none}}"
+
+    def _left(self, left: list[str]) -> None:
+        plain = [
+            name
+            for name in left
+            if name not in ("title", "caption", "blip_caption") and not is_date(self.turns[0].get(name))
+        ]
+        if plain:
+            self.unmapped.append(f"of a turn these texts are not remembered: {', '.join(plain)}")
+
+    def _id(self, turn: Row) -> str | None:
+        """The field that gold names, else the one that differs from turn to turn."""
+        for name in [
+            name
+            for name in turn
+            if not GOLD.fullmatch(name) and name not in SPEAKING and not isinstance(turn[name], bool | list | Mapping)
+        ]:
+            values = {scalar_text(one.get(name)) for one in self.turns}
+            if any(gold and set(gold) <= values for gold in self.gold):
+                self.ids = {one for one in values if one}
+                self.golds = True
+                return name
+        if self._by_place():
+            return '"$keys[-1]"'
+        ids = next((name for name in ONE_ID if name != "title" and isinstance(turn.get(name), str | int)
+                    and not isinstance(turn[name], bool) and self._differ(name)), None)  # fmt: skip
+        self.ids = {scalar_text(one[ids]) or "" for one in self.turns if ids and one.get(ids) is not None}
+        return ids
+
+    def _by_place(self) -> bool:
+        """Gold names turns by their number in the one session."""
+        numbers = {str(number) for number in range(max(len(self.turns), len(self.texts)) + 1)}
+        placed = self.single and any(gold and set(gold) <= numbers for gold in self.gold)
+        if placed:
+            self.ids = numbers
+        return placed
+
+    def _differ(self, name: str) -> bool:
+        values = [scalar_text(turn.get(name)) for turn in self.turns[:20]]
+        return None not in values and len(set(values)) == len(values)
+
+
+def who_speaks(turn: Row) -> tuple[str | None, str | None]:
+    """The field of who speaks, and whether it is a role or a name."""
+    name = first(turn, NAMED, str)
+    if name is not None:
+        known = {str(turn[name])} & {*ROLES}
+        return name, "role" if name == "role" or known else "speaker"
+    for holder in ("author", "sender", "user", "from"):
+        if isinstance(part := turn.get(holder), Mapping) and (inner := first(part, INSIDE, str)) is not None:
+            return f"$.{holder}.{inner}", "role" if inner == "role" else "speaker"
+    return None, None
+
+
+def _nested_words(turn: Row) -> str | None:
+    """Text that is a list of parts, or in a map of its own."""
+    for name in ("content", "text", "message", "body"):
+        part = turn.get(name)
+        if isinstance(part, Mapping) and isinstance(part.get("parts"), list):
+            return json.dumps(f"${{$.{name}.parts|join:''}}")
+        if isinstance(part, Mapping) and (inner := first(part, WORDS, str)) is not None:
+            return json.dumps(f"$.{name}.{inner}")
+        if isinstance(part, list) and any(
+            isinstance(one, Mapping) and isinstance(one.get("text"), str) for one in part
+        ):
+            return json.dumps(f"${{$.{name}[*].text|join:''}}")
+    return None

@@ -1,0 +1,67 @@
+"""``bench download`` of each benchmark that ships, without a network: the file, its address and its place are named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import aiohttp
+import pytest
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+from bench.config.catalog import Catalog
+from bench.datasets import download
+from bench.datasets.data_file import places, ships
+from bench.errors import DataError
+
+ROOT = Path(__file__).parents[2]
+CONFIGS = sorted(path.stem for path in (ROOT / "configs" / "benchmarks").glob("*.yaml"))
+
+
+class Nowhere(AbstractResolver):
+    """No host has an address."""
+
+    async def resolve(self, host: str, port: int = 0, family: int = 0) -> list[ResolveResult]:
+        raise OSError("no network")
+
+    async def close(self) -> None:
+        return None
+
+
+async def refused(name: str, workspace: Path, source: str | None = None) -> DataError:
+    config = Catalog.load(ROOT).benchmark(name)
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(resolver=Nowhere())) as session:
+        fetch = download.aiohttp_fetch(session)
+        with pytest.raises(DataError) as caught:
+            await download.download(config, workspace, fetch=fetch, environment=lambda _: None, source=source)
+    return caught.value
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(download, "ATTEMPTS", 1)
+
+
+@pytest.mark.parametrize("name", CONFIGS)
+async def test_the_file_its_address_and_its_place_are_named(name: str, tmp_path: Path) -> None:
+    config = Catalog.load(ROOT).benchmark(name)
+    if ships(config):
+        pytest.skip("the data is bundled")
+    error = await refused(name, tmp_path)
+    told = f"{error} {error.hint}"
+    first = places(config, tmp_path)[0]
+    assert str(first) in told
+    addressed = config.data.fetch or config.data.type != "local"
+    assert not addressed or "cannot reach" in told
+    address = next(iter(config.data.fetch.values()), "http")
+    assert not addressed or address in told
+    if not addressed:
+        assert all(str(path) in error.hint for path in places(config, tmp_path))
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and not path.name.endswith(".lock")]
+
+
+@pytest.mark.parametrize("name", ["lmeb", "membench", "prefeval"])
+async def test_one_file_is_not_taken_for_many(name: str, tmp_path: Path) -> None:
+    (tmp_path / "given.json").write_text("[]", encoding="utf-8")
+    error = await refused(name, tmp_path, str(tmp_path / "given.json"))
+    assert "put the files at" in error.hint
+    assert not list(tmp_path.rglob("*[*]*"))

@@ -1,0 +1,142 @@
+"""``bench new benchmark --from`` on forms that no list of names was made for: questions, answers and history are found
+by names in any spelling and by values, gold is never remembered, and what is uncertain is said."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bench.datasets.config_draft import new_benchmark
+from tests.datasets.test_recognizing import drafted, written
+
+PLACE = "The mill stood by the weir, and old Tam kept the sluice."
+TURNS = [{"speaker": "Ann", "clean_text": "I run a mill.", "dia_id": "D1:1"},
+         {"speaker": "Bo", "clean_text": "Nice.", "dia_id": "D1:2"}]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rows", "answers", "memories"),
+    [
+        ([{"Prompt": "Who kept the sluice?", "Answer": "Tam", "article": PLACE}], [("Tam",)], 1),
+        ([{"question": "Who?", "answer1": "Tam", "answer2": "Old Tam", "story": PLACE}], [("Tam", "Old Tam")], 1),
+        ([{"idx": "1", "question": "Who?", "targets": ["Tam"], "context": PLACE}], [("Tam",)], 1),
+        ([{"ask": "Who kept it?", "reply": "Tam", "diary": [{"when": "2024-03-02", "entry": PLACE}]}], [("Tam",)], 1),
+        ([{"input": [{"speaker": "user", "text": "A mill?"}, {"speaker": "user", "text": "Who keeps it?"}],
+           "targets": [{"speaker": "agent", "text": "Tam"}], "contexts": [{"title": "Mill", "text": PLACE}]}],
+         [("Tam",)], 1),
+        ([{"log": {"2024-03-02": [PLACE], "2024-03-05": ["It burned."]}, "checks": [{"ask": "Who?", "want": "Tam"}]}],
+         [("Tam",)], 2),
+        ([{"general_list": [{"query": "Who?", "answer": "Tam"}], "list": [{"query": "What?", "answer": "a mill"}],
+           "transcript": [{"speaker": "Ann", "content": PLACE}]}], [("Tam",), ("a mill",)], 1),
+        ([{"story": PLACE, "questions": [{"input_text": "Who?", "turn_id": 1}],
+           "answers": [{"input_text": "Tam", "span_start": 5, "turn_id": 1}]}], [("Tam",)], 1),
+        ([{"session_1": TURNS, "session_1_date_time": "29.12.2023, 12:56:44", "session_2": TURNS[:1],
+           "session_2_date_time": "02.01.2024, 10:00:00", "events_session_1": {"Ann": []},
+           "qa": [{"question": "What does Ann run?", "answer": "a mill", "evidence": ["D1:1"], "category": 1}]}],
+         [("a mill",)], 3),
+        ([{"context": PLACE, "probes": [{"stem": "Who kept the sluice?", "truth": "Tam"}]}], [("Tam",)], 1),
+    ],
+)  # fmt: skip
+def test_questions_answers_and_history_are_found(
+    tmp_path: Path, rows: list[dict[str, object]], answers: list[tuple[str, ...]], memories: int
+) -> None:
+    _, dataset = drafted(tmp_path, written(tmp_path, "d.jsonl", rows))
+    assert [item.answers for item in map(dataset.item, dataset.items())] == answers
+    texts = [one.memory.content for corpus in dataset.corpora() for one in dataset.memories(corpus)]
+    assert len(texts) == memories
+    assert not any(answer == text for text in texts for several in answers for answer in several)
+
+
+def test_a_question_may_come_with_what_was_said_before_it(tmp_path: Path) -> None:
+    said = [{"role": "user", "content": "Is there a mill?"}, {"role": "user", "content": "Who keeps it?"}]
+    _, dataset = drafted(tmp_path, written(tmp_path, "d.jsonl", [{"input": said, "answer": "Tam", "context": PLACE}]))
+    assert [dataset.item(ref).question for ref in dataset.items()] == ["Who keeps it?"]
+
+
+@pytest.mark.parametrize(
+    ("label", "right"), [([1, 4], ["Tam", "Una"]), ([0, 3], ["Tam", "Una"]), (["B", "A"], ["Ned", "Tam"])]
+)
+def test_a_number_of_the_right_choice_is_read_from_its_least(
+    tmp_path: Path, label: list[object], right: list[str]
+) -> None:
+    asked = [{"question": f"Who {one}?", "options": ["Tam", "Ned", "Ida", "Una"], "gold_label": one} for one in label]
+    _, dataset = drafted(tmp_path, written(tmp_path, "d.jsonl", [{"article": PLACE, "questions": asked}]))
+    items = [dataset.item(ref) for ref in dataset.items()]
+    assert [item.choices["ABCD".index(str(item.choice_answer))] for item in items] == right
+
+
+def test_passages_of_a_document_keep_the_section_that_they_are_in(tmp_path: Path) -> None:
+    paper = {"full_text": [{"section_name": "Results", "paragraphs": ["Weirs break.", "They leak."]}],
+             "qas": [{"question": "Do they leak?", "answers": [{"answer": {"free_form_answer": "yes"}}]}]}  # fmt: skip
+    made, dataset = drafted(tmp_path, written(tmp_path, "d.json", {"p1": paper}))
+    (corpus,) = dataset.corpora()
+    assert [one.memory.content for one in dataset.memories(corpus)] == ["Results: Weirs break. They leak."]
+    assert any(text.startswith('"answers" holds objects without a text') for text in made.unmapped)
+
+
+def test_sections_that_ask_are_rows_and_others_are_not(tmp_path: Path) -> None:
+    one = {"ID": "q1", "news1": PLACE, "questions": "Who?", "answers": "Tam"}
+    data = {
+        "summary": [{"ID": "e1", "text": PLACE}],
+        "one": [one],
+        "two": [{**one, "ID": "q2", "questions": "What?"}],
+    }
+    _, dataset = drafted(tmp_path, written(tmp_path, "d.json", data))
+    assert [dataset.item(ref).question for ref in dataset.items()] == ["Who?", "What?"]
+
+
+def test_a_file_keyed_by_name_is_joined_to_questions_keyed_by_name(tmp_path: Path) -> None:
+    written(tmp_path / "d", "qa.json", [{name: {"profile": [{"Question": f"What is {name}?", "Answer": "a miller",
+            "Reference Memory": "x"}]}} for name in ("Ann", "Bo")])  # fmt: skip
+    written(tmp_path / "d", "memory.json", {name: {"events": {"0": {"content": f"{name} runs a mill."},
+            "1": {"content": f"{name} sold a boat."}}} for name in ("Ann", "Bo")})  # fmt: skip
+    _, dataset = drafted(tmp_path, tmp_path / "d")
+    assert {one.memory.content for one in dataset.memories("Ann")} == {"Ann runs a mill.", "Ann sold a boat."}
+
+
+def test_rows_without_an_answer_lead_to_the_words_of_abstention(tmp_path: Path) -> None:
+    rows = [
+        {"id": str(number), "question": "Who?", "answer": None if number else "Tam", "context": PLACE}
+        for number in range(3)
+    ]
+    made = new_benchmark("mine", written(tmp_path, "d.jsonl", rows), tmp_path)
+    assert any(
+        "2 of 3 questions have no answer" in text and "abstention: {where: {answer: null}}" in text
+        for text in made.unmapped
+    )
+    told = [{**row, "Answerability": ["UNANSWERABLE" if row["answer"] is None else "ANSWERABLE"]} for row in rows]
+    _, dataset = drafted(tmp_path, written(tmp_path, "e.jsonl", told))
+    assert [dataset.item(ref).abstention for ref in dataset.items()] == [False, True, True]
+
+
+def test_questions_of_an_unknown_form_are_not_denied(tmp_path: Path) -> None:
+    row = {"id": "1", "messages": [{"role": "user", "content": "A mill."}],
+           "extra": {"deep": {"stem": "Who kept it?", "other": "Where is it?"}}}  # fmt: skip
+    made = new_benchmark("mine", written(tmp_path, "d.jsonl", [row]), tmp_path)
+    assert not any("asks nothing" in text for text in made.unmapped)
+    assert any("$.extra.deep.stem, $.extra.deep.other" in text for text in made.unmapped)
+
+
+def test_outputs_are_answers_and_no_history(tmp_path: Path) -> None:
+    row = {"index": 0, "input": "The number is 77. " * 80 + "What is the number?", "outputs": ["77"]}
+    made = new_benchmark("mine", written(tmp_path, "d.jsonl", [row, {**row, "index": 1}]), tmp_path)
+    assert "field: outputs" not in made.text
+    assert any("a config cannot cut it" in text for text in made.unmapped)
+
+
+def test_every_key_that_reads_the_data_is_said(tmp_path: Path) -> None:
+    made = new_benchmark(
+        "mine",
+        written(tmp_path, "d.jsonl", [{"id": "1", "question": "Who?", "answer": "Tam", "context": PLACE}]),
+        tmp_path,
+    )
+    assert made.mapped == (
+        "itemId: id",
+        "question: question",
+        "answer: answer",
+        "context.field: context",
+        "context.type: string",
+    )
+    assert json.dumps(made.mapped)
