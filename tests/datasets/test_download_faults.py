@@ -155,7 +155,11 @@ async def test_a_refusal_is_told_at_once_with_the_way_around_it(hub, config, wor
         await run(config(), workspace.root, url)
     target = target_of(workspace.root)
     assert str(caught.value) == f"{said} ({target}, expected sha256 {SHA})"
-    assert caught.value.hint == f"{hint}; bench download big --from FILE takes a copy from elsewhere"
+    address = f"{url}/datasets/acme/set/resolve/main/big.bin.json"
+    assert (
+        caught.value.hint
+        == f"{hint}; bench download big --from FILE takes a copy from elsewhere, fetched from {address}"
+    )
     assert len(server.requests) == 1
     assert left_beside(workspace.root) == [".lock"]
 

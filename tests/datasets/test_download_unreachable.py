@@ -48,7 +48,7 @@ async def test_the_file_its_address_and_its_place_are_named(name: str, tmp_path:
         pytest.skip("the data is bundled")
     error = await refused(name, tmp_path)
     told = f"{error} {error.hint}"
-    first = places(config, tmp_path)[0]
+    first = tmp_path / next(iter(config.data.fetch)) if config.data.fetch else places(config, tmp_path)[0]
     assert str(first) in told
     addressed = config.data.fetch or config.data.type != "local"
     assert not addressed or "cannot reach" in told
