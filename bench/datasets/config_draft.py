@@ -197,7 +197,7 @@ def _placed(name: str) -> str:
 
 def _text(name: str, data: str, guess: Guess, layout: Layout) -> str:
     choices = guess.answer.choices()
-    answered = choices is not None or guess.answer.answers() is not None
+    answered = guess.answer.answers() is not None or (choices is not None and not guess.answer.mixed())
     item_id = guess.item_id() or _place_as_id(guess, layout)
     corpus = f"corpus: {{field: {_plain(layout.corpus)}}}\n" if layout.corpus else guess.corpus(item_id)
     rubric = first(guess.place.asked, ("rubric", "rubrics"), list)

@@ -214,13 +214,19 @@ def written(text: str) -> str:
 
 def field_name(name: str) -> str:
     """A field as the config names it: by a path where its name would be read as one."""
-    return quoted(f"$[{json.dumps(name, ensure_ascii=False)}]" if name.startswith(("$", "@")) else name)
+    return quoted(f"$[{json.dumps(name, ensure_ascii=False)}]" if name.startswith(("$", "@")) or not name else name)
 
 
 def quoted(name: str) -> str:
     """A name as YAML takes it, whatever is in it."""
     plain = PLAIN.fullmatch(name) and name.lower() not in SPECIAL
     return name if plain else json.dumps(name, ensure_ascii=False)
+
+
+def part_of(row: Row, name: str) -> Row:
+    """The map in a field; an empty one for anything else."""
+    part = row.get(name)
+    return part if isinstance(part, Mapping) else {}
 
 
 def union(rows: Iterable[Row]) -> dict[str, object]:

@@ -15,7 +15,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import cast
 
 from bench.datasets.answer_guess import AnswerGuess
 from bench.datasets.config_guess import (
@@ -34,6 +33,7 @@ from bench.datasets.config_guess import (
     field_path,
     first,
     is_date,
+    part_of,
     written,
 )
 from bench.datasets.gold_guess import GoldGuess
@@ -49,6 +49,8 @@ _CUT = re.compile(r".*(?:end_index|cutoff|cut_off|visible_until|up_to).*", re.IG
 _ASKED_DATES = ("question_date", "asked_at", "asked_on", "query_date", "query_time", "question_ts", "date", "when",
                 "asked", "day", "time", "timestamp")  # fmt: skip
 _TOKEN = re.compile(r"(?=[^_]*[A-Za-z])[A-Za-z0-9]{1,24}")
+_KEYED = re.compile(r"(?:\.\*|\['[^']*'(?:,'[^']*')+\])\[\*\]\"?$")
+"""lists under keys that are data, or under several names"""
 _MOST_TYPES = 20
 
 
@@ -160,7 +162,7 @@ class Guess:
         """The value of the question type."""
         if (name := self._type_name()) is not None:
             return self.place.at(name)
-        if self.place.path.endswith((".*[*]", '.*[*]"', '][*]"')) and self.child is not None:
+        if self.child is not None and _KEYED.search(self.place.path):
             return "$keys[-2]"
         if self.child is not None:
             return self._row_type()
@@ -290,7 +292,7 @@ class Guess:
     def _inner_id(self) -> str | None:
         for holder, part in self.row.items():
             for name in part if isinstance(part, Mapping) and holder != self.place.inside else ():
-                values = [scalar_text(cast("Row", row.get(holder) or {}).get(name)) for row in self.rows]
+                values = [scalar_text(part_of(row, holder).get(name)) for row in self.rows]
                 if re.search(r"id$|source$|name$", name) and self._differs(values):
                     return written(field_path(holder, name))
         for name in CORPORA:

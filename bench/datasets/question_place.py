@@ -27,6 +27,7 @@ from bench.datasets.config_guess import (
     is_gold,
     is_question,
     objects,
+    part_of,
     plain_name,
     union,
     weakly_asks,
@@ -57,7 +58,7 @@ class QuestionPlace:
         """The objects, one for each question."""
         if self.child is not None:
             return self.children
-        return [cast("Row", row.get(self.inside) or {}) if self.inside else row for row in self.rows]
+        return [part_of(row, self.inside) if self.inside else row for row in self.rows]
 
     def at(self, name: str, *more: str) -> str:
         """A field of what is asked, as the config names it."""

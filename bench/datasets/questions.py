@@ -248,6 +248,11 @@ class QuestionReader:
         found = "is missing" if paths.answer is None or paths.answer.get(row) is None else "is empty"
         text = f'{found}, and "{item.id}" is not an abstention item'
         hint = path_hint(paths.answer.text, row) if paths.answer else ""
+        if paths.answer and not hint:
+            condition = "null" if found == "is missing" else "{present: false}"
+            hint = (
+                f"give an answer; where it has none, write abstention: {{where: {{{paths.answer.text}: {condition}}}}}"
+            )
         raise item.place.error(name, text, hint=hint or "give an answer, or say in abstention which items have none")
 
     def _check_choice(self, item: RawItem, row: object, prefix: str, path: Value | None) -> None:

@@ -41,7 +41,7 @@ class TurnGuess:
     def __init__(self, found: Sequence[object], gold: Sequence[Collection[str]], *, single: bool) -> None:
         self.turns = [one for one in found if isinstance(one, Mapping)]
         self.texts = {one for one in found if isinstance(one, str)}
-        self.pairs = [one for one in found if isinstance(one, list)]
+        self.pairs = [one for one in found if isinstance(one, list) and len(one) == 2]
         self.gold = gold
         self.single = single
         """the history is one session"""

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from bench.config.catalog import Catalog
+from bench.datasets.config_draft import new_benchmark
 from bench.errors import BenchError
 from tests.datasets.test_shapes import SHAPES, loaded, placed
 
-FIELDS = 8
-"""of each shape, by its seed"""
+FIELDS = [8, pytest.param(1000, marks=pytest.mark.long)]
+"""of each shape, by its seed; all of them in the long run"""
 WRONG = ({"zz": [1]}, [[None]], "soon \u0000?", 7e300, None)
 
 Way = tuple[str | int, ...]
@@ -54,8 +57,9 @@ def replaced(text: str, suffix: str, way: Way, wrong: object) -> str:
     return json.dumps(row) + end + rest
 
 
+@pytest.mark.parametrize("fields", FIELDS)
 @pytest.mark.parametrize("name", SHAPES)
-def test_a_value_of_the_wrong_kind_is_told_with_its_place(name: str, shared: Path, tmp_path: Path) -> None:
+def test_a_value_of_the_wrong_kind_is_told_with_its_place(name: str, fields: int, shared: Path, tmp_path: Path) -> None:
     folder = shared / "cases" / "shapes" / name
     if not folder.is_dir():
         pytest.skip(f"{folder} is not there")
@@ -67,7 +71,7 @@ def test_a_value_of_the_wrong_kind_is_told_with_its_place(name: str, shared: Pat
         pytest.skip("the form has no text file")
     chance = random.Random(name)
     every = [(file, way) for file in files for way in ways(first_row(file))]
-    for file, way in chance.sample(every, min(FIELDS, len(every))):
+    for file, way in chance.sample(every, min(fields, len(every))):
         before = file.read_text("utf-8")
         wrong = chance.choice(WRONG)
         file.write_text(replaced(before, file.suffix, way, wrong), encoding="utf-8")
@@ -81,5 +85,46 @@ def test_a_value_of_the_wrong_kind_is_told_with_its_place(name: str, shared: Pat
             items = [dataset.item(ref) for ref in dataset.items()]
             assert len(items) == dataset.counts.items
             assert all(item.question.strip() for item in items)
+        finally:
+            file.write_text(before, encoding="utf-8")
+
+
+def draft_of(folder: Path, workspace: Path) -> Path:
+    """The data of a shape alone, as a user has it."""
+    data = workspace / "d"
+    shutil.copytree(folder, data, copy_function=shutil.copyfile)
+    for path in (data, *data.rglob("*")):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    for name in ("expected.json", "proposal.yaml", "shape.md"):
+        (data / name).unlink()
+    return data
+
+
+@pytest.mark.parametrize("fields", FIELDS)
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_draft_of_odd_data_is_a_config_or_is_refused_in_words(
+    name: str, fields: int, shared: Path, tmp_path: Path
+) -> None:
+    folder = shared / "cases" / "shapes" / name
+    if not folder.is_dir():
+        pytest.skip(f"{folder} is not there")
+    data = draft_of(folder, tmp_path)
+    files = [path for path in sorted(data.rglob("*.json*")) if path.suffix != ".gz"]
+    if not files:
+        pytest.skip("the form has no text file")
+    chance = random.Random(f"draft {name}")
+    every = [(file, way) for file in files for way in ways(first_row(file))]
+    for file, way in chance.sample(every, min(fields // 2, len(every))):
+        before = file.read_text("utf-8")
+        file.write_text(replaced(before, file.suffix, way, chance.choice(WRONG)), encoding="utf-8")
+        try:
+            made = new_benchmark("mine", data, tmp_path)
+        except BenchError as error:
+            assert error.hint, (way, error)
+        else:
+            made.path.parent.mkdir(parents=True, exist_ok=True)
+            made.path.write_text(made.text, encoding="utf-8")
+            assert Catalog.load(tmp_path).benchmark("mine").name == "mine"
+            made.path.unlink()
         finally:
             file.write_text(before, encoding="utf-8")

@@ -124,8 +124,8 @@ def test_a_broken_form_is_refused_with_place_and_key(shape: Path, tmp_path: Path
         assert refused.value.where is not None
 
 
-MUTATIONS = 10
-"""of each shape"""
+MUTATIONS = [10, pytest.param(150, marks=pytest.mark.long)]
+"""of each shape: 200 in every run, 3000 in the long one"""
 
 
 def mutated(text: str, chance: random.Random) -> str:
@@ -152,19 +152,20 @@ def mutated(text: str, chance: random.Random) -> str:
     return "".join(lines)
 
 
+@pytest.mark.parametrize("mutations", MUTATIONS)
 @pytest.mark.parametrize("name", SHAPES)
-def test_a_slip_of_the_pen_is_told_and_loses_nothing(name: str, shared: Path, tmp_path: Path) -> None:
+def test_a_slip_of_the_pen_is_told_and_loses_nothing(name: str, mutations: int, shared: Path, tmp_path: Path) -> None:
     folder = shared / "cases" / "shapes" / name
     if not folder.is_dir():
         pytest.skip(f"{folder} is not there")
     if any(folder.glob("*.parquet")):
         pytest.importorskip("pyarrow")
-    chance = random.Random(name)
+    chance = random.Random(f"{name} {mutations}")
     workspace = placed(folder, name, tmp_path / "w")
     skipped = {"expected.json", "proposal.yaml", f"{name}.yaml"}
     files = [path for path in sorted(workspace.rglob("*.*")) if path.is_file() and path.suffix != ".md"]
     files = [path for path in files if path.name not in skipped]
-    for number in range(MUTATIONS):
+    for number in range(mutations):
         file = chance.choice(files)
         before = file.read_bytes()
         if file.suffix in (".parquet", ".gz"):
