@@ -21,7 +21,7 @@ from bench.errors import BenchError, UsageError
 from bench.visible import in_json, visible
 
 if TYPE_CHECKING:
-    from bench.datasets.reading import Reading
+    from bench.datasets.reading import ReadingProgress
 
 GAP = 3
 WORDS = 16
@@ -99,7 +99,7 @@ class _ReadingLine:
     def __init__(self) -> None:
         self.told = ("", -1)
 
-    def __call__(self, reading: Reading) -> None:
+    def __call__(self, reading: ReadingProgress) -> None:
         if is_terminal(sys.stderr):
             sys.stderr.write("\r\x1b[2K" + ("" if reading.done == reading.total else visible(reading.text)))
             sys.stderr.flush()

@@ -175,7 +175,7 @@ def _letter(argument: str | None) -> Filter:
     start = int(argument or 0)
 
     def apply(value: object) -> str:
-        """A text that is not a number of a letter stays, and is told as the choice that it is not."""
+        """Return the letter; a text that is not the number of one stays, so that the check of choices names it."""
         text = text_of(value).strip()
         at = int(text) - start if text.isascii() and text.isdecimal() and len(text) < 4 else -1
         return ascii_uppercase[at] if 0 <= at < len(ascii_uppercase) else text

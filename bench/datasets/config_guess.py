@@ -177,7 +177,7 @@ def weakly_asks(part: Row, name: str) -> bool:
 
 
 def is_question(part: Row) -> bool:
-    """True for an object with a question and what answers it; such a one is no memory."""
+    """True for an object with a question and what answers it; it must never be remembered."""
     name = first(part, QUESTIONS, (str, Mapping))
     return name is not None and first(part, ANSWERS) is not None and not weakly_asks(part, name)
 

@@ -39,7 +39,7 @@ from bench.datasets.index import SizedCache
 from bench.datasets.inspection import DatasetCounts, Scanned, alike_types, count_corpus, place_of, scan
 from bench.datasets.memories import RenderedMemory, memories, spoken, texts
 from bench.datasets.parser import SESSION_JOINED, TURN_BLANK, Built, ParsedRow, RowParser, build
-from bench.datasets.reading import Watch
+from bench.datasets.reading import ReadingPass
 from bench.datasets.row import RowPlace
 from bench.datasets.row_source import RowSource
 from bench.datasets.selection import Selection, select
@@ -104,7 +104,7 @@ class Dataset:
         if not self._rows.is_large:
             return self.corpora()
         corpora = len(self._found.views or self._found.corpora or ())
-        return Watch(f"checking {self.name}", corpora, "corpora").over(self.corpora(), lambda number, _: number)
+        return ReadingPass(f"checking {self.name}", corpora, "corpora").over(self.corpora(), lambda number, _: number)
 
     def _check_memory(self, base: int, whole: Built) -> None:
         """A corpus that is asked holds something."""

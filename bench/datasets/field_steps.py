@@ -71,7 +71,7 @@ class Library:
         return file
 
 
-class Step(ABC):
+class AddedField(ABC):
     """One step of ``data.with``."""
 
     def __init__(self, name: str, step: FieldStep, library: Library) -> None:
@@ -96,7 +96,7 @@ class Step(ABC):
         return DataError(f"data.with.{self.name}: {text} (row {place.row})", where=str(place), hint=hint)
 
 
-class _Decode(Step):
+class _Decode(AddedField):
     """A text that holds JSON or a Python literal."""
 
     def __init__(self, name: str, step: FieldStep, library: Library) -> None:
@@ -119,7 +119,7 @@ class _Decode(Step):
         return found
 
 
-class _Zip(Step):
+class _Zip(AddedField):
     """Lists side by side as one list of objects."""
 
     def __init__(self, name: str, step: FieldStep, library: Library) -> None:
@@ -145,7 +145,7 @@ class _Zip(Step):
         return made if lists else None
 
 
-class JoinedRows(Step):
+class JoinedRows(AddedField):
     """Rows of another file."""
 
     def __init__(self, name: str, step: FieldStep, library: Library) -> None:
@@ -194,7 +194,7 @@ class JoinedRows(Step):
         return scalar_text(found)
 
     def origin(self, row: Mapping[str, object], index: int, place: RowPlace) -> str:
-        """Return where a row that is joined here stands: its file, and its line or number."""
+        """Return the place of a row that is joined here: its file, and its line or number."""
         name = self._name(row, place) or ""
         file = self._indexed(name, place)
         if self.by is None:
@@ -288,11 +288,11 @@ class _Indexed:
             yield without_empty_cells(row.values) if isinstance(row.values, Mapping) else row.values
 
     def place_of_every(self, index: int) -> str:
-        """Return where one of all rows stands."""
+        """Return the place of one of all rows."""
         return next((str(row.place) for at, row in enumerate(self._rows()) if at == index), self.file.label)
 
     def places(self, text: str) -> list[str]:
-        """Return where the rows of a key stand."""
+        """Return the places of the rows of a key."""
         known = self.keys.find(text)
         rows = () if known is None else self.rows.rows_of(known)
         places = ((self.rows.lines[row] or None, self.rows.numbers[row]) for row in rows)
@@ -306,7 +306,7 @@ class _Indexed:
             yield without_empty_cells(value) if isinstance(value, Mapping) else value
 
 
-def step_of(name: str, step: FieldStep, library: Library) -> Step:
+def step_of(name: str, step: FieldStep, library: Library) -> AddedField:
     """Make a step: by decoding, by lists side by side, or by rows of another file."""
     kind = _Decode if step.decode is not None else _Zip if step.zip is not None else JoinedRows
     return kind(name, step, library)

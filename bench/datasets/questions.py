@@ -245,14 +245,12 @@ class QuestionReader:
         if item.answers or item.abstention or method in ("none", "deletion-check", "mcq", "rubric") or item.deletion:
             return
         name = f"{prefix}{name_of(paths.answer)}" if paths.answer else "answer"
-        found = "is missing" if paths.answer is None or paths.answer.get(row) is None else "is empty"
-        text = f'{found}, and "{item.id}" is not an abstention item'
+        value = paths.answer.get(row) if paths.answer else None
+        text = f'{"is missing" if value is None else "is empty"}, and "{item.id}" is not an abstention item'
         hint = path_hint(paths.answer.text, row) if paths.answer else ""
-        if paths.answer and not hint:
-            condition = "null" if found == "is missing" else "{present: false}"
-            hint = (
-                f"give an answer; where it has none, write abstention: {{where: {{{paths.answer.text}: {condition}}}}}"
-            )
+        if paths.answer and not hint and value in (None, "", []):
+            nothing = "null" if value is None else "{present: false}"
+            hint = f"give an answer; where it has none, write abstention: {{where: {{{paths.answer.text}: {nothing}}}}}"
         raise item.place.error(name, text, hint=hint or "give an answer, or say in abstention which items have none")
 
     def _check_choice(self, item: RawItem, row: object, prefix: str, path: Value | None) -> None:

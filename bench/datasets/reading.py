@@ -1,9 +1,9 @@
-"""How far large data has been read, for who waits: whoever shows it sets ``shown.to``; nobody does by default.
+"""How far large data has been read. The command line sets ``shown.to`` to show it; by default nothing is shown.
 
 Example::
 
     shown.to = lambda reading: print(reading.text)
-    for row in Watch("reading", "mine", size, "MB").over(rows, position): ...
+    for row in ReadingPass("reading", "mine", size, "MB").over(rows, position): ...
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Unit = Literal["MB", "rows", "corpora"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reading:
+class ReadingProgress:
     """What is done with which data, and how far it is; ``done`` equals ``total`` at the end."""
 
     what: str
@@ -44,17 +44,17 @@ class Reading:
 
 
 @dataclass(slots=True)
-class Shown:
-    """Who is told."""
+class ProgressSink:
+    """The function that gets each report, if any."""
 
-    to: Callable[[Reading], None] | None = None
+    to: Callable[[ReadingProgress], None] | None = None
 
 
-shown = Shown()
+shown = ProgressSink()
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
+class ReadingPass:
     """One pass over data of that many bytes, rows or corpora."""
 
     what: str
@@ -76,4 +76,4 @@ class Watch:
 
     def _tell(self, done: int, seconds: float) -> None:
         if shown.to is not None:
-            shown.to(Reading(what=self.what, done=done, total=self.total, unit=self.unit, seconds=seconds))
+            shown.to(ReadingProgress(what=self.what, done=done, total=self.total, unit=self.unit, seconds=seconds))

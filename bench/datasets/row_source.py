@@ -23,7 +23,7 @@ from bench.datasets.conditions import Conditions, split
 from bench.datasets.config_names import Names, paths_of_data
 from bench.datasets.data_file import DataFile, file_sha256
 from bench.datasets.field_steps import JoinedRows, Library, stem, step_of
-from bench.datasets.reading import SMALLEST, Watch
+from bench.datasets.reading import SMALLEST, ReadingPass
 from bench.datasets.row import FileRow, RowPlace, value_of
 from bench.datasets.row_reader import RowFile, without_empty_cells
 from bench.errors import DataError
@@ -87,9 +87,9 @@ class RowSource:
         what = f"reading {self.config.name}"
         if any(file.rows_in_all is not None for file in self.files):
             rows = sum(file.rows_in_all or 0 for file in self.files)
-            return Watch(what, rows, "rows").over(self, lambda number, _: number)
+            return ReadingPass(what, rows, "rows").over(self, lambda number, _: number)
         before = [0, *accumulate(sizes)]
-        return Watch(what, before[-1], "MB").over(self, lambda _, row: before[row.file] + row.offset + row.length)
+        return ReadingPass(what, before[-1], "MB").over(self, lambda _, row: before[row.file] + row.offset + row.length)
 
     def _done(self, row: FileRow) -> FileRow | None:
         assert row.values is not None

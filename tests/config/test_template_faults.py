@@ -10,7 +10,9 @@ from bench.config.template import Template
 from bench.errors import ConfigError
 
 NAMES = ("question", "answer", "metadata.*")
-FILTERS = "write ${name|filter}; filters: json, lines, iso, date, time, upper, lower, truncate, default, join, match"
+FILTERS = (
+    "write ${name|filter}; filters: json, lines, iso, date, time, upper, lower, truncate, default, join, match, letter"
+)
 KNOWN = "names here: answer, metadata.*, question"
 
 

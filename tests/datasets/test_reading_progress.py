@@ -24,7 +24,7 @@ metrics: [accuracy]
 
 
 @pytest.fixture
-def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[reading.Reading]:
+def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[reading.ReadingProgress]:
     rows = [
         {"id": str(number), "q": "Who?", "a": "Ada", "c": f"Ada {number} did.", "k": number % 3} for number in range(40)
     ]
@@ -35,7 +35,7 @@ def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[reading.Readin
     for room in (row_source, stored_index):
         monkeypatch.setattr(room, "SMALLEST", 1000)
     monkeypatch.setattr(reading, "EVERY", 0)
-    found: list[reading.Reading] = []
+    found: list[reading.ReadingProgress] = []
     monkeypatch.setattr(reading.shown, "to", found.append)
     return found
 
@@ -44,7 +44,7 @@ def opened(workspace: Path) -> None:
     open_benchmark(Catalog.load(workspace).benchmark("mine"), workspace)
 
 
-def test_each_pass_over_large_data_tells_how_far_it_is(tmp_path: Path, told: list[reading.Reading]) -> None:
+def test_each_pass_over_large_data_tells_how_far_it_is(tmp_path: Path, told: list[reading.ReadingProgress]) -> None:
     opened(tmp_path)
     whats = list(dict.fromkeys(one.what for one in told))
     assert whats == ["reading mine", "checking mine"]
@@ -59,7 +59,10 @@ def test_each_pass_over_large_data_tells_how_far_it_is(tmp_path: Path, told: lis
 
 
 def test_a_line_for_each_tenth_where_there_is_no_terminal(
-    tmp_path: Path, told: list[reading.Reading], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    told: list[reading.ReadingProgress],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     console.show_reading()
     opened(tmp_path)
@@ -74,7 +77,7 @@ def test_a_line_for_each_tenth_where_there_is_no_terminal(
 
 
 def test_small_data_is_read_without_a_word(
-    tmp_path: Path, told: list[reading.Reading], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, told: list[reading.ReadingProgress], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(row_source, "SMALLEST", 1_000_000)
     opened(tmp_path)
