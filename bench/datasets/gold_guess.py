@@ -27,6 +27,9 @@ class GoldGuess:
         self.unmapped: list[str] = []
         names = [key for key in place.asked if EVIDENCE.fullmatch(key) and key not in skipped]
         self.paths = dict(_golds(place.every(), names))
+        held = {name: [one[name] for one in place.every() if one.get(name)] for name in names}
+        self.ranged = {name for name, values in held.items() if values and all(map(_are_ranges, values))}
+        """fields of pairs of numbers: the first and the last of the turns that hold the answer"""
 
     def names(self) -> list[str]:
         """The fields, each once."""
@@ -71,10 +74,19 @@ class GoldGuess:
             if values <= known or any(
                 one <= known for path, one in self.paths.items() if path.startswith(f"$.{name}[")
             ):
-                return field_name(name)
+                return json.dumps(f"{field_path(name)}[*]") if name in self.ranged else field_name(name)
         held = first(self.place.asked, NESTED_EVIDENCE, list)
         plain = held is not None and all(isinstance(one, str) for one in flat(self.place.asked[held]))
         return held if plain else None
+
+
+def _are_ranges(value: object) -> bool:
+    """Pairs of numbers that are texts."""
+    pairs = value if isinstance(value, list) else []
+    return bool(pairs) and all(
+        isinstance(one, list) and len(one) == 2 and all(isinstance(end, str) and end.isdecimal() for end in one)
+        for one in pairs
+    )
 
 
 def _golds(places: Sequence[Row], names: Sequence[str]) -> Iterator[tuple[str, set[str]]]:
@@ -100,6 +112,8 @@ def _leaves(value: object, path: str, deep: int = 3) -> Iterator[str]:
     if isinstance(value, list) and deep:
         if value and all(isinstance(one, list) and len(one) == 2 and isinstance(one[0], str) for one in value):
             yield f"{path}[*][0]"
+            if _are_ranges(value):
+                yield f"{path}[*][1]"
             return
         for one in value:
             yield from _leaves(one, f"{path}[*]", deep - 1)

@@ -343,6 +343,8 @@ class Guess:
             found.append(f"turnIdsField: {json.dumps(self.brought)}")
         elif self.child is None:
             found += self.gold.flat(self.history)
+        elif self.gold.ranged and (self.gold.nested(self.history) or "").startswith('"'):
+            found.append("parser: ranges")
         elif self.gold.paths and self.gold.nested(self.history) is None:
             names = ", ".join(self.gold.names())
             self.gold.unmapped.append(f"evidence of questions is not mapped: {names}; name it in evidenceField")

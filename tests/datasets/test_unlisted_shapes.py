@@ -49,6 +49,16 @@ def test_questions_answers_and_history_are_found(
     assert not any(answer == text for text in texts for several in answers for answer in several)
 
 
+def test_pairs_of_numbers_are_the_first_and_the_last_turn(tmp_path: Path) -> None:
+    talk = [{"speaker": "Ann", "content": f"Part {number}."} for number in range(4)]
+    asked = {"query": "Which parts?", "answer": "one to three", "relevant_text_span": [["1", "3"]]}
+    _, dataset = drafted(
+        tmp_path, written(tmp_path, "d.jsonl", [{"special_list": [asked], "meeting_transcripts": talk}])
+    )
+    (item,) = map(dataset.item, dataset.items())
+    assert item.evidence.turns == ("1", "2", "3")
+
+
 def test_a_question_may_come_with_what_was_said_before_it(tmp_path: Path) -> None:
     said = [{"role": "user", "content": "Is there a mill?"}, {"role": "user", "content": "Who keeps it?"}]
     _, dataset = drafted(tmp_path, written(tmp_path, "d.jsonl", [{"input": said, "answer": "Tam", "context": PLACE}]))
