@@ -10,38 +10,27 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
 from bench.config.yamltext import parse_yaml
 from bench.datasets.config_guess import (
-    CORPORA,
-    DATES,
-    HISTORIES,
-    IDS,
-    NESTED,
-    SESSION_IDS,
-    TYPES,
     WORDS,
     Row,
     date_formats,
     field_name,
     first,
-    is_date,
-    is_gold,
     quoted,
-    union,
 )
 from bench.datasets.data_layout import first_rows, lay_out
 from bench.datasets.file_joins import Layout
-from bench.datasets.history_guess import HistoryGuess, numbered_sessions
+from bench.datasets.history_guess import numbered_sessions
+from bench.datasets.history_place import Contexts, history_field, is_long, named_history
 from bench.datasets.question_guess import Guess
-from bench.datasets.question_place import QuestionPlace, looks_numbered
+from bench.datasets.question_place import looks_numbered
 from bench.datasets.row import scalar_text
-from bench.datasets.sampled_file import asks
-from bench.datasets.turn_paths import way_to_turns
 from bench.errors import UsageError
 
 PICTURES = re.compile(r"(?:image|screenshot|img|audio|video)(?:_url|_path|s)?", re.IGNORECASE)
@@ -108,7 +97,7 @@ def new_benchmark(name: str, data: Path | None, workspace: Path) -> Started:
         lines = "".join(json.dumps(sample) + "\n" for sample in _SAMPLE_ROWS)
         return Started(files=((target, config_text(name, path, row)), (workspace / path, lines)))
     layout = lay_out(data)
-    history = layout.history or _history(layout.rows)
+    history = layout.history or history_field(layout.rows)
     guess = Guess(
         layout.rows,
         history,
@@ -147,7 +136,7 @@ def config_text(name: str, path: str, row: Row) -> str:
     return _text(
         name,
         f"  path: {json.dumps(path)}\n",
-        Guess([row], _history([row])),
+        Guess([row], history_field([row])),
         Layout(files=[], rows_path=None, rows=[row]),
     )
 
@@ -202,19 +191,21 @@ def _text(name: str, data: str, guess: Guess, layout: Layout) -> str:
     corpus = f"corpus: {{field: {_plain(layout.corpus)}}}\n" if layout.corpus else guess.corpus(item_id)
     rubric = first(guess.place.asked, ("rubric", "rubrics"), list)
     graded = guess.brought is not None
+    contexts = Contexts(guess, layout)
     return SAMPLE.format(
         quoted=quoted(name),
         data=data,
         id=item_id,
         ask="".join(guess.lines()),
-        context="".join(f"    {line}\n" for line in _contexts(guess, layout)),
+        context="".join(f"    {line}\n" for line in contexts.lines),
         metadata=guess.metadata(),
-        gold=guess.evidence + guess.abstention + corpus + guess.visibility(),
+        gold=(guess.evidence or contexts.evidence) + guess.abstention + corpus + guess.visibility(),
         dates=f"dateFormats: {json.dumps(formats)}\n" if (formats := _formats(layout)) else "",
-        chunk="  chunk: {words: 400}   # a text is cut after sentences\n" if _long(guess) else "",
+        chunk="  chunk: {words: 400}   # a text is cut after sentences\n" if is_long(guess) else "",
         mode="incremental"
-        if (guess.history.single and not _several(guess, layout))
-        or _long(guess)
+        if contexts.passages
+        or (guess.history.single and not contexts.several)
+        or is_long(guess)
         or "turnIdsField" in guess.evidence
         or guess.history.turn.golds
         else "session-based",
@@ -241,40 +232,6 @@ def _place_as_id(guess: Guess, layout: Layout) -> str:
     return field_name(start) if alone and scalar_text(layout.rows[0][start]) else "$row"
 
 
-def _contexts(guess: Guess, layout: Layout) -> list[str]:
-    """The lines of schema.context: a list where several fields hold turns of the same words."""
-    words = {key for turn in guess.history.turns[:5] for key in turn if key in WORDS}
-    beside = [
-        other
-        for name in guess.row
-        if words and name not in (guess.history.field, *NESTED, *layout.steps, guess.place.question())
-        and not is_gold(name) and guess.history.field != "$"
-        and way_to_turns(guess.row[name]) and not re.search("persona|profile|summary|plan", name)
-        and (other := HistoryGuess(guess.rows, name)).turns and words <= set(union(other.turns))
-    ]  # fmt: skip
-    if not beside:
-        return guess.history.lines
-    guess.history.unmapped.clear()
-    every = sorted([*beside, guess.history], key=lambda one: one.single or "type: array" in one.lines)
-    lines = []
-    for one in every:
-        flat = one.single or "type: array" in one.lines
-        own = [line.replace("type: array", "type: session") for line in one.lines]
-        own += [f"id: \"${{'{one.field}'}}\""] if flat and not one.session_ids else []
-        lines += [f"{'- ' if not number else '  '}{line}" for number, line in enumerate(own)]
-    return lines
-
-
-def _several(guess: Guess, layout: Layout) -> bool:
-    return any(line.startswith("- ") for line in _contexts(guess, layout))
-
-
-def _long(guess: Guess) -> bool:
-    """A history that is one text of many words."""
-    texts = [row.get(guess.history.field) for row in guess.rows]
-    return any(isinstance(text, str) and len(text.split()) > 400 for text in texts)
-
-
 def _plain(corpus: str) -> str:
     return json.dumps(corpus, ensure_ascii=False) if corpus.startswith("$") else field_name(corpus)
 
@@ -283,7 +240,7 @@ def guesses(guess: Guess, history: str, layout: Layout) -> tuple[str, ...]:
     """Each key of the config for which no field of the row has a telling name, and what is there instead."""
     row = layout.rows[0]
     named = guess.item_id() is not None or _place_as_id(guess, layout) == "$row"
-    has_history = layout.history is not None or _named_history(row) or guess.history.turns
+    has_history = layout.history is not None or named_history(row) or guess.history.turns
     words = None if guess.history.turn.words in (None, *WORDS) else guess.history.turn.words
     found = {
         "itemId": None if named else f'the first field, "{next(iter(row))}"',
@@ -344,35 +301,6 @@ def _unnamed(guess: Guess, text: str) -> Iterator[str]:
         read = re.search(rf"(?<![\w\]*]\.)\b{re.escape(name)}\b", text)
         if isinstance(one, str | list | Mapping) and not read and name not in numbered and not looks_numbered(name):
             yield name
-
-
-def _named_history(row: Row) -> str | None:
-    return first({name: one for name, one in row.items() if not is_gold(name)}, HISTORIES, (str, list, Mapping))
-
-
-def _history(rows: Sequence[Row]) -> str:
-    """The field of a telling name, else the weightiest that nothing else claims; "history" where there is none."""
-    place = QuestionPlace(rows)
-    claimed: set[str | None] = {name for names in (IDS, DATES, SESSION_IDS, TYPES) if (name := first(rows[0], names))}
-    claimed |= {*place.claims(), *CORPORA, *NESTED}
-    row = {name: one for name, one in rows[0].items() if name not in claimed and not is_gold(name)}
-    if sum(len(part) for part in numbered_sessions(row).values()) > 1 and len(numbered_sessions(row)) > 1:
-        return "$"
-    if (named := _named_history(row)) is not None:
-        return named
-    start = None if first(rows[0], IDS) else next(iter(rows[0]))
-    left = [name for name, value in row.items() if isinstance(value, str | list | Mapping) and not is_date(value)]
-    left = [name for name in left if not (isinstance(row[name], Mapping) and asks(row[name]))] or left
-    return max(left, key=lambda name: (name != start, *_weight(row[name])), default="history")
-
-
-def _weight(value: object) -> tuple[bool, bool, int]:
-    """What holds turns, then lists and maps, then texts; long before short."""
-    return (
-        way_to_turns(value) is not None,
-        not isinstance(value, str),
-        len(value) if isinstance(value, str | list | Mapping) else 0,
-    )
 
 
 def _written_path(path: Path, workspace: Path) -> str:

@@ -50,6 +50,7 @@ class TurnGuess:
         """the gold of some question names turns"""
         self.words: str | None = None
         self.date: str | None = None
+        self.id_field: str | None = None
         self.unmapped: list[str] = []
 
     def lines(self) -> Iterator[str]:
@@ -77,7 +78,7 @@ class TurnGuess:
             words = words if words.startswith('"') else json.dumps(f"${{{who}|default:''}} ${{{words}}}")
             who = key = None
         date = self.date
-        ids = self._id(turn)
+        ids = self.id_field = self._id(turn)
         caption = first(turn, ("blip_caption", "caption"), str)
         if words in WORDS and who in (None, "role", "speaker") and date is None and ids in (None, "dia_id"):
             return {}

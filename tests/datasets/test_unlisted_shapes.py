@@ -59,6 +59,15 @@ def test_pairs_of_numbers_are_the_first_and_the_last_turn(tmp_path: Path) -> Non
     assert item.evidence.turns == ("1", "2", "3")
 
 
+def test_passages_that_hold_the_answer_are_gold_and_each_is_a_memory(tmp_path: Path) -> None:
+    row = {"query": "Who?", "answers": ["Tam"], "positive_passages": [{"docid": "p1", "title": "Mill", "text": PLACE}],
+           "negative_passages": [{"docid": "p2", "title": "Fair", "text": "The fair is in May."}]}  # fmt: skip
+    _, dataset = drafted(tmp_path, written(tmp_path, "d.jsonl", [row]))
+    (item,) = map(dataset.item, dataset.items())
+    assert item.evidence.turns == ("p1",)
+    assert sum(len(dataset.memories(corpus)) for corpus in dataset.corpora()) == 2
+
+
 def test_a_question_may_come_with_what_was_said_before_it(tmp_path: Path) -> None:
     said = [{"role": "user", "content": "Is there a mill?"}, {"role": "user", "content": "Who keeps it?"}]
     _, dataset = drafted(tmp_path, written(tmp_path, "d.jsonl", [{"input": said, "answer": "Tam", "context": PLACE}]))
