@@ -59,7 +59,7 @@ COMMANDS: tuple[tuple[str, Group, str, str], ...] = (
     ("sheet", PROVE, "bench.cli.sheet:sheet", "The 19 facts behind a result, and which are missing."),
     ("diff", PROVE, "bench.cli.receipts:diff", "What differs between two receipts."),
     ("publish", PROVE, "bench.cli.publish:publish", "Append a receipt to the public log."),
-    ("log", PROVE, "bench.cli.publish:log_app", "Check the public log, or abandon a registered run."),
+    ("log", PROVE, "bench.cli.publish:log_app", "Check or cosign the public log, or abandon a run."),
     ("keys", PROVE, "bench.cli.keys:keys_app", "Make, trust, list, rotate and revoke signing keys."),
     ("completion", LOOK, "bench.cli.workspace:completion", "Shell completion for bash, zsh or fish."),
 )
@@ -129,7 +129,7 @@ EXAMPLES: dict[str, tuple[str, str]] = {
     "reproduce": ("bench reproduce receipt.json", "bench reproduce receipt.json --sign"),
     "diff": ("bench diff a.json b.json", "bench diff OLD_RUN NEW_RUN"),
     "publish": ("bench publish receipt.json", "bench publish receipt.json --supersedes RECEIPT_ID --reason TEXT"),
-    "log": ("bench log verify", "bench log abandon RUN_ID --reason TEXT"),
+    "log": ("bench log verify", "bench log tiles public", "bench log abandon RUN_ID --reason TEXT"),
     "keys": ("bench keys new", "bench keys trust ../other/keys/default.pub"),
     "completion": ("bench completion bash", "bench completion zsh > ~/.zfunc/_bench"),
 }

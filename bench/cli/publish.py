@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,12 +11,14 @@ from cyclopts import App
 
 from bench.cli import console
 from bench.cli.app import examples
+from bench.cli.flags import Many, spread
 from bench.cli.global_flags import current
 from bench.cli.receipts import keyring, now
 from bench.cli.verify import show_log
 from bench.errors import UsageError
 
 if TYPE_CHECKING:
+    from bench.receipt.log_check import LogOutcome
     from bench.receipt.publish import Published
 
 
@@ -52,11 +56,15 @@ def publish(
     return show_place(done)
 
 
-log_app = App(name="log", help="Check the public log, or abandon a registered run.", help_epilogue=examples("log"))
+log_app = App(
+    name="log",
+    help="Check or cosign the public log, or abandon a run.",
+    help_epilogue=examples("log"),
+)
 
 
 @log_app.command(name="verify")
-def log_verify(folder: Path | None = None, *, since: Path | None = None) -> int:
+def log_verify(folder: Path | None = None, *, since: Path | None = None, witness: Many = None) -> int:
     """Check a public log: every line, root, signature, past and file. Exit 0, 3 (log key not trusted) or 5.
 
     Parameters
@@ -65,18 +73,82 @@ def log_verify(folder: Path | None = None, *, since: Path | None = None) -> int:
         The log's folder. Default: results/published of the workspace.
     since
         A checkpoint file that you kept.
+    witness
+        Keys NAME+ID+KEY of witnesses that must have cosigned the checkpoint.
     """
     from bench.receipt.keyring import PUBLISHED
     from bench.receipt.log_check import check_log
     from bench.receipt.log_store import read_log
+    from bench.receipt.witness import WitnessKey
 
-    ring = keyring()
-    outcome = check_log(read_log(folder or ring.workspace / PUBLISHED), ring.trusted(), since)
+    ring, wanted = keyring(), [WitnessKey.parse(text) for text in spread(witness)]
+    view = read_log(folder or ring.workspace / PUBLISHED)
+    outcome = check_log(view, ring.trusted(), since)
+    return _show(replace(outcome, findings=(*outcome.findings, *(one.check(view.note) for one in wanted))))
+
+
+def _show(outcome: LogOutcome) -> int:
     if current.get().json:
         console.json_value(outcome.value())
     else:
         show_log(outcome)
     return outcome.verdict.exit_code
+
+
+@log_app.command(name="tiles")
+def log_tiles(output: Path, /, *, folder: Path | None = None) -> int:
+    """Write the public log as static files that clients of C2SP tlog-tiles read. Exit 0, 3 or 5 as log verify.
+
+    Parameters
+    ----------
+    output
+        The folder to serve.
+    folder
+        The log's folder. Default: results/published of the workspace.
+    """
+    from bench.receipt.keyring import PUBLISHED
+    from bench.receipt.log_check import check_log
+    from bench.receipt.log_store import read_log
+    from bench.receipt.tiles import log_keys, write_tiles
+
+    ring = keyring()
+    view = read_log(folder or ring.workspace / PUBLISHED)
+    outcome = check_log(view, ring.trusted())
+    if outcome.verdict.exit_code:
+        return _show(outcome)
+    files, keys = write_tiles(view, output), log_keys(view, ring.trusted())
+    if current.get().json:
+        console.json_value({"size": view.covered, "files": sorted(files), "keys": keys})
+    else:
+        console.line(f"{output}: {len(files)} files, {view.covered} entries")
+        console.note(f"key of the log for clients: {' '.join(keys)}")
+    return 0
+
+
+@log_app.command(name="cosign")
+def log_cosign(folder: Path | None = None, *, name: str, key: Path) -> int:
+    """Add a witness's signature to the log's checkpoint, if the log continues what was cosigned before.
+
+    Parameters
+    ----------
+    folder
+        The log's folder. Default: results/published of the workspace.
+    name
+        The witness, such as witness.example/w1.
+    key
+        Its private key file; the newest checkpoint that it saw is kept beside it.
+    """
+    from bench.receipt.keyring import PUBLISHED
+    from bench.receipt.witness import WitnessKey, witness_log
+
+    ring = keyring()
+    signing, at = ring.private_key(key), int(datetime.now(UTC).timestamp())
+    place = folder or ring.workspace / PUBLISHED
+    outcome = witness_log(place, ring.trusted(), name=name, file=key, key=signing, at=at)
+    code = _show(outcome)
+    if not code:
+        console.note(f"cosigned; check with: bench log verify --witness {WitnessKey(name=name, key=signing.public)}")
+    return code
 
 
 @log_app.command(name="abandon")

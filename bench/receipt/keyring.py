@@ -109,9 +109,13 @@ class Keyring:
             raise KeyRefused("key_fingerprint", told, where=str(path))
         return key
 
+    def private_key(self, file: Path) -> SigningKey:
+        """A private key of no role here, such as a witness's; asks for its passphrase."""
+        return SigningKey.load(file, self._passphrase)
+
     def public_half(self, private: Path) -> PublicKey:
         """The public half of a private key file; asks for its passphrase."""
-        return SigningKey.load(private, self._passphrase).public
+        return self.private_key(private).public
 
     def _file_named_in_environment(self, role: Role) -> Path | None:
         names = (LOG_KEY_FILE, KEY_FILE) if role == "log" else (KEY_FILE,)

@@ -101,9 +101,14 @@ class Note:
         return Checkpoint(origin=lines[0], size=int(lines[1]), root=root)
 
 
-def key_id(name: str, key: PublicKey) -> bytes:
+def key_id(name: str, key: PublicKey, kind: bytes = ED25519) -> bytes:
     """The 4 bytes by which a note names a key."""
-    return sha256(name.encode() + b"\n" + ED25519 + key.raw).digest()[:4]
+    return sha256(name.encode() + b"\n" + kind + key.raw).digest()[:4]
+
+
+def vkey(name: str, key: PublicKey, kind: bytes = ED25519) -> str:
+    """A key as clients of signed notes take it: name, id, kind and bytes."""
+    return f"{name}+{key_id(name, key, kind).hex()}+{b64encode(kind + key.raw).decode()}"
 
 
 def write_checkpoint(checkpoint: Checkpoint, key: SigningKey) -> bytes:
