@@ -55,7 +55,7 @@ lock:
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --group build \
 		pyproject.toml -o requirements.lock
 	uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --group build --group test \
-		--group lint --group docs --extra embed --extra mcp --extra pandas --extra pgvector --extra parquet --extra cluster pyproject.toml -o requirements-test.lock
+		--group lint --group docs --extra embed --extra mcp --extra otel --extra pandas --extra pgvector --extra parquet --extra cluster pyproject.toml -o requirements-test.lock
 
 $(VENV)/.created:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \

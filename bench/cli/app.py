@@ -129,7 +129,7 @@ EXAMPLES: dict[str, tuple[str, str]] = {
     "reproduce": ("bench reproduce receipt.json", "bench reproduce receipt.json --sign"),
     "diff": ("bench diff a.json b.json", "bench diff OLD_RUN NEW_RUN"),
     "publish": ("bench publish receipt.json", "bench publish receipt.json --supersedes RECEIPT_ID --reason TEXT"),
-    "log": ("bench log verify", "bench log tiles public", "bench log abandon RUN_ID --reason TEXT"),
+    "log": ("bench log verify", "bench log tiles public"),
     "keys": ("bench keys new", "bench keys trust ../other/keys/default.pub"),
     "completion": ("bench completion bash", "bench completion zsh > ~/.zfunc/_bench"),
 }

@@ -256,7 +256,7 @@ def _records() -> FolderExport:
 
 
 FolderExport = Callable[[Reader, Path], Awaitable[dict[str, int]]]
-ExportFormat = Literal["json", "jsonl", "csv", "parquet", "trec", "otlp-json", "inspect", "every-eval-ever"]
+ExportFormat = Literal["json", "jsonl", "csv", "parquet", "trec", "otlp-json", "otlp", "inspect", "every-eval-ever"]
 JOB_FILES = {"inspect": _inspect, "every-eval-ever": _records}
 """forms that are a file or two per job, with the items in each"""
 
@@ -267,6 +267,7 @@ def export(
     format: ExportFormat = "jsonl",  # noqa: A002  the flag's name
     output: Annotated[str, Parameter(allow_leading_hyphen=True)] = "-",
     site: Path | None = None,
+    follow: Annotated[bool, Parameter(negative=())] = False,
 ) -> int:
     """A run's rows for other tools; streams. Durations are whole microseconds, also those of metrics.
 
@@ -276,14 +277,21 @@ def export(
         A run of this workspace, or a path to a journal; without it the newest run.
     format
         json, jsonl, csv, parquet, otlp-json (OpenTelemetry traces); into a folder: trec (.run and .qrels files),
-        inspect (a log per job, for inspect view), every-eval-ever (a record and its instances per job).
+        inspect (a log per job, for inspect view), every-eval-ever (a record and its instances per job); otlp sends
+        the traces to the collector that OTEL_EXPORTER_OTLP_ENDPOINT names (extra [otel]).
     output
         A file, a folder for trec, inspect and every-eval-ever, or - for stdout.
     site
         A folder for the pages of RUN_ID, or of every run, as files that need no server.
+    follow
+        With --format otlp: continue until the run ends.
     """
+    if follow and format != "otlp":
+        raise UsageError(f"--follow does not fit --format {format}", hint="--format otlp sends while a run continues")
     if site is not None:
         return _site(run_id, site)
+    if format == "otlp":
+        return _traces(run_or_newest(run_id), follow=follow)
     from bench.report.export import export_parquet, export_trec
 
     if format in ("parquet", "trec", *JOB_FILES) and output == "-":
@@ -309,6 +317,15 @@ def export(
         count = _to_file(run_id, format, Path(output))
     console.note(f"{count} {'traces' if format == 'otlp-json' else 'rows'}")
     return 0 if output == "-" else _exported(run_id, format, output, rows=count)
+
+
+def _traces(run_id: str, *, follow: bool) -> int:
+    from bench.cli.live_traces import send_traces
+    from bench.journal.paths import find_run
+
+    count = anyio.run(partial(send_traces, find_run(current.get().workspace, run_id), follow=follow))
+    console.note(f"{count} traces sent")
+    return _exported(run_id, "otlp", "", rows=count) if current.get().json else 0
 
 
 def _site(run_id: str, folder: Path) -> int:

@@ -207,6 +207,13 @@ class Reader:
         rows = await self._all("unscored_for", clean(job))
         return [Unscored(evaluator=str(name), reason=str(reason), count=int(count)) for name, reason, count in rows]
 
+    async def ended_since(self, job: str, entry: int, limit: int) -> list[tuple[str, str, int, int]]:
+        """Name items of a job that ended after an entry: corpus, item, epoch and the entry of each."""
+        return [
+            (str(c), str(i), int(n), int(at))
+            for c, i, n, at in await self._all("ended_since", clean(job), entry, limit)
+        ]
+
     async def judged(self, job: str, generation: int) -> list[JudgedItem]:
         """Return the verdict of the judge on each item of a job in one scoring generation."""
         return [

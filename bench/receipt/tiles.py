@@ -5,7 +5,7 @@ Example::
     files = tile_files(view)                # {"checkpoint": ..., "tile/0/000.p/7": ..., "tile/entries/000.p/7": ...}
     write_tiles(view, Path("public"))
 
-A web server that serves the folder is a log that clients of the specification read. Nothing in it is signed anew.
+A web server that serves the folder is a log that clients of the specification read. Nothing in it is signed again.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ async def export_otlp(reader: Reader, sink: TextIO) -> int:
             async for item in items:
                 if item.state is None:
                     continue
-                spans += await _spans(reader, record, item)
+                spans += await spans_of(reader, record, item)
                 written += 1
                 if written % ITEMS_PER_LINE == 0:
                     sink.write(_line(reader, record, spans))
@@ -54,20 +54,26 @@ async def export_otlp(reader: Reader, sink: TextIO) -> int:
     return written
 
 
-def _line(reader: Reader, record: JobRecord, spans: list[Span]) -> str:
-    resource: Attributes = {
+def resource_of(reader: Reader, record: JobRecord) -> Attributes:
+    """What all spans of a job share."""
+    return {
         "service.name": "memorybench",
         "service.version": __version__,
         "memorybench.run.id": reader.meta.run_id,
         "memorybench.benchmark": record.benchmark,
         "memorybench.provider": record.provider,
     }
+
+
+def _line(reader: Reader, record: JobRecord, spans: list[Span]) -> str:
     scope = {"scope": {"name": "memorybench", "version": __version__}, "spans": spans}
-    tree = {"resourceSpans": [{"resource": {"attributes": _attributes(resource)}, "scopeSpans": [scope]}]}
+    tree = {
+        "resourceSpans": [{"resource": {"attributes": _attributes(resource_of(reader, record))}, "scopeSpans": [scope]}]
+    }
     return json.dumps(tree, ensure_ascii=True, allow_nan=False, separators=(",", ":")) + "\n"
 
 
-async def _spans(reader: Reader, record: JobRecord, item: ItemRecord) -> list[Span]:
+async def spans_of(reader: Reader, record: JobRecord, item: ItemRecord) -> list[Span]:
     """Return the span of the item and one for each of its phases."""
     name = (reader.meta.run_id, record.key, item.corpus, item.item, str(item.epoch))
     phases = [await _phase(reader, record, item, phase, entry, name) for phase, entry in item.phases.items()]

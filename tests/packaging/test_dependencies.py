@@ -18,6 +18,7 @@ CALLED = {
     "python-jsonpath": "jsonpath",
     "dask": "dask",
     "mem0ai": "mem0",
+    "opentelemetry-exporter-otlp-proto-http": "opentelemetry",
     "psycopg": "psycopg",
 }
 """distributions whose package has another name"""

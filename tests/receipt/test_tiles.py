@@ -110,6 +110,8 @@ def entries_of(files: dict[str, bytes], key: str) -> list[bytes]:
         bundle = files[path]
         while bundle:
             length = int.from_bytes(bundle[:2], "big")
+            if len(bundle) < 2 + length:
+                raise Refused("cut bundle")
             entries.append(bundle[2 : 2 + length])
             bundle = bundle[2 + length :]
     if [digest(b"\0", one) for one in entries] != leaves:

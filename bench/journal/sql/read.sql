@@ -293,6 +293,11 @@ FROM probe p WHERE p.lane = ?1 ORDER BY p.id;
 -- name: events
 SELECT id, kind, scope, message, at_us, data FROM event WHERE id > ?1 ORDER BY id;
 
+-- name: ended_since
+-- the items of a job that ended after an entry, in the order in which they did
+SELECT corpus, unit, epoch, entry FROM score
+WHERE owner = (SELECT id FROM owner WHERE name = ?1) AND entry > ?2 ORDER BY entry LIMIT ?3;
+
 -- name: judged
 -- the first verdict of a model on each item of a job in one scoring generation
 SELECT s.corpus, s.unit, s.epoch, l.data, v.value, v.correct, v.reason, v.model, v.prompt_name, v.prompt_sha256

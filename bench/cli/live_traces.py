@@ -1,0 +1,127 @@
+"""``bench export RUN --format otlp``: traces sent to a collector, on request while the run continues.
+
+Example::
+
+    sent = await send_traces(folder, follow=True)      # OTEL_EXPORTER_OTLP_ENDPOINT names the collector
+
+The spans are those of ``otlp-json``, ids included. A process of its own reads them from the journal, so a run costs the
+same whether someone follows it or not. The exporter is OpenTelemetry's: its variables, retries and formats hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import anyio
+import anyio.to_thread
+
+from bench.errors import ConfigError, UsageError
+from bench.journal import Reader, RunState
+from bench.plan.job_record import JobRecord, read
+from bench.report.trace import ERROR, resource_of, spans_of
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import ReadableSpan
+
+EVERY_S = 1.0
+BATCH = 100
+"""items that are sent at once"""
+
+
+async def send_traces(folder: Path, *, follow: bool) -> int:
+    """Send the traces of the ended items; with ``follow`` until the run no longer continues. Return how many items.
+
+    Raises:
+        ConfigError: the extra is not installed.
+        UsageError: the collector takes nothing.
+    """
+    exporter = _exporter()
+    sent: dict[str, int] = {}
+    count = 0
+    try:
+        async with Reader.open(folder) as reader:
+            while True:
+                going = follow and (await reader.status()).state is RunState.RUNNING
+                for record in read(reader.meta.extra):
+                    count += await _send_job(reader, record, exporter, sent)
+                if not going:
+                    return count
+                await anyio.sleep(EVERY_S)
+    finally:
+        exporter.shutdown()
+
+
+def _exporter() -> Any:
+    try:
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    except ImportError as error:
+        raise ConfigError("--format otlp needs the extra [otel]", hint="pip install 'memorybench[otel]'") from error
+    return OTLPSpanExporter()
+
+
+async def _send_job(reader: Reader, record: JobRecord, exporter: Any, sent: dict[str, int]) -> int:
+    """Send what ended of a job since the last look."""
+    count = 0
+    while ended := await reader.ended_since(record.key, sent.get(record.key, 0), BATCH):
+        spans: list[ReadableSpan] = []
+        for corpus, unit, epoch, _ in ended:
+            for item in await reader.item(record.chain, unit, corpus=corpus):
+                if item.epoch == epoch:
+                    spans += _readable(resource_of(reader, record), await spans_of(reader, record, item))
+        done = await anyio.to_thread.run_sync(exporter.export, spans)
+        if done.value != 0:
+            raise UsageError(
+                f"the collector did not take {len(spans)} spans of {len(ended)} items",
+                hint="OTEL_EXPORTER_OTLP_ENDPOINT names it; the default is http://localhost:4318",
+            )
+        sent[record.key] = ended[-1][3]
+        count += len(ended)
+    return count
+
+
+def _readable(resource: Mapping[str, object], spans: Sequence[Mapping[str, object]]) -> Iterator[ReadableSpan]:
+    """The spans of ``otlp-json`` as OpenTelemetry's exporter takes them."""
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import Event, ReadableSpan
+    from opentelemetry.sdk.util.instrumentation import InstrumentationScope
+    from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, TraceFlags
+
+    def context(trace: object, span: object) -> SpanContext:
+        flags = TraceFlags(TraceFlags.SAMPLED)
+        return SpanContext(int(str(trace), 16), int(str(span), 16), is_remote=False, trace_flags=flags)
+
+    about, scope = (
+        Resource(cast("Any", resource)),
+        InstrumentationScope("memorybench", str(resource["service.version"])),
+    )
+    for span in cast("Any", spans):
+        parent, status = span.get("parentSpanId"), span["status"]
+        yield ReadableSpan(
+            name=span["name"],
+            context=context(span["traceId"], span["spanId"]),
+            parent=context(span["traceId"], parent) if parent else None,
+            resource=about,
+            attributes=_values(span["attributes"]),
+            events=[
+                Event(one["name"], attributes=_values(one["attributes"]), timestamp=int(one["timeUnixNano"]))
+                for one in span.get("events", ())
+            ],
+            kind=SpanKind(span["kind"] - 1),  # OTLP counts from 1
+            status=Status(StatusCode.ERROR, status["message"]) if status["code"] == ERROR else Status(StatusCode.OK),
+            start_time=int(span["startTimeUnixNano"]),
+            end_time=int(span["endTimeUnixNano"]),
+            instrumentation_scope=scope,
+        )
+
+
+def _values(attributes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    return {one["key"]: _value(one["value"]) for one in attributes}
+
+
+def _value(value: Mapping[str, Any]) -> Any:
+    ((kind, inner),) = value.items()
+    if kind == "arrayValue":
+        return [_value(one) for one in inner["values"]]
+    return int(inner) if kind == "intValue" else inner
