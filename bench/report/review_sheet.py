@@ -62,7 +62,9 @@ async def judged_jobs(reader: Reader, provider: str | None) -> list[JobRecord]:
     found = [one for one in jobs if provider in (None, one.provider)]
     if not found:
         whose = "" if provider is None else f" of {provider}"
-        raise UsageError(f"run {reader.meta.run_id} has no judged job{whose}", hint="bench results shows its jobs")
+        run = reader.meta.run_id
+        hint = f"bench rescore {run} --evaluators llm-judge --judge-model MODEL gives it a judge"
+        raise UsageError(f"run {run} has no judged job{whose}", hint=hint)
     return found
 
 
