@@ -48,7 +48,9 @@ class State(StrEnum):
 
 SCORED_STATES = frozenset({State.CORRECT, State.INCORRECT, State.PARTIAL, State.ABSTAINED})
 FAILED_STATES = frozenset({State.ERROR, State.NOT_READY})
-JUDGED = frozenset({"llm-judge", "rubric", "faithfulness"})
+JUDGED = frozenset(
+    {"llm-judge", "rubric", "rubric-points", "order-agreement", "labels", "memory-audit", "faithfulness"}
+)
 """evaluators whose verdicts a model gives"""
 
 
@@ -96,6 +98,8 @@ class Evidence:
 
     sessions: tuple[str, ...] = ()
     turns: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
+    """sentences that hold the answer, as the dataset quotes them"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -399,6 +403,8 @@ class ScoredItem:
     deletion: Deletion | None = None
     evidence_texts: tuple[str, ...] = ()
     metadata: Mapping[str, object] = field(default_factory=dict)
+    stored: tuple[str, ...] | None = None
+    """what the provider lists of its history; None = it was not asked, or cannot say"""
     refusals: tuple[str, ...] = ()
     """phrases by which an answer declines, beside those that are known in many languages"""
 
@@ -423,6 +429,8 @@ class Verdict:
     raw: str | None = None
     """the judge's full text"""
     ignored: tuple[str, ...] = ()
+    parts: Mapping[str, float] = field(default_factory=dict)
+    """numbers beside the value, by name; metrics read them, and they are not stored"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

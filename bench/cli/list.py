@@ -23,6 +23,7 @@ KEY = r"(?:^[ \t]+|[{,][ \t]*)(?:%s)\s*:\s*[\"']?([^\"'#,}\n]+?)[\"']?\s*(?:[#,}
 """a key of a block, or of a map in braces"""
 DATA_PATH = re.compile(KEY % "localPath|local_path", re.MULTILINE)
 LOCAL_PATH = re.compile(KEY % "path", re.MULTILINE)
+PAGE = re.compile(r"^  page: (\S+)", re.MULTILINE)
 EXTENDS = re.compile(r"^extends\s*:\s*(\S+)", re.MULTILINE)
 DATA_FILE = re.compile(r'"data_file"\s*:\s*"([^"]+)"')
 GAP = 2
@@ -135,10 +136,23 @@ def benchmarks(workspace: Path) -> Rows:
             "tags": list(entry.tags),
             "state": "broken" if problems[entry.name] else _data_state(entry, by_name, catalog.roots),
             "builtin": entry.builtin,
+            "docs": _page(entry, by_name),
             "path": str(entry.path),
         }
         for entry in entries
     ]
+
+
+def _page(entry: CatalogEntry, by_name: Mapping[str, CatalogEntry]) -> str | None:
+    """The page of a public benchmark in the documentation, or of what it extends."""
+    if not entry.builtin or entry.path.name == "manifest.json":
+        return None
+    text = entry.path.read_text(encoding="utf-8")
+    if "\n  score:" in text:
+        named = PAGE.search(text)
+        return f"docs/benchmarks/{named[1] if named else entry.name}.md"
+    parent = EXTENDS.search(text)
+    return _page(by_name[parent[1]], by_name) if parent and parent[1] in by_name else None
 
 
 def _problem(entry: CatalogEntry) -> str | None:

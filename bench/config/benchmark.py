@@ -30,6 +30,7 @@ from bench.config.benchmark_sections import (
     FieldOnly,
     Ingestion,
     MetricEntry,
+    PublicFacts,
     QuestionDate,
     QuestionType,
     Runtime,
@@ -80,6 +81,8 @@ class BenchmarkFile(ConfigModel):
     """address of the paper"""
     license: str | None = None
     """SPDX name of the data's licence"""
+    published: PublicFacts = PublicFacts()
+    """what its publishers state: size, official score, results"""
     tags: tuple[str, ...] = ()
     """for bench list --tags"""
     aliases: tuple[Segment, ...] = ()
@@ -247,7 +250,10 @@ class BenchmarkConfig(BenchmarkFile):
     def has_evidence(self) -> bool:
         """True when the config states where the gold is."""
         nested = self.fields.questions is not None and self.fields.questions.evidence_field is not None
-        fields = (self.evidence.session_ids_field, self.evidence.turn_ids_field, self.evidence.turn_flag)
+        fields = (
+            self.evidence.session_ids_field, self.evidence.turn_ids_field, self.evidence.turn_flag,
+            self.evidence.texts_field,
+        )  # fmt: skip
         return nested or any(fields)
 
     @property
@@ -300,19 +306,25 @@ class BenchmarkConfig(BenchmarkFile):
         return None if default is None else ("default", default)
 
 
-_APART = {"aliases", "tags", "display_name", "description", "extends", "runtime", "overlay"}
+_APART = {"aliases", "tags", "display_name", "description", "published", "extends", "runtime", "overlay"}
 """what describes, what has been merged in, and the overlay, which has a digest of its own in the plan"""
 
 _ADDED: Mapping[str, object] = {
     "abstention": {"equals", "phrases", "where"},
     "data": {"files", "columns", "rows", "with_", "where"},
-    "evidence": {"reference"},
-    "fields": {"context": {"id", "session"}},
+    "evidence": {"reference", "texts_field"},
+    "fields": {"context": {"id", "session"}, "questions": {"where"}},
     "ingestion": {"chunk"},
     "visibility": {"through"},
-    "evaluation": {"answering_model": {"max_tokens"}, "judge": {"max_tokens"}},
+    "evaluation": {
+        "answering_model": {"max_tokens"},
+        "judge": {"max_tokens"},
+        "": {"methods", "methods_by", "values", "labels"},  # of the section itself
+    },
 }
 """keys that earlier versions did not know: a config that is silent about them keeps its digest"""
+_SILENT = (("through", False), ("methods_by", "question_type"))
+"""their defaults, where they have one"""
 
 
 def identity_tree(config: BenchmarkConfig) -> dict[str, object]:
@@ -333,12 +345,12 @@ def _forget(tree: object, added: object) -> None:
         return
     if isinstance(added, Mapping):
         for key, below in added.items():
-            _forget(tree.get(key), below)
+            _forget(tree.get(key) if key else tree, below)
         return
     assert isinstance(added, set)
     for key in added & tree.keys():
         said = tree[key]
-        if said is None or said == [] or said == {} or (key == "through" and said is False):
+        if said is None or said == [] or said == {} or (key, said) in _SILENT:
             del tree[key]
 
 

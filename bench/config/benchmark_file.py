@@ -28,7 +28,8 @@ from bench.config.jsontext import TreePath
 from bench.config.template import Template
 from bench.errors import ConfigError
 
-ANSWERLESS = frozenset({"none", "deletion-check", "mcq", "rubric"})
+ANSWERLESS = frozenset({"none", "deletion-check", "mcq", "rubric", "rubric-points", "order-agreement", "memory-audit"})
+"""evaluators that need no accepted answer"""
 SESSION_NAMES = ("date", "sessionDate", "session", "turns", "metadata.*")
 _SLOT_NAME = re.compile(r"(?<!\$)\$\{\s*([A-Za-z_]\w*)\s*[|}]")
 ANSWER_NAMES = ("question", "questionDate", "retrievedContext", "choices", "speakerA", "speakerB")
@@ -87,7 +88,7 @@ def _schema(config: BenchmarkConfig) -> Iterator[Finding]:
     if schema.questions is None:
         if schema.question is None:
             yield ("schema",), 'missing field "question" in schema', "name the field that holds the question"
-        if schema.answer is None and config.evaluation.method not in ANSWERLESS:
+        if schema.answer is None and not ANSWERLESS.issuperset(config.evaluation.every_method):
             words = '"expected_answer_field" in query' if config.fields_by_name else '"answer" in schema'
             yield ("schema",), f"missing field {words}", "name the field that holds the answer"
     for path, context in contexts_of(config):
@@ -153,15 +154,21 @@ def _format(config: BenchmarkConfig) -> Iterator[Finding]:
 
 def _evaluation(config: BenchmarkConfig) -> Iterator[Finding]:
     evaluation = config.evaluation
-    if (evaluation.method == "custom") != (evaluation.custom_evaluator is not None):
+    if ("custom" in evaluation.every_method) != (evaluation.custom_evaluator is not None):
         text = "method custom and customEvaluator need each other"
         yield ("evaluation", "method"), text, "customEvaluator: ./file.py:Class"
     fields = config.fields
-    if evaluation.method == "mcq" and not config.has_choices:
+    if "mcq" in evaluation.every_method and not config.has_choices:
         yield ("schema",), 'method mcq needs "choices" in schema', "name the field that holds the choices"
-    if evaluation.method == "mcq" and fields.choice_answer is None:
+    if "mcq" in evaluation.every_method and fields.choice_answer is None:
         yield ("schema",), 'method mcq needs "choiceAnswer" in schema', "name the field that holds the right choice"
     yield from _prompts_without_choices(config)
+    if "labels" in evaluation.every_method and not evaluation.labels:
+        yield ("evaluation", "method"), "method labels needs labels", "labels: {correct: 1, wrong: 0}"
+    known = ("question_type", "choices", *fields.metadata)
+    if evaluation.methods_by not in known:
+        text = f'methodsBy names "{evaluation.methods_by}"{did_you_mean(evaluation.methods_by, known)}'
+        yield ("evaluation", "methodsBy"), text, "name question_type, choices or a key of schema.metadata"
     if evaluation.method == "deletion-check" and config.deletion is None:
         text = "deletion-check needs the strategy add-delete-verify"
         yield ("evaluation", "method"), text, "see docs/add-a-benchmark.md"
@@ -226,7 +233,14 @@ def _texts(tree: object) -> Iterator[str]:
 def _gold(config: BenchmarkConfig) -> Iterator[Finding]:
     """A gold field never goes to a provider, and children of a row have ids of their own."""
     fields, evidence = config.fields, config.evidence
-    named = (fields.answer, fields.choice_answer, fields.rubric, evidence.session_ids_field, evidence.turn_ids_field)
+    named = (
+        fields.answer,
+        fields.choice_answer,
+        fields.rubric_paths,
+        evidence.session_ids_field,
+        evidence.turn_ids_field,
+        evidence.texts_field,
+    )
     gold = set(_texts(named))
     for index, name in enumerate(config.memory_metadata):
         if name in gold:

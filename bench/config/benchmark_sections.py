@@ -204,6 +204,8 @@ class Questions(ConfigModel):
 
     field: FieldPath
     """path of the list of questions in a row"""
+    where: Where = Field(default_factory=dict)
+    """value of a question -> what it must be: which of them count"""
     question_field: FieldValue
     """of the question, inside one of them"""
     answer_field: FieldPaths | None = None
@@ -229,6 +231,17 @@ class Choices(ConfigModel):
     """true: an order that is fixed for an item and does not tell the right one"""
 
 
+class RubricPoints(ConfigModel):
+    """Points that are objects."""
+
+    from_: FieldPath = Field(alias="from")
+    """path of the objects"""
+    text: FieldPath
+    """what a point says, in one of them"""
+    where: Where = Field(default_factory=dict)
+    """value of an object -> what it must be: which of them count"""
+
+
 class SchemaSection(ConfigModel):
     """Where the parts of a row are."""
 
@@ -240,8 +253,8 @@ class SchemaSection(ConfigModel):
     """path of the expected answer or answers; a list of paths: all answers that are there"""
     choices: FieldPaths | Choices | None = None
     """path of the choices, for mcq, or a list of paths, one for each choice; with shuffle: from and shuffle"""
-    rubric: FieldPaths | None = None
-    """path of the rubric's points, or a list of paths"""
+    rubric: FieldPaths | RubricPoints | None = None
+    """path of the rubric's points, or a list of paths; of points that are objects: from, text and where"""
     choice_answer: FieldValue | None = None
     """path of the right choice"""
     context: ContextSection | Annotated[tuple[ContextSection, ...], Field(min_length=1)]
@@ -255,6 +268,11 @@ class SchemaSection(ConfigModel):
     def contexts(self) -> tuple[ContextSection, ...]:
         """The histories of a row."""
         return self.context if isinstance(self.context, tuple) else (self.context,)
+
+    @property
+    def rubric_paths(self) -> FieldPaths | None:
+        """Where the points of a rubric are."""
+        return self.rubric.from_ if isinstance(self.rubric, RubricPoints) else self.rubric
 
     @property
     def choice_paths(self) -> FieldPaths | None:
@@ -280,9 +298,11 @@ class EvidenceFields(ConfigModel):
     """path of the ids of turns that do, or a list of paths"""
     turn_flag: FieldPath | None = None
     """a key of a turn that is true for gold turns"""
+    texts_field: FieldPaths | None = None
+    """path of sentences that hold the answer, for granularity text"""
     parser: Parser = "direct"
     """``exact_text``: a reference is a turn once more, found by its words and who said them; ``ranges``: numbers and
-    ranges at its end, ``1, 3-5``, represent each number"""
+    ranges at its end, ``1, 3-5``, represent each number; ``position``: ``SESSION#N`` is its turn N, counted from 0"""
     reference: FieldValue | None = None
     """a template that makes an id of each object that the evidence path finds"""
 
@@ -309,6 +329,29 @@ class Abstention(ConfigModel):
 class QuestionDate(ConfigModel):
     source: Literal["none", "last_session"] = Field(default="none", alias="from")
     """none, or last_session: the date of the newest session"""
+
+
+class PublicFacts(ConfigModel):
+    """What is known of a public benchmark beside its files; shown, and part of no digest."""
+
+    page: str | None = None
+    """its page in the documentation; the name where it is not given"""
+    split: str | None = None
+    """which part of the data this config reads"""
+    items: Positive | None = None
+    """questions in it"""
+    memories: Positive | None = None
+    """memories that are stored for them"""
+    memory_tokens: Positive | None = None
+    """tokens of one memory, on average"""
+    size: str | None = None
+    """the same in words, with where it is from"""
+    score: str | None = None
+    """how the official score is computed"""
+    differs: str | None = None
+    """what is computed here instead, or besides, and why"""
+    baselines: tuple[str, ...] = ()
+    """published results, each with where it is from"""
 
 
 class FieldOnly(ConfigModel):
@@ -415,6 +458,14 @@ class JudgePromptFiles(ConfigModel):
 class Evaluation(ConfigModel):
     method: Method
     """the evaluator that decides right or wrong"""
+    methods: Mapping[str, Method] = Field(default_factory=dict)
+    """value of methodsBy, * for anything -> the evaluator of those items instead"""
+    methods_by: str = "question_type"
+    """question_type, a metadata key, or choices (present, absent)"""
+    values: tuple[float, ...] = ()
+    """what a rubric point may be worth, for rubric-points; 0, 0.5 and 1"""
+    labels: Mapping[str, float] = Field(default_factory=dict)
+    """for labels: what the judge may say -> its value"""
     answering_model: ModelChoice = ModelChoice()
     """who answers"""
     answer_prompt: AnswerPrompt = AnswerPrompt()
@@ -426,9 +477,22 @@ class Evaluation(ConfigModel):
     pack: str | None = None
     """NAME@VERSION"""
     granularity: Granularity = "auto"
-    """level of evidence: turn, session, or auto"""
+    """level of evidence: turn, session, auto, or text: a hit represents the sentences that its text holds"""
     custom_evaluator: PythonClass | None = None
     """./file.py:Class beside this file, for method custom"""
+
+    @property
+    def every_method(self) -> tuple[str, ...]:
+        """The evaluator, then those that some items have instead."""
+        return tuple(dict.fromkeys((self.method, *self.methods.values())))
+
+    @field_validator("values", "labels")
+    @classmethod
+    def _in_range(cls, value: Mapping[str, float] | tuple[float, ...]) -> Mapping[str, float] | tuple[float, ...]:
+        for one in value.values() if isinstance(value, Mapping) else value:
+            if not 0 <= one <= 1:
+                raise ValueError(f"{one:g} is not in 0..1")
+        return value
 
     @field_validator("method", mode="before")
     @classmethod

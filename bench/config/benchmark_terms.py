@@ -105,9 +105,9 @@ Temperature = Annotated[float, Field(ge=0)]
 
 Format = Literal["json", "jsonl", "csv", "tsv", "parquet"]
 Unit = Literal["session", "turn", "corpus"]
-Parser = Literal["direct", "dialog_refs", "exact_text", "ranges"]
+Parser = Literal["direct", "dialog_refs", "exact_text", "ranges", "position"]
 Mode = Literal["session-based", "incremental", "bulk"]
-Granularity = Literal["auto", "turn", "session", "memory"]
+Granularity = Literal["auto", "turn", "session", "memory", "text"]
 Capability = Literal["add_memory", "retrieve_memory", "delete_memory", "update_memory", "list_memories"]
 METHODS = (
     "exact-match",
@@ -117,6 +117,12 @@ METHODS = (
     "semantic-similarity",
     "llm-judge",
     "rubric",
+    "rubric-points",
+    "order-agreement",
+    "labels",
+    "memory-audit",
+    "phrases",
+    "ordered-phrases",
     "mcq",
     "faithfulness",
     "code-correctness",

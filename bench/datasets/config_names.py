@@ -32,7 +32,7 @@ from operator import eq
 
 from bench.config.benchmark import BenchmarkConfig, ContextSection
 from bench.config.benchmark_file import ANSWER_NAMES, contexts_of, session_fields, session_names
-from bench.config.benchmark_sections import FieldStep
+from bench.config.benchmark_sections import FieldStep, RubricPoints
 from bench.config.file import did_you_mean, fold
 from bench.config.jsonpath import Path, Step, compile_path
 from bench.config.jsontext import TreePath
@@ -169,6 +169,8 @@ class ConfigNames:
         self.config = config
         self.items = Names.of_paths(PART, _parts(config))
         """looked for in the item alone"""
+        self.points = Names.of_paths("no point of a rubric has it", _points(config))
+        """looked for in the objects that a rubric's points are"""
         self.around = Names.of_paths(PART, _parts_around(config))
         """looked for in the item, its row and its history"""
         self.rows = Names("no row has it", _listed(("memory_metadata",), config.memory_metadata))
@@ -193,8 +195,9 @@ class ConfigNames:
     def unmet(self) -> Iterator[str]:
         """A sentence with its place for each name that nothing has."""
         for sort in (
-            self.items, self.around, self.rows, self.children, self.turns, self.removed, self.roles, self.sessions,
-            self.session_parts, self.session_fields, self.ids, self.flags, self.categories, self.types, self.metadata,
+            self.items, self.points, self.around, self.rows, self.children, self.turns, self.removed, self.roles,
+            self.sessions, self.session_parts, self.session_fields, self.ids, self.flags, self.categories,
+            self.types, self.metadata,
         ):  # fmt: skip
             for name, told in sort.unmet():
                 yield f"{self.config.place(*name.key)}: {self.says(name)}, and {told}"
@@ -211,9 +214,10 @@ def _parts(config: BenchmarkConfig) -> Iterator[Wanted]:
     fields, questions = config.fields, config.fields.questions
     yield from _given(
         (("schema", "choice_answer"), fields.choice_answer),
-        (("schema", "rubric"), fields.rubric),
+        (("schema", "rubric", *(["from"] if isinstance(fields.rubric, RubricPoints) else [])), fields.rubric_paths),
         (("schema", "choices"), fields.choice_paths if questions is None or questions.choices_field is None else None),
         (("evidence", "session_ids_field"), config.evidence.session_ids_field),
+        (("evidence", "texts_field"), config.evidence.texts_field),
     )
     if questions is None:
         yield from _given((("schema", "answer"), fields.answer))
@@ -223,8 +227,17 @@ def _parts(config: BenchmarkConfig) -> Iterator[Wanted]:
             (("schema", "questions", "evidence_field"), questions.evidence_field),
             (("schema", "questions", "choices_field"), questions.choices_field),
         )
+        yield from _given(*((("schema", "questions", "where", path), path) for path in questions.where))
     if questions is None or questions.evidence_field is None:
         yield from _given((("evidence", "turn_ids_field"), config.evidence.turn_ids_field))
+
+
+def _points(config: BenchmarkConfig) -> Iterator[Wanted]:
+    """What a rubric's points are asked for."""
+    rubric = config.fields.rubric
+    if isinstance(rubric, RubricPoints):
+        yield from _given((("schema", "rubric", "text"), rubric.text))
+        yield from _given(*((("schema", "rubric", "where", path), path) for path in rubric.where))
 
 
 def _parts_around(config: BenchmarkConfig) -> Iterator[Wanted]:

@@ -398,6 +398,8 @@ def describe(dataset: Dataset) -> dict[str, object]:
         "paper": config.paper,
         "license": config.license,
         "tags": list(config.tags),
+        "published": config.published.model_dump(mode="json", exclude_defaults=True),
+        **({"docs": page} if (page := page_of(config)) else {}),
         "items": counts.items,
         "corpora": counts.corpora,
         "sessions": counts.sessions,
@@ -422,6 +424,11 @@ def describe(dataset: Dataset) -> dict[str, object]:
     }
 
 
+def page_of(config: BenchmarkConfig) -> str | None:
+    """The page of a public benchmark in the documentation."""
+    return f"docs/benchmarks/{config.published.page or config.name}.md" if config.published.score else None
+
+
 def item_lines(dataset: Dataset, selection: Selection | None = None) -> Iterator[dict[str, object]]:
     """One object an item: what a run would ask."""
     return (item_line(dataset.item(ref)) for ref in dataset.items(selection))
@@ -438,7 +445,11 @@ def item_line(item: Item) -> dict[str, object]:
         "question_type": item.question_type,
         "question_date": _date(item.question_date),
         "abstention": item.abstention,
-        "evidence": {"sessions": list(item.evidence.sessions), "turns": list(item.evidence.turns)},
+        "evidence": {
+            "sessions": list(item.evidence.sessions),
+            "turns": list(item.evidence.turns),
+            **({"texts": list(item.evidence.texts)} if item.evidence.texts else {}),
+        },
         "flags": list(item.flags),
         **({"choices": list(item.choices)} if item.choices else {}),
         **({"rubric": list(item.rubric)} if item.rubric else {}),

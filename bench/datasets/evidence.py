@@ -19,7 +19,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from bench.config.benchmark import BenchmarkConfig
@@ -126,7 +126,7 @@ class EvidenceRule:
             sessions, turns = self._without_removed(sessions, turns, lookup, flags)
         sessions |= {lookup.turns[turn] for turn in turns}
         self._missing(item, sessions, turns, flags)
-        return _in_order(sessions, turns, lookup), tuple(sorted(flags))
+        return replace(_in_order(sessions, turns, lookup), texts=item.texts), tuple(sorted(flags))
 
     def _named(self, item: RawItem, lookup: Lookup, flags: set[str]) -> tuple[set[str], set[str]]:
         """What the references name."""
@@ -167,6 +167,10 @@ class EvidenceRule:
             if lookup.said is not None:
                 yield lookup.said.get(reference, reference)
                 continue
+            if self.parser == "position":
+                session, _, place = reference.rpartition("#")
+                yield f"{session}#{int(place) + 1}" if place.isdecimal() else reference
+                continue
             if self.parser in ("direct", "ranges") or reference in lookup.turns:
                 yield reference
                 continue
@@ -187,7 +191,7 @@ class EvidenceRule:
         return left, kept
 
     def _missing(self, item: RawItem, sessions: set[str], turns: set[str], flags: set[str]) -> None:
-        given = bool(item.session_refs or item.refs or turns)
+        given = bool(item.session_refs or item.refs or item.texts or turns)
         if not given and not item.abstention and REMOVED not in flags:
             flags.add(MISSING)
         if self.turn_level and sessions and not turns and not item.abstention:

@@ -275,6 +275,9 @@ class Scanner:
         schema = self.config.fields
         key = ("schema", "questions", "field") if schema.questions else ("schema",)
         text = f"none of the {len(self.found.rows)} rows of {self.file.label} asks a question"
+        if schema.questions and (left_out := self.parser.questions.left_out):
+            key, named = ("schema", "questions", "where"), ", ".join(schema.questions.where)
+            text = f"schema.questions.where ({named}) leaves no question of {left_out}"
         raise ConfigError(text, where=self.config.place(*key), hint="correct the path of the questions")
 
     def _check_turn_keys(self) -> None:
@@ -305,6 +308,8 @@ class Scanner:
         if self.file.left_out:
             notes.append(f"data.where leaves out {self.file.left_out} rows, {len(self.found.rows)} count")
         notes += [f"{self.config.place(*key)}: {self.config.written(*key)} {rest}" for key, rest in self.file.unmet()]
+        if self.parser.questions.left_out:
+            notes.append(f"schema.questions.where leaves out {self.parser.questions.left_out} questions")
         if self.parser.questions.dropped:
             notes.append(f"flatten.max_items drops {self.parser.questions.dropped} items")
         if self.parser.questions.unnamed:

@@ -22,7 +22,7 @@ its session was.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -259,12 +259,14 @@ def texts(rendered: Sequence[RenderedMemory]) -> list[str]:
     return [entry.memory.content for entry in rendered]
 
 
-Level = Literal["turn", "session"]
+Level = Literal["turn", "session", "text"]
 
 
 def evidence_level(config: BenchmarkConfig, *, unit: Unit, turn_evidence: bool) -> Level:
     """The level of a job whose memories are ``unit``."""
     wanted = config.evaluation.granularity
+    if wanted == "text":
+        return "text"
     return "turn" if unit == "turn" and turn_evidence and wanted != "session" else "session"
 
 
@@ -272,7 +274,21 @@ def gold_ids(item: Item, level: Level, *, score_retrieval: bool = False) -> tupl
     """The ids to be found; none for an abstention item unless its retrieval is scored: then it is excluded."""
     if item.abstention and not score_retrieval:
         return ()
+    if level == "text":
+        return tuple(f"text {n}" for n in range(1, len(item.evidence.texts) + 1)) or item.evidence.turns
     return item.evidence.turns if level == "turn" else item.evidence.sessions
+
+
+def sentences_of(item: Item, turn_texts: Mapping[str, str]) -> dict[str, str]:
+    """The evidence of level text by id: what the dataset quotes, else the texts of the evidence turns."""
+    ids = gold_ids(item, "text", score_retrieval=True)
+    return dict(zip(ids, item.evidence.texts or [turn_texts.get(turn, "") for turn in ids], strict=True))
+
+
+def held(sentences: Mapping[str, str], content: str) -> tuple[str, ...]:
+    """The ids of the sentences that a text holds, whatever the white space in both."""
+    body = "".join(content.split())
+    return tuple(name for name, text in sentences.items() if (plain := "".join(text.split())) and plain in body)
 
 
 def stands_for(memories: Iterable[RenderedMemory], level: Level) -> tuple[str, ...]:

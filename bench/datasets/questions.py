@@ -16,10 +16,11 @@ from datetime import datetime
 from hashlib import sha256
 
 from bench.config.benchmark import BenchmarkConfig
-from bench.config.benchmark_sections import Choices, MetricEntry
+from bench.config.benchmark_file import ANSWERLESS
+from bench.config.benchmark_sections import Choices, MetricEntry, RubricPoints
 from bench.config.file import did_you_mean
 from bench.config.value_rules import LONGEST_TEXT
-from bench.config.values import Value, elements
+from bench.config.values import Value, compile_value, elements
 from bench.datasets.conditions import Conditions
 from bench.datasets.config_names import ConfigNames
 from bench.datasets.dates import DateReader
@@ -65,6 +66,7 @@ class RawItem:
     abstention: bool
     session_refs: tuple[str, ...]
     refs: tuple[str, ...]
+    texts: tuple[str, ...]
     cut: str | None
     choices: tuple[str, ...]
     choice_answer: str | None
@@ -85,6 +87,9 @@ class QuestionReader:
         self.types = frozenset(kind.name for kind in config.question_types)
         self.pattern = re.compile(config.abstention.id_pattern) if config.abstention.id_pattern else None
         self.where = Conditions(config.abstention.where, "abstention.where")
+        self.counting = Conditions(self.schema.questions.where if self.schema.questions else {}, "questions.where")
+        self.points = self.schema.rubric if isinstance(self.schema.rubric, RubricPoints) else None
+        self.point_where = Conditions(self.points.where if self.points else {}, "rubric.where")
         self.shuffled = isinstance(self.schema.choices, Choices) and self.schema.choices.shuffle
         self.optional = config.evaluation.method != "mcq"
         """an item may have no choices: an open question"""
@@ -94,7 +99,7 @@ class QuestionReader:
         self.names = names
         entries = [entry for entry in config.metrics if isinstance(entry, MetricEntry)]
         self.dimensions = frozenset(name for entry in entries for name in entry.breakdown)
-        self.dropped = 0
+        self.dropped = self.left_out = 0
         self.unnamed: set[str] = set()
 
     def read(self, row: Mapping[str, object], place: RowPlace, row_id: str) -> Iterator[RawItem]:
@@ -140,6 +145,9 @@ class QuestionReader:
             prefix = f"{where}."
             if not isinstance(child, Mapping):
                 raise place.error(where, "must be an object, not", child)
+            if self.counting and not self.counting.hold([child], place):
+                self.left_out += 1
+                continue
             item_id = id_at(child, paths.id, place, prefix=prefix) if paths.id else f"{row_id}_{index}"
             question = _asked(child, paths.question, place, prefix=prefix)
             kind = self._category(child, row, prefix, place)
@@ -206,10 +214,11 @@ class QuestionReader:
             abstention=self._abstains(item_id, kind, scopes, place, answered=bool(answers)),
             session_refs=self._refs(paths.sessions, row, prefix, place),
             refs=self._turn_refs(paths.refs, row, prefix, place),
+            texts=texts_of(paths.texts.get(row), prefix + "textsField", place) if paths.texts else (),
             cut=self._cut(scopes, place),
             choices=self._choices(paths.choices, row, prefix, place),
             choice_answer=scalar_text(paths.choice_answer.get(row)) if paths.choice_answer else None,
-            rubric=texts_of(paths.rubric.get(row), prefix + "rubric", place) if paths.rubric else (),
+            rubric=self._rubric(paths, row, prefix, place),
             deletion=self._deletion(row, place),
             metadata=metadata,
             place=place,
@@ -222,6 +231,22 @@ class QuestionReader:
         if self.shuffled:
             self._shuffle(item, prefix, paths.choice_answer)
         return item
+
+    def _rubric(self, paths: ItemPaths, row: object, prefix: str, place: RowPlace) -> tuple[str, ...]:
+        """The points of a rubric: texts, or a value of each object that counts."""
+        if self.points is None:
+            return texts_of(paths.rubric.get(row), prefix + "rubric", place) if paths.rubric else ()
+        found, text = elements(compile_value(self.points.from_), row), compile_value(self.points.text)
+        if self.names.points.open:
+            self.names.points.look([point for _, point in found])
+        said: list[str] = []
+        for where, point in found:
+            if self.point_where.hold([point], place):
+                value = scalar_text(text.get(point))
+                if value is None:
+                    raise place.error(f"{prefix}{where}", f"has no text {self.points.text}", point)
+                said.append(value)
+        return tuple(said)
 
     def _shuffle(self, item: RawItem, prefix: str, path: Value | None) -> None:
         """An order that is fixed for an item and does not tell the right choice."""
@@ -241,8 +266,8 @@ class QuestionReader:
 
     def _check_answer(self, item: RawItem, row: object, prefix: str, paths: ItemPaths) -> None:
         """No answer is legal for an abstention item, a deletion check, choices, rubrics and ``none`` only."""
-        method = self.config.evaluation.method
-        if item.answers or item.abstention or method in ("none", "deletion-check", "mcq", "rubric") or item.deletion:
+        methods = self.config.evaluation.every_method
+        if item.answers or item.abstention or ANSWERLESS.issuperset(methods) or item.deletion:
             return
         name = f"{prefix}{name_of(paths.answer)}" if paths.answer else "answer"
         value = paths.answer.get(row) if paths.answer else None

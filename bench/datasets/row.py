@@ -377,6 +377,7 @@ class ItemPaths:
     rubric: Several | None = None
     sessions: Several | None = None
     refs: Several | None = None
+    texts: Several | None = None
 
 
 class NestedPaths(ItemPaths):
@@ -393,9 +394,10 @@ class NestedPaths(ItemPaths):
         self.date = value_of(questions.date_field)
         self.choices = _several(questions.choices_field or config.fields.choice_paths)
         self.choice_answer = value_of(config.fields.choice_answer)
-        self.rubric = _several(config.fields.rubric)
+        self.rubric = _several(config.fields.rubric_paths)
         self.sessions = _several(config.evidence.session_ids_field)
         self.refs = _several(questions.evidence_field or config.evidence.turn_ids_field)
+        self.texts = _several(config.evidence.texts_field)
 
 
 class RowPaths(ItemPaths):
@@ -413,9 +415,10 @@ class RowPaths(ItemPaths):
         self.date = value_of(labels.get("date"))
         self.choices = _several(fields.choice_paths)
         self.choice_answer = value_of(fields.choice_answer)
-        self.rubric = _several(fields.rubric)
+        self.rubric = _several(fields.rubric_paths)
         self.sessions = _several(config.evidence.session_ids_field)
         self.refs = _several(config.evidence.turn_ids_field)
+        self.texts = _several(config.evidence.texts_field)
         self.abstention = value_of(config.abstention.field)
         self.visibility = value_of(config.visibility.field if config.visibility else None)
         plain = {key: path for key, path in fields.metadata.items() if key not in _LABELS}

@@ -24,6 +24,7 @@ from dataclasses import asdict, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 
+from bench.datasets.memories import held, sentences_of
 from bench.engine.item_row import facts, row_of, shown
 from bench.engine.models import Readers
 from bench.engine.open_lane import OpenLane, Ready
@@ -33,7 +34,9 @@ from bench.engine.search import MISSING
 from bench.errors import EvaluatorFailed
 from bench.evaluators import Evaluator, Judge, needs_answer, state_of, threshold_of
 from bench.evaluators.calibration import WARN_ABOVE, Calibration, calibrate
+from bench.evaluators.graded import texts_of
 from bench.evaluators.judged import JudgeEvaluator
+from bench.evaluators.routed import chosen, each_of
 from bench.http import recording
 from bench.journal import Event, JournaledPhase, Key, Reader
 from bench.metrics import values
@@ -144,7 +147,10 @@ async def evaluate(
     judge = lane.readers.judge(job.judge)
     better = lane.plan.benchmark.corrected_answer(item.id) if lane.live.errand.rescores and said is not None else None
     again = None if better is None else replace(item, answers=(better,))
-    evaluators = [one for one in lane.readers.evaluators(lane.plan) if said is not None or not needs_answer(one)]
+    mine: Sequence[Evaluator] = lane.readers.evaluators(lane.plan)
+    if lane.plan.benchmark.config.evaluation.methods:
+        mine = [chosen(one, item) for one in mine]
+    evaluators = [one for one in mine if said is not None or not needs_answer(one)]
     stored = {} if judge is None else await _stored(lane, job, item, epoch, evaluators)
     limit, earlier = judge_tokens(lane.plan.benchmark, lane.live.plan.request), len(memo)
     once = None if judge is None else OnceJudge(judge=judge, memo=memo, stored=stored, max_tokens=limit, epoch=epoch)
@@ -153,10 +159,10 @@ async def evaluate(
     with recording() as calls:
         try:
             if found.reason != MISSING:
-                scored, text = scored_item(ready, item), "" if said is None else said.text
+                scored, text = scored_item(ready, item, found.stored), "" if said is None else said.text
                 verdicts = [await _verdict(one, scored, text, found.hits, once) for one in evaluators]
                 if again is not None:
-                    scored = scored_item(ready, again)
+                    scored = scored_item(ready, again, found.stored)
                     anew = None if once is None else replace(once, stored={})
                     other = [await _verdict(one, scored, text, found.hits, anew) for one in evaluators]
         finally:
@@ -178,8 +184,18 @@ async def evaluate(
         values=values(metrics, row),
         flags=tuple(dict.fromkeys(flag for reply in replies for flag in reply.flags)) if replies else (),
         saved_usd=_saved(replies) if replies else None,
-        not_sent=ready.content.veil.missing(row.relevant, lane.plan.level),
+        not_sent=_not_sent(lane, ready, item, row),
     )
+
+
+def _not_sent(lane: OpenLane, ready: Ready, item: Item, row: Row) -> tuple[str, ...]:
+    """The evidence that no memory of the corpus holds."""
+    veil = ready.content.veil
+    if lane.plan.level != "text":
+        return veil.missing(row.relevant, lane.plan.level)
+    sentences = sentences_of(item, ready.content.turn_texts)
+    sent = {name for memory in veil.memories for name in held(sentences, memory.content)}
+    return tuple(name for name in row.relevant if name not in sent)
 
 
 def _replayed(replies: Sequence[Completion]) -> list[Call]:
@@ -228,17 +244,21 @@ async def _stored(lane: OpenLane, job: Job, item: Item, epoch: int, evaluators: 
     key = Key(owner=job.key, phase=Phase.EVALUATE, corpus=item.corpus, unit=item.id, epoch=epoch)
     found: dict[tuple[str, str], Completion] = {}
     for one in await lane.live.journal.said(key):
-        if named[one.evaluator] == 1 and one.judged and one.value is not None and one.raw and one.prompt_sha256:
-            said = Completion(
-                text=one.raw, model=one.model or "", fingerprint=one.fingerprint, ignored=one.ignored, attempts=0
-            )
-            found.setdefault((one.evaluator, one.prompt_sha256), cleaned(said))
+        if named[one.evaluator] == 1 and one.judged and one.value is not None:
+            for call, text in texts_of(one).items():
+                said = Completion(
+                    text=text, model=one.model or "", fingerprint=one.fingerprint, ignored=one.ignored, attempts=0
+                )
+                found.setdefault((one.evaluator, call), cleaned(said))
     return found
 
 
-def scored_item(ready: Ready, item: Item) -> ScoredItem:
-    """What evaluators may see of an item."""
-    texts = ready.content.turn_texts
+def scored_item(ready: Ready, item: Item, stored: tuple[str, ...] | None = None) -> ScoredItem:
+    """What evaluators may see of an item; of what is listed of its sessions, all that was said in them."""
+    texts, turns = ready.content.turn_texts, item.evidence.turns
+    if stored is not None:
+        sessions = [one for one in ready.content.corpus.sessions if one.id in item.evidence.sessions]
+        turns = tuple(turn.id for session in sessions for turn in session.turns)
     return ScoredItem(
         id=item.id,
         question=item.question,
@@ -250,7 +270,8 @@ def scored_item(ready: Ready, item: Item) -> ScoredItem:
         choice_answer=item.choice_answer,
         rubric=item.rubric,
         deletion=item.deletion,
-        evidence_texts=tuple(texts[turn] for turn in item.evidence.turns if turn in texts),
+        stored=stored,
+        evidence_texts=tuple(texts[turn] for turn in turns if turn in texts),
         metadata=item.metadata,
         refusals=ready.lane.plan.benchmark.config.abstention.phrases,
     )
@@ -299,7 +320,8 @@ async def calibrate_judges(live: Live, readers: Readers) -> None:
 def _judged(live: Live, readers: Readers) -> Iterator[tuple[Lane, Job, JudgeEvaluator]]:
     """The jobs whose answers a judge takes for right or wrong."""
     for lane in live.plan.running:
-        evaluator = next((one for one in readers.evaluators(lane) if isinstance(one, JudgeEvaluator)), None)
+        opened = each_of(readers.evaluators(lane))
+        evaluator = next((one for one in opened if isinstance(one, JudgeEvaluator)), None)
         for job in lane.jobs if evaluator is not None else ():
             if job.judge != NONE and evaluator is not None:
                 yield lane, job, evaluator

@@ -17,7 +17,7 @@ Items that the file does not name stay pending.
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -30,6 +30,7 @@ from bench.config.benchmark_terms import Unit
 from bench.config.catalog import Catalog
 from bench.config.run import RunRequest
 from bench.datasets import Dataset, RenderedMemory, evidence_level, ranks
+from bench.datasets.memories import held, sentences_of
 from bench.engine.corpus_state import CorpusState
 from bench.engine.evaluate import evaluate
 from bench.engine.external_rows import ForeignRow, Hits
@@ -104,13 +105,15 @@ def known_name(name: str, known: Container[str]) -> str:
     return next((one for one in (name, bare, unquote(name), unquote(bare)) if one in known), name)
 
 
-def found_of(row: ForeignRow, known: Known, lane: Lane) -> SearchResult:
+def found_of(row: ForeignRow, known: Known, lane: Lane, sentences: Mapping[str, str] | None = None) -> SearchResult:
     """Their ranking as if a provider had returned it: cut to k, duplicates kept, unknown ids in their places."""
     k = lane.benchmark.k
     if row.hits is None:
         return SearchResult(hits=(), retrieved=None, requested=k, returned=0, reason=NO_RANKING)
     slots = known.slots(row.hits)
     ranked = ranks(slots, level=lane.level, unit=lane.unit)
+    if sentences is not None:
+        ranked = [held(sentences, "\n".join(one.memory.content for one in slot)) for slot in slots]
     hits = tuple(
         Hit(id=names[0] if names else "", content="\n".join(one.memory.content for one in slot))
         for names, slot in zip(row.hits[:k], slots, strict=False)
@@ -258,7 +261,8 @@ class Foreign:
 
     async def _score(self, row: ForeignRow, ready: Ready, known: Known) -> None:
         lane, item = self.lane.plan, self.lane.plan.benchmark.dataset.item(row.item)
-        found = found_of(row, known, lane)
+        sentences = sentences_of(item, ready.content.turn_texts) if lane.level == "text" else None
+        found = found_of(row, known, lane, sentences)
         self._append(self._key(item, lane.key, Phase.SEARCH), found)
         said = None if row.answer is None else given_answer(row.answer)
         failure = None if said is None else said.failure

@@ -106,7 +106,7 @@ async def answer(
 ) -> AnswerResult:
     """Let one model answer from what was found."""
     benchmark = lane.plan.benchmark
-    chosen = benchmark.prompts.answer(item.question_type)
+    chosen = benchmark.prompts.answer(item.question_type, choices=bool(item.choices))
     limit = answer_tokens(benchmark, lane.live.plan.request)
     budget = _budget(lane, model, chosen, corpus, item, limit)
     context = fill(found.hits, budget_tokens=budget, dated=lane.plan.unit != "session")

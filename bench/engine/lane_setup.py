@@ -23,6 +23,8 @@ from bench.engine.open_lane import OpenLane
 from bench.engine.run_context import Halts, Live
 from bench.engine.search import Oracle, begun
 from bench.engine.work_queue import Todo
+from bench.evaluators.protocol import needs_listing
+from bench.evaluators.routed import each_of
 from bench.journal import Event, Reader
 from bench.model import Model, Phase
 from bench.plan import Lane
@@ -94,6 +96,7 @@ async def open_lane(
         else builder.ownership,
         leaking=set() if builder is None else builder.leaking,
         search_price=_search_price(live, lane),
+        audits=any(map(needs_listing, each_of(readers.evaluators(lane)))),
         deletions_begun=begun(events, lane.key) if lane.benchmark.config.deletion is not None else set(),
     )
 

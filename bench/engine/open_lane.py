@@ -48,6 +48,8 @@ class OpenLane:
     width: int
     last: Phase
     """the phase that the run stops after"""
+    audits: bool = False
+    """some evaluator looks at everything that is stored"""
     search_price: str | None = None
     """USD of one search, None = no one named a price"""
     deletions_begun: Set[tuple[str, int]] = frozenset()

@@ -102,6 +102,8 @@ class SearchResult:
     requested: int
     returned: int
     unmapped: int = 0
+    stored: tuple[str, ...] | None = None
+    """texts that the provider lists of the item's history; None = not asked for, or it cannot list"""
     beyond: tuple[tuple[str, ...], ...] = ()
     """ids of hits after the k-th, of a provider whose hits are not cut"""
     flags: tuple[str, ...] = ()
@@ -146,7 +148,8 @@ class SearchResult:
 
     @property
     def payloads(self) -> dict[str, object]:
-        return {"hits": [_shown(hit) for hit in self.hits]}
+        listed = {} if self.stored is None else {"stored": list(self.stored)}
+        return {"hits": [_shown(hit) for hit in self.hits], **listed}
 
     @classmethod
     def of(cls, entry: JournaledPhase) -> SearchResult | None:
@@ -155,13 +158,14 @@ class SearchResult:
         if hits is None:
             return None
         data, measured = cast("SearchData", entry.data), cast("SearchMeasured", entry.measured)
-        retrieved = data["retrieved"]
+        retrieved, stored = data["retrieved"], cast("list[str] | None", entry.payloads.get("stored"))
         return cls(
             hits=tuple(map(_hit, cast("list[StoredHit]", hits))),
             retrieved=None if retrieved is None else tuple(map(tuple, retrieved)),
             requested=data["requested"],
             returned=data["returned"],
             unmapped=data["unmapped"],
+            stored=None if stored is None else tuple(stored),
             beyond=tuple(map(tuple, data.get("beyond", ()))),
             flags=tuple(data["flags"]),
             reason=data["reason"],

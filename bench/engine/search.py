@@ -28,13 +28,14 @@ probe, sentinel and canary do not apply to it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from types import TracebackType
 from typing import Self, cast
 
 from bench.datasets import RenderedMemory, gold_ids, ranks, stands_for
+from bench.datasets.memories import held, sentences_of
 from bench.engine.anonymizer import Veil, opaque
 from bench.engine.isolation import Sentinel
 from bench.engine.open_lane import OpenLane, Ready
@@ -61,7 +62,7 @@ from bench.model import (
     Readiness,
     Space,
 )
-from bench.providers import Batching, Capabilities, Deletes, Durability, OnUnknown, Provider, Waiting
+from bench.providers import Batching, Capabilities, Deletes, Durability, Lists, OnUnknown, Provider, Waiting
 from bench.providers.builtin.store import measured
 from bench.providers.ranking import in_order, reversed_scores, text_flags
 
@@ -89,8 +90,10 @@ def query_of(lane: OpenLane, item: Item, text: str) -> Query:
     )
 
 
-def mapped(lane: OpenLane, veil: Veil, found: Found, *, reason: str = "") -> SearchResult:
-    """Cut to k, map to the dataset's ids, and say what was odd about the answer."""
+def mapped(
+    lane: OpenLane, veil: Veil, found: Found, *, reason: str = "", sentences: Mapping[str, str] | None = None
+) -> SearchResult:
+    """Cut to k, map to the dataset's ids or to the sentences that a hit holds, and say what was odd about it."""
     k = lane.plan.benchmark.k
     kept = tuple(found.hits if lane.provider.unbounded else found.hits[:k])
     sources = [veil.sources(hit.source_ids) if hit.source_ids else [] for hit in kept]
@@ -98,7 +101,9 @@ def mapped(lane: OpenLane, veil: Veil, found: Found, *, reason: str = "") -> Sea
     if lane.plan.unit == "session":  # its text begins with its date
         dates = tuple(flag for flag in dates if flag != DATES_MISSING)
     slots = None
-    if found.ids_available:
+    if sentences is not None:
+        slots = tuple(held(sentences, "\n".join((hit.content, *hit.chunks))) for hit in kept)
+    elif found.ids_available:
         slots = tuple(ranks(sources, level=lane.plan.level, unit=lane.plan.unit))
     flags = [*_flags(lane, found, kept), *textless(lane.provider.name, kept, sources)]
     flags += stored_flags(veil, kept, sources)
@@ -118,7 +123,7 @@ def mapped(lane: OpenLane, veil: Veil, found: Found, *, reason: str = "") -> Sea
         returned=found.returned,
         unmapped=found.unmapped,
         flags=(*flags, *found.flags, *dates),
-        reason=reason or ("" if found.ids_available else "no_source_ids"),
+        reason=reason or ("" if slots is not None else "no_source_ids"),
         cost_usd=lane.search_price,
         priced=lane.search_price is not None or lane.plan.provider.config.bills,
     )
@@ -308,9 +313,22 @@ async def search(lane: OpenLane, ready: Ready, item: Item) -> SearchResult:
     lane.watch(ready.corpus_id, ready.space, ready.content.veil, found.hits)
     if not found.hits and lane.provider.keeps_store and lane.isolated:
         await still_there(lane, ready)
-    result = mapped(lane, ready.content.veil, found)
+    sentences = sentences_of(item, ready.content.turn_texts) if lane.plan.level == "text" else None
+    result = mapped(lane, ready.content.veil, found, sentences=sentences)
     tell_flags(lane, result)
-    return result
+    return replace(result, stored=await stored_of(lane, ready, item)) if lane.audits else result
+
+
+async def stored_of(lane: OpenLane, ready: Ready, item: Item) -> tuple[str, ...] | None:
+    """What the provider lists of the sessions that the item is about; of everything where nothing says whose it is."""
+    provider = lane.provider
+    if not isinstance(provider, Lists):
+        return None
+    listed, wanted = await provider.list(ready.space), set(item.evidence.sessions)
+    whose = [{name for one in ready.content.veil.sources(hit.source_ids) for name in one.sessions} for hit in listed]
+    if wanted and any(whose):
+        listed = [hit for hit, names in zip(listed, whose, strict=True) if names & wanted]
+    return tuple(hit.content for hit in hits_without_secrets(tuple(listed)))
 
 
 async def still_there(lane: OpenLane, ready: Ready) -> None:
@@ -345,9 +363,12 @@ def provider_for(lane: OpenLane, ready: Ready, item: Item) -> Provider:
         return provider
     veil = ready.content.veil
     wanted = set(gold_ids(item, lane.plan.level, score_retrieval=True))
-    holding = [
-        memory
-        for memory in veil.memories
-        if wanted.intersection(stands_for(veil.sources([memory.id]), lane.plan.level))
-    ]
+    sentences = sentences_of(item, ready.content.turn_texts)
+
+    def told(memory: Memory) -> tuple[str, ...]:
+        if lane.plan.level == "text":
+            return held(sentences, memory.content)
+        return stands_for(veil.sources([memory.id]), lane.plan.level)
+
+    holding = [memory for memory in veil.memories if wanted.intersection(told(memory))]
     return provider.knowing(holding)

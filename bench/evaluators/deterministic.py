@@ -34,7 +34,7 @@ import anyio
 from bench.errors import Unsupported
 from bench.evaluators.protocol import Judge
 from bench.evaluators.refusals import is_refusal
-from bench.metrics.choices import choice_index, chosen_index
+from bench.metrics.choices import choice_index, chosen_index, letter_rules
 from bench.metrics.similarity import cosine, deletion_check
 from bench.metrics.text import locomo_category, locomo_qa
 from bench.model import Embedder, Hit, ScoredItem, Verdict
@@ -96,6 +96,8 @@ class ChoiceEvaluator:
             return verdict(self.name, None, self.threshold, refused=False, reason="no_choice_answer")
         right = refused if chosen is None and item.abstention else chosen is not None and chosen == wanted
         found = verdict(self.name, float(right), self.threshold, refused=refused)
+        if wanted is not None:
+            found = replace(found, parts=letter_rules(answer, item.choices, wanted))
         return found if chosen is not None or refused else replace(found, reason="no_choice")
 
 

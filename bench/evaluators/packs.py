@@ -145,7 +145,7 @@ def _generic_pack() -> PromptPack:
 
 
 def generic(name: str) -> str:
-    """A judge prompt for benchmarks that bring none: default, abstention, rubric or faithfulness."""
+    """A judge prompt for benchmarks that bring none, by its name in the pack."""
     return _generic_pack().judge[name]
 
 

@@ -38,8 +38,9 @@ class Judge(Protocol):
 class Evaluator(Protocol):
     """``needs_judge``: without a judge its verdict is None (unscored).
 
-    An evaluator may also have ``needs_answer = False`` (it scores the hits when nothing was answered) and
-    ``threshold`` (the value from which an item is correct).
+    An evaluator may also have ``needs_answer = False`` (it scores the hits when nothing was answered),
+    ``needs_listing = True`` (it scores what the provider lists) and ``threshold`` (the value from which an item is
+    correct).
     """
 
     @property
@@ -55,12 +56,19 @@ def needs_answer(evaluator: Evaluator) -> bool:
     return bool(getattr(evaluator, "needs_answer", True))
 
 
+def needs_listing(evaluator: Evaluator) -> bool:
+    """Whether it looks at everything that is stored."""
+    return bool(getattr(evaluator, "needs_listing", False))
+
+
 def threshold_of(evaluator: Evaluator) -> float:
     """The value from which its items are correct."""
     return float(getattr(evaluator, "threshold", 1.0))
 
 
-NOTHING_TO_JUDGE = frozenset({"no_rubric", "no_statements"})
+CANNOT_LIST = "cannot_list"
+"""a system that cannot list what it has stored"""
+NOTHING_TO_JUDGE = frozenset({"no_rubric", "no_statements", CANNOT_LIST})
 """reasons of a judge's verdict without a value where no verdict is owed"""
 
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import cast
 
@@ -31,13 +32,15 @@ from bench.evaluators.deterministic import (
     SimilarityEvaluator,
     TextEvaluator,
 )
+from bench.evaluators.graded import HALVES, LabelEvaluator, OrderEvaluator, PointsEvaluator
 from bench.evaluators.judged import FaithfulnessEvaluator, JudgeEvaluator, RubricEvaluator
+from bench.evaluators.memory_audit import AuditEvaluator
 from bench.evaluators.packs import generic
 from bench.evaluators.prompts import JudgePrompt, JudgePrompts
 from bench.evaluators.protocol import Evaluator, Judge
 from bench.metrics import plugins
 from bench.metrics.protocol import near, or_list
-from bench.metrics.text import F1_VARIANTS, best, occurs
+from bench.metrics.text import F1_VARIANTS, best, has_phrases, occurs
 from bench.metrics.text_normalization import normal_form, squad_tokens
 from bench.model import Embedder, Hit, ScoredItem, Verdict
 
@@ -121,13 +124,63 @@ def _judge(opening: EvaluatorOpening) -> Evaluator:
 
 
 def _rubric(opening: EvaluatorOpening) -> Evaluator:
-    own = opening.prompts.default if opening.prompts else None
-    prompt = own if own and "rubric" in own.template.names else JudgePrompt.of("rubric", generic("rubric"))
     return RubricEvaluator(
-        prompt=prompt,
+        prompt=_own_or(opening, "rubric"),
         threshold=opening.number("threshold", 1.0),
         temperature=opening.number("temperature", 0.0),
     )
+
+
+def _own_or(opening: EvaluatorOpening, name: str) -> JudgePrompt:
+    """The benchmark's prompt where it names the rubric, else the generic one of that name."""
+    own = opening.prompts.default if opening.prompts else None
+    return own if own and "rubric" in own.template.names else JudgePrompt.of(name, generic(name))
+
+
+def _points(opening: EvaluatorOpening) -> Evaluator:
+    values = cast("Sequence[float]", opening.config.get("values") or HALVES)
+    return PointsEvaluator(
+        prompt=_own_or(opening, "point"),
+        values=tuple(map(float, values)),
+        threshold=opening.number("threshold", 1.0),
+        temperature=opening.number("temperature", 0.0),
+    )
+
+
+def _order(opening: EvaluatorOpening) -> Evaluator:
+    return OrderEvaluator(
+        prompt=JudgePrompt.of("order", generic("order")),
+        threshold=opening.number("threshold", 1.0),
+        temperature=opening.number("temperature", 0.0),
+    )
+
+
+def _labels(opening: EvaluatorOpening) -> Evaluator:
+    if opening.prompts is not None and not opening.config.get("labels"):
+        raise ConfigError("needs labels", hint="write evaluation: {labels: {correct: 1, wrong: 0}, judgePrompts: ...}")
+    return LabelEvaluator(
+        prompts=opening.prompts or JudgePrompts.of(),
+        labels=cast("Mapping[str, float]", opening.config.get("labels") or {}),
+        threshold=opening.number("threshold", 1.0),
+        temperature=opening.number("temperature", 0.0),
+    )
+
+
+def _audit(opening: EvaluatorOpening) -> Evaluator:
+    return AuditEvaluator(
+        stored=JudgePrompt.of("stored", generic("stored")),
+        right=JudgePrompt.of("right", generic("right")),
+        threshold=opening.number("threshold", 1.0),
+        temperature=opening.number("temperature", 0.0),
+    )
+
+
+def _phrases(opening: EvaluatorOpening) -> Evaluator:
+    return _text("phrases", has_phrases, opening)
+
+
+def _ordered_phrases(opening: EvaluatorOpening) -> Evaluator:
+    return _text("ordered-phrases", partial(has_phrases, ordered=True), opening)
 
 
 def _faithfulness(opening: EvaluatorOpening) -> Evaluator:
@@ -192,7 +245,35 @@ BUILT_IN: Mapping[str, BuiltInEvaluator] = {
         says="the option that the answer states, else names, is the right one; none is wrong",
         open=_choice,
     ),
-    "rubric": BuiltInEvaluator(says="a judge scores each rubric line 0, 0.5 or 1", open=_rubric, keys=_JUDGED),
+    "rubric": BuiltInEvaluator(
+        says="a judge scores all rubric lines in one call, each 0, 0.5 or 1", open=_rubric, keys=_JUDGED
+    ),
+    "rubric-points": BuiltInEvaluator(
+        says="a judge call a rubric line, each worth one of evaluation.values; the mean is the value",
+        open=_points,
+        keys=(*_JUDGED, "values"),
+    ),
+    "order-agreement": BuiltInEvaluator(
+        says="a judge aligns the answer with the rubric's events; tau-b of their order times F1 is the value",
+        open=_order,
+        keys=_JUDGED,
+    ),
+    "labels": BuiltInEvaluator(
+        says="a judge chooses one of evaluation.labels, each with a value", open=_labels, keys=(*_JUDGED, "labels")
+    ),
+    "memory-audit": BuiltInEvaluator(
+        says="a judge looks for each rubric line in what the provider lists, and at each listed memory",
+        open=_audit,
+        keys=_JUDGED,
+    ),
+    "phrases": BuiltInEvaluator(
+        says="each phrase of the accepted answer (parted by ; or ,) is in the answer as whole words",
+        open=_phrases,
+        keys=("threshold",),
+    ),
+    "ordered-phrases": BuiltInEvaluator(
+        says="as phrases, and in their order", open=_ordered_phrases, keys=("threshold",)
+    ),
     "llm-judge": BuiltInEvaluator(
         says="a judge decides whether the answer is right", open=_judge, keys=(*_JUDGED, "protocol", "max_tokens")
     ),

@@ -115,6 +115,35 @@ def chosen_index(answer: str, choices: Sequence[str]) -> int | None:
     return None if BEYOND_LATIN.search(plain) else chosen_index(plain, choices)
 
 
+def letter_rules(answer: str, choices: Sequence[str], wanted: int) -> dict[str, float]:
+    """Say by each published rule whether an answer gives the letter of the right option.
+
+    exact: the letter and nothing around it (MemBench); stated: the first ``The correct answer is (X)`` (LongBench v2);
+    only: no other letter in brackets, else alone, after ``<final_answer>`` or in all of the answer (PersonaMem).
+    """
+    letters = letters_of(choices)
+    if wanted >= len(letters):
+        return {}
+    right = letters[wanted]
+    stated = _LONGBENCH.search(answer.replace("*", ""))
+    final = answer.rpartition("<final_answer>")[2]
+    return {
+        "exact": float(answer == right),
+        "stated": float(stated is not None and stated[1] == right),
+        "only": float({right} in (_letters_in(final, letters), _letters_in(answer, letters))),
+    }
+
+
+_LONGBENCH = re.compile(r"The correct answer is \(?([A-Z])\b")
+
+
+def _letters_in(text: str, letters: str) -> set[str]:
+    """The letters of options in brackets, else those that are words."""
+    kind = f"[{letters}]"
+    upper = text.upper()
+    return set(re.findall(rf"\(({kind})\)", upper) or re.findall(rf"\b({kind})\b", upper))
+
+
 def _read(text: str, choices: Sequence[str]) -> int | None:
     """What a text states, else mentions."""
     for found in (_statements(text, choices), set(_edge_lines(text, choices)), set(_bold(text, choices))):

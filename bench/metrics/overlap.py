@@ -32,6 +32,12 @@ def rouge_l(prediction: str, reference: str) -> float:
     return _rouge(_WORDS.findall(prediction.lower()), _WORDS.findall(reference.lower()))
 
 
+def rouge_l_recall(prediction: str, reference: str) -> float:
+    """The recall of it: how much of the reference is in the answer, in its order."""
+    expected = _tokens(reference)
+    return _common_length(_tokens(prediction), expected) / len(expected) if expected else 0.0
+
+
 def _rouge(predicted: Sequence[str], expected: Sequence[str]) -> float:
     common = _common_length(predicted, expected)
     if not common:
@@ -168,6 +174,8 @@ def _of_counts(sums: Sequence[float]) -> float:
     return float(score) / 100
 
 
+_ROUGE = {"ascii": rouge_l, "multilingual": rouge_l_multilingual, "recall": rouge_l_recall}
+
 ENTRIES = (
     RegisteredMetric(
         name="bleu",
@@ -188,11 +196,11 @@ ENTRIES = (
     ),
     RegisteredMetric(
         name="rouge_l",
-        summary="F-measure of the longest common subsequence of words",
+        summary="F-measure, or recall, of the longest common subsequence of words",
         category="answer",
-        build=lambda k, params: compared(rouge_l if params["variant"] == "ascii" else rouge_l_multilingual),
+        build=lambda k, params: compared(_ROUGE[str(params["variant"])]),
         define=lambda params: "rouge_l" if params["variant"] == "ascii" else f"rouge_l.{params['variant']}",
-        parameters={"variant": Parameter(default="ascii", choices=("ascii", "multilingual"))},
+        parameters={"variant": Parameter(default="ascii", choices=tuple(_ROUGE))},
         in_runs={"variant": "multilingual"},
         dotted="variant",
     ),

@@ -22,7 +22,7 @@ from typing import cast, get_args
 
 from bench.errors import ConfigError, EvaluatorFailed, UnknownMetric
 from bench.metrics import citation as citing
-from bench.metrics import latency, overlap, plugins, retrieval, similarity, text, verdicts
+from bench.metrics import latency, ordering, overlap, parts, plugins, retrieval, similarity, text, verdicts
 from bench.metrics import pricing as spending
 from bench.metrics.aggregation import Mean, Own
 from bench.metrics.protocol import (
@@ -95,7 +95,7 @@ def guarded(metric: Metric, label: str) -> Callable[[Row], float | None]:
 
 GROUP = "bench.metrics"
 EXAMPLE = 'write "ndcg_at_10", or give k'
-FAMILIES = (retrieval, text, overlap, similarity, verdicts, citing, latency, spending)
+FAMILIES = (retrieval, text, overlap, similarity, verdicts, parts, ordering, citing, latency, spending)
 
 Params = Mapping[str, object]
 

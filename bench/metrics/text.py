@@ -11,6 +11,7 @@ Example::
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -104,6 +105,28 @@ def contains_match(k: int | None, params: Params) -> Arithmetic:
     return compared(compare)
 
 
+_UNPHRASED = re.compile(r"[^\w\s]")
+
+
+def has_phrases(prediction: str, reference: str, *, ordered: bool = False) -> float | None:
+    """1 if each phrase of the reference (parted by ``;``, else by ``,``) is in the prediction as whole words."""
+    plain = _phrase(prediction)
+    phrases = [phrase for part in reference.split(";" if ";" in reference else ",") if (phrase := _phrase(part))]
+    start = 0
+    for phrase in phrases:
+        found = re.compile(rf"\b{re.escape(phrase)}\b").search(plain, start if ordered else 0)
+        if found is None:
+            return 0.0
+        start = found.end()
+    return 1.0 if phrases else None
+
+
+def _phrase(text: str) -> str:
+    """Lower case; hyphens are blanks, other punctuation is nothing."""
+    parted = re.sub(r"[-_,;]", " ", text.lower())
+    return " ".join(_UNPHRASED.sub("", parted).split())
+
+
 def occurs(wanted: str, text: str, *, whole_words: bool) -> bool:
     """``wanted`` is in ``text``, with ``whole_words`` not inside a longer alphanumeric run."""
     start = text.find(wanted)
@@ -142,6 +165,14 @@ def f1_squad(prediction: str, reference: str) -> float:
     return f1(predicted, expected)
 
 
+def f1_hotpot(prediction: str, reference: str) -> float:
+    """As ``f1_squad``; 0 where one of the two is yes, no or noanswer and they differ (HotpotQA)."""
+    mine, theirs = " ".join(squad_tokens(prediction)), " ".join(squad_tokens(reference))
+    if mine != theirs and {mine, theirs} & {"yes", "no", "noanswer"}:
+        return 0.0
+    return f1_squad(prediction, reference)
+
+
 def f1_multilingual(prediction: str, reference: str) -> float:
     """As ``f1_squad``, over ``comparable`` texts whose scripts without spaces are cut into characters."""
     return f1_squad(spaced(comparable(prediction)), spaced(comparable(reference)))
@@ -166,6 +197,7 @@ def f1_mem0(prediction: str, reference: str) -> float:
 F1_VARIANTS: Mapping[str, Compare] = {
     "multilingual": f1_multilingual,
     "squad": f1_squad,
+    "hotpot": f1_hotpot,
     "locomo": f1_locomo,
     "locomo_multi": f1_locomo_multi,
     "mem0": f1_mem0,
@@ -173,7 +205,7 @@ F1_VARIANTS: Mapping[str, Compare] = {
 
 
 def token_f1(k: int | None, params: Params) -> Arithmetic:
-    """F1 of tokens: multilingual, or in one of the field's four dialects."""
+    """F1 of tokens: multilingual, or in the dialect of a paper."""
     return compared(F1_VARIANTS[str(params["variant"])])
 
 

@@ -139,13 +139,13 @@ def _lane(benchmark: BenchmarkPlan, provider: ProviderPlan, request: RunRequest)
 
 
 def _jobs(lane: str, benchmark: BenchmarkPlan, request: RunRequest) -> list[Job]:
-    """One job a combination; without an answer there is nothing to judge, without a judging evaluator no judge."""
+    """One job a combination; without a judging evaluator no judge, without an answer only one of what was found."""
     evaluation = benchmark.config.evaluation
     answering = _named(request.answering_model, evaluation.answering_model.model)
     own = benchmark.scoring.judge or evaluation.judge.model or (benchmark.pack.judge_model if benchmark.pack else None)
     judging = _named(request.judge_model, own) if benchmark.scoring.judging else [NONE]
     jobs = [
-        Job(lane=lane, answering=reader, judge=judge if reader != NONE else NONE)
+        Job(lane=lane, answering=reader, judge=judge if reader != NONE or benchmark.scoring.judges_hits else NONE)
         for reader in answering
         for judge in judging
     ]

@@ -23,12 +23,14 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from difflib import get_close_matches
+from itertools import islice
 from typing import Literal
 
 from bench.config.catalog import Catalog
 from bench.config.provider_checks import BUILT_INS
 from bench.config.traffic import CallPrices, Prices
 from bench.errors import ConfigError, UsageError
+from bench.evaluators.graded import AUDIT, SEVERAL_CALLS
 from bench.model import Usage
 from bench.models.names import named, prefixes
 from bench.plan.model import NONE, BenchmarkPlan, Lane, Plan, ProviderPlan
@@ -111,7 +113,7 @@ QUESTION_TOKENS = 30
 JUDGE_TOKENS = (500, 80)
 ENRICHED_TOKENS = 480
 """what a language model writes about a chunk, at most"""
-SAMPLED_CORPORA = 5
+SAMPLED_CORPORA, SAMPLED_ITEMS = 5, 50
 SENTINEL_SEARCHES = 4
 """in a corpus that is ready: three memories are looked for, one of them again"""
 CONTENT_SEARCHES = 6
@@ -233,11 +235,23 @@ def _of_lane(plan: Plan, lane: Lane, size: _Size) -> Iterator[EndpointEstimate]:
         yield _model(plan, model, "answering", asked, context + PROMPT_TOKENS, ANSWER_TOKENS)
     for job in lane.jobs:
         if job.judge != NONE:
-            calls = asked * len(lane.benchmark.scoring.judging)
+            calls = math.ceil(asked * _judge_calls(lane, size))
             yield _model(plan, job.judge, "judge", calls, *JUDGE_TOKENS)
     comparing = lane.benchmark.scoring.embedding
     if comparing is not None and answering:
         yield _model(plan, comparing, "embedding", asked * len(answering), 2 * ANSWER_TOKENS, 0)
+
+
+def _judge_calls(lane: Lane, size: _Size) -> float:
+    """Judge calls of an item: of those that ask point by point as many as a few items have points."""
+    scoring, dataset = lane.benchmark.scoring, lane.benchmark.dataset
+    several = [name for name in SEVERAL_CALLS if name in scoring.judging]
+    if not several:
+        return scoring.judge_calls
+    refs = list(islice(dataset.items(lane.benchmark.selection), SAMPLED_ITEMS))
+    points = sum(len(dataset.item(ref).rubric) for ref in refs) / max(1, len(refs))
+    memories = size.per_corpus if AUDIT in several else 0
+    return scoring.judge_calls - 1 + max(1.0, points) + memories
 
 
 def _stored(plan: Plan, lane: Lane, size: _Size, asked: int) -> Iterator[EndpointEstimate]:

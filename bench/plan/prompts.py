@@ -102,9 +102,12 @@ class Prompts:
             fidelity="custom" if custom else pack.fidelity if pack else None,
         )
 
-    def answer(self, question_type: str | None) -> ChosenPrompt:
-        """The answer prompt of a question type."""
-        return self.answers.get(question_type or DEFAULT, self.answers[DEFAULT])
+    def answer(self, question_type: str | None, *, choices: bool = True) -> ChosenPrompt:
+        """The answer prompt of a question type; ``choices``: there are options to show."""
+        chosen = self.answers.get(question_type or DEFAULT, self.answers[DEFAULT])
+        if choices or OPEN not in self.answers or "choices" not in chosen.template.needed:
+            return chosen
+        return self.answers[OPEN]
 
     @property
     def identity(self) -> dict[str, object]:
@@ -117,6 +120,10 @@ class Prompts:
         }
 
 
+OPEN = "(no choices)"
+"""the prompt of questions without options in a benchmark that has both"""
+
+
 def _answers(config: BenchmarkConfig, pack: PromptPack | None, given: str | None, folder: Path) -> dict[str, str]:
     own = config.evaluation.answer_prompt
     if given is not None:
@@ -124,6 +131,8 @@ def _answers(config: BenchmarkConfig, pack: PromptPack | None, given: str | None
         return {DEFAULT: read_prompt(given, folder)}
     usual = generic_answer("choices" if config.has_choices else "default")
     answers = {DEFAULT: usual, **(pack.answer if pack else {}), **own.by_question_type}
+    if config.has_choices and config.evaluation.every_method != ("mcq",):
+        answers[OPEN] = generic_answer()
     return answers if own.default is None else {**answers, DEFAULT: own.default}
 
 

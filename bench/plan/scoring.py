@@ -10,7 +10,7 @@ The first evaluator decides an item's state; the others are those whose verdicts
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
@@ -21,13 +21,14 @@ from bench.config.file import Source
 from bench.config.run import RunRequest
 from bench.errors import ConfigError, UsageError
 from bench.evaluators import Evaluator, open_evaluator
-from bench.evaluators.judged import FaithfulnessEvaluator, JudgeEvaluator, RubricEvaluator
 from bench.evaluators.packs import PromptPack
 from bench.evaluators.prompts import MAX_TOKENS
+from bench.evaluators.protocol import needs_answer
 from bench.evaluators.registry import canonical
+from bench.evaluators.routed import RoutedEvaluator, each_of
 from bench.metrics import Measure, evaluators_needed, open_metrics
 from bench.metrics.selection import CUSTOM
-from bench.model import Embedder
+from bench.model import JUDGED, Embedder
 from bench.models import resolve_name
 from bench.plan.prompts import Prompts
 
@@ -37,15 +38,17 @@ Settings = Mapping[str, object]
 def judge_settings(opened: Sequence[Evaluator]) -> Settings:
     """How the evaluators ask their judge; by evaluator where they differ."""
     found = {
-        one.name: {"max_tokens": max(getattr(one, "max_tokens", 0), MAX_TOKENS), "temperature": one.temperature}
-        for one in opened
-        if isinstance(one, JudgeEvaluator | RubricEvaluator | FaithfulnessEvaluator)
+        one.name: {
+            "max_tokens": max(getattr(one, "max_tokens", 0), MAX_TOKENS),
+            "temperature": getattr(one, "temperature", 0.0),
+        }
+        for one in each_of(opened)
+        if one.name in JUDGED
     }
     each = list(found.values())
     return found if any(one != each[0] for one in each) else dict(each[0]) if each else {}
 
 
-JUDGED = ("llm-judge", "rubric", "faithfulness")
 SIMILAR = ("semantic-similarity",)
 NO_MODEL = "none"
 ANY_MODEL = "any/any"
@@ -60,6 +63,9 @@ class EvaluatorSpec:
     config: Mapping[str, object]
     folder: Path | None = None
     where: str | None = None
+    routes: tuple[tuple[str, EvaluatorSpec], ...] = ()
+    """items of some kind have another one"""
+    by: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +81,10 @@ class Scoring:
     names: tuple[str, ...]
     judging: tuple[str, ...]
     """the evaluators that ask a judge"""
+    judge_calls: int
+    """how many of them look at an item"""
+    judges_hits: bool
+    """some of them judge what was found or stored, and need no answer"""
     judge_settings: Mapping[str, object]
     """temperature and token limit with which the judge is asked; by evaluator where they differ"""
     judge: str | None
@@ -108,8 +118,10 @@ class Scoring:
             metric_entries=tuple(_plain(entry) for entry in entries),
             specs=specs,
             code=dict(_code(specs, entries, folder)),
-            names=tuple(one.name for one in opened),
-            judging=tuple(one.name for one in opened if one.needs_judge),
+            names=tuple(one.name for one in each_of(opened)),
+            judging=tuple(one.name for one in each_of(opened) if one.needs_judge),
+            judge_calls=sum(one.needs_judge for one in opened),
+            judges_hits=any(one.needs_judge and not needs_answer(one) for one in each_of(opened)),
             judge_settings=judge_settings(opened),
             judge=_model_of(specs, JUDGED, "judge-model", request.judge_model),
             embedding=later.name if later and any(getattr(one, "embedder", None) is later for one in opened) else None,
@@ -170,8 +182,8 @@ def _code(specs: Sequence[EvaluatorSpec], entries: Sequence[object], folder: Pat
 def _open(
     specs: Sequence[EvaluatorSpec], prompts: Prompts, embedder: Embedder | None, allow_code: bool
 ) -> tuple[Evaluator, ...]:
-    opened = (
-        open_evaluator(
+    def opened(spec: EvaluatorSpec) -> Evaluator | None:
+        one = open_evaluator(
             spec.method,
             config=spec.config,
             prompts=prompts.judges,
@@ -180,9 +192,10 @@ def _open(
             where=spec.where,
             allow_code_execution=allow_code,
         )
-        for spec in specs
-    )
-    return tuple(one for one in opened if one is not None)
+        routes = [(pattern, other) for pattern, route in spec.routes if (other := opened(route)) is not None]
+        return RoutedEvaluator(default=one, by=spec.by, routes=tuple(routes)) if one is not None and routes else one
+
+    return tuple(one for one in map(opened, specs) if one is not None)
 
 
 def _specs(
@@ -190,6 +203,12 @@ def _specs(
 ) -> list[EvaluatorSpec]:
     names = list(dict.fromkeys(map(_spelled, request.evaluators or (config.evaluation.method,))))
     specs = [_own(config, name, pack) for name in names]
+    if config.evaluation.methods:
+        routes = tuple((kind, _own(config, _spelled(name), pack)) for kind, name in config.evaluation.methods.items())
+        default = _spelled(config.evaluation.method)
+        by = config.evaluation.methods_by
+        specs = [replace(spec, routes=routes, by=by) if spec.method == default else spec for spec in specs]
+        names += [spec.method for _, spec in routes]
     if request.evaluators:
         specs = [replace(spec, where=None) for spec in specs]  # the flag's fault is not the file's
     for name, settings in evaluators_needed(metrics).items():
@@ -199,7 +218,7 @@ def _specs(
 
 
 def _model_of(
-    specs: Sequence[EvaluatorSpec], methods: Sequence[str], flag: str, given: Sequence[str | None]
+    specs: Sequence[EvaluatorSpec], methods: Collection[str], flag: str, given: Sequence[str | None]
 ) -> str | None:
     """The one model that metrics name for these evaluators; it is in their definitions, so no flag names another."""
     named = [str(spec.config["model"]) for spec in specs if spec.method in methods and "model" in spec.config]
@@ -240,6 +259,9 @@ def _own(
         options = {"temperature": config.evaluation.judge.temperature}
         if name == "llm-judge" and pack is not None:
             options["protocol"] = pack.parse
+        for method, key in (("rubric-points", "values"), ("labels", "labels")):
+            if name == method and (said := getattr(config.evaluation, key)):
+                options[key] = said
     return EvaluatorSpec(method=name, config={**options, **(settings or {})}, where=where)
 
 

@@ -256,7 +256,7 @@ def _default_prompts() -> frozenset[str]:
     texts = (
         generic_answer(),
         generic_answer("choices"),
-        *map(generic, ("default", "abstention", "rubric", "faithfulness")),
+        *map(generic, ("default", "abstention", "rubric", "point", "order", "stored", "right", "faithfulness")),
     )
     return frozenset(sha256_hex(text.encode()) for text in texts)
 

@@ -131,7 +131,8 @@ RATES = frozenset({
     "token_f1", "locomo_qa_score", "rouge_l", "bleu", "bleu_1", "bleu4_nltk_method1", "deletion_check",
     "citation_accuracy", "accuracy", "accuracy_macro", "accuracy_by_question_type", "accuracy_by_category",
     "accuracy_incl_adversarial", "accuracy_excl_adversarial", "correctness", "abstention_accuracy",
-    "over_abstention_rate", "faithfulness",
+    "over_abstention_rate", "faithfulness", "choice_letter", "correctness_floored", "label_share", "memory_accuracy",
+    "memory_f1", "memory_recall", "memory_recall_partial", "memory_target_accuracy", "order_agreement",
 })  # fmt: skip
 """Base names whose values are shares, so that nothing outside 0..1 can be true."""
 

@@ -28,7 +28,7 @@ from bench.journal.pages import EndedItem, EndedPhase, ended_items
 from bench.journal.records import Spent
 from bench.metrics.latency import attempt_us
 from bench.metrics.protocol import Measure
-from bench.model import FAILED_STATES, Measurement, Phase, State, Verdict
+from bench.model import FAILED_STATES, JUDGED, Measurement, Phase, State, Verdict
 from bench.plan.job_record import JobRecord
 from bench.plan.validity import is_judged
 from bench.receipt import schema
@@ -170,7 +170,7 @@ def in_micros(costs_usd: Iterable[Decimal]) -> int:
 
 FROM_VERDICTS = ("accuracy", "correctness", "faithfulness", "abstention_accuracy", "over_abstention_rate")
 """metrics whose class is that of the benchmark's first evaluator"""
-JUDGING = frozenset({"llm-judge", "rubric", "faithfulness", "custom"})
+JUDGING = JUDGED | {"custom"}
 """evaluators whose verdicts a model gives, or may give"""
 
 

@@ -26,7 +26,7 @@ from bench import stats
 from bench.errors import UsageError
 from bench.metrics.fold_input import NO_LABEL
 from bench.metrics.protocol import Measure
-from bench.model import FAILED_STATES, State
+from bench.model import FAILED_STATES, JUDGED, State
 from bench.report.comparability import LikeForLike, like_for_like
 from bench.report.comparison import (
     EXPLORATORY,
@@ -41,10 +41,8 @@ from bench.report.comparison_data import PENDING, Side
 from bench.report.comparison_tests import Pairs, apart, headlines, is_paired, is_time, shown_metrics, sums_of, tested
 
 DIMENSIONS = ("question_type", "group")
-JUDGED = ("accuracy", "correctness", "abstention_accuracy", "faithfulness")
+FROM_VERDICTS = ("accuracy", "correctness", "abstention_accuracy", "faithfulness")
 """answer metrics that read verdicts"""
-ASKING = frozenset({"llm-judge", "rubric", "faithfulness"})
-"""evaluators that ask a judge"""
 
 
 def compared_pair(
@@ -202,8 +200,8 @@ def _is_judged(side: Side, name: str, category: str) -> bool:
         return False
     if "llm_judge" in name or name == "faithfulness":
         return True
-    asked = bool(side.record.evaluators) and side.record.evaluators[0] in ASKING
-    return asked and "." not in name and name.startswith(JUDGED)
+    asked = bool(side.record.evaluators) and side.record.evaluators[0] in JUDGED
+    return asked and "." not in name and name.startswith(FROM_VERDICTS)
 
 
 def compare_sides(groups: Sequence[Sequence[Side]], *, metrics: Sequence[str] = (), force: bool = False) -> Comparisons:

@@ -172,7 +172,9 @@ async def payload(reader: Reader, entry: JournaledPhase | None, name: str) -> ob
 async def verdict_row(reader: Reader, verdict: Verdict) -> dict[str, object]:
     """A verdict with the judge's own words."""
     raw = await reader.payload(verdict.raw) if verdict.raw is not None else None
-    return {**asdict(verdict), "raw": raw}
+    shown = {**asdict(verdict), "raw": raw}
+    del shown["parts"]  # they are in the values of the metrics
+    return shown
 
 
 def _latency(item: ItemRecord) -> dict[str, dict[str, int]]:

@@ -249,7 +249,7 @@ def _notes(report: Report, jobs: Sequence[JobReport]) -> tuple[str, ...]:
     # a foreign file is scored without a stored run, and no flag gives it answers
     hint = (
         ["retrieval only: answer metrics need --answering-model"]
-        if report.stored and any(map(_unanswered, jobs))
+        if report.stored and any(_unanswered(job) and job.record.models.judge in (None, "none") for job in jobs)
         else []
     )
     owners: dict[str, dict[str, None]] = {}

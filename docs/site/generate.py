@@ -1,4 +1,4 @@
-"""Writes ``docs/reference``: every page there is made from the code, so that none can drift.
+"""Writes ``docs/reference``, and the lower parts of ``docs/benchmarks``: made from code and configs, none can drift.
 
     python -m docs.site.generate
 
@@ -10,7 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from docs.site import codespage, commandpage, messagespage, metricspage, schemapage, storagepage, variablespage
+from docs.site import (
+    benchmarkpage,
+    codespage,
+    commandpage,
+    messagespage,
+    metricspage,
+    schemapage,
+    storagepage,
+    variablespage,
+)
 
 FOLDER = Path(__file__).resolve().parent.parent / "reference"
 
@@ -35,6 +44,9 @@ def main() -> None:
     FOLDER.mkdir(exist_ok=True)
     for name, text in PAGES.items():
         (FOLDER / name).write_text(text(), encoding="utf-8")
+    for name in benchmarkpage.configs():
+        (benchmarkpage.FOLDER / f"{name}.md").write_text(benchmarkpage.text(name), encoding="utf-8")
+    (benchmarkpage.FOLDER / "index.md").write_text(benchmarkpage.index(), encoding="utf-8")
 
 
 if __name__ == "__main__":

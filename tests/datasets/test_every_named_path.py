@@ -41,7 +41,18 @@ def _below(key: str, annotation: object, metadata: list[object]) -> Iterator[str
 
 TURN = {"who": "user", "name": "Ann", "words": "I like tea.", "said": "I like tea.", "pic": "a cup", "tid": "t1",
         "key": "k1", "at": "2024-05-01"}  # fmt: skip
-QUESTION = {"qid": "n1", "q": "What?", "a": "tea", "gold": ["t1"], "cat": "fact", "day": "2024-05-02", "opts": ["tea"]}
+QUESTION = {
+    "qid": "n1",
+    "q": "What?",
+    "a": "tea",
+    "gold": ["t1"],
+    "cat": "fact",
+    "day": "2024-05-02",
+    "opts": ["tea"],
+    "facts": [{"say": "says tea", "ok": True}],
+    "ok": True,
+    "quotes": ["I like tea."],
+}
 ROW = {
     "id": "r", "q": "What?", "a": "tea", "opts": ["tea", "milk"], "points": ["says tea"], "right": "tea",
     "talk": [[TURN]], "days": ["2024-05-01"], "sids": ["s1"], "gold": ["s1"], "turns": ["t1"], "none": False,
@@ -73,9 +84,11 @@ NESTED = {
         "questions": {
             "field": "qa", "question_field": "q", "answer_field": "a", "evidence_field": "gold",
             "category_field": "cat", "id_field": "qid", "date_field": "day", "choices_field": "opts",
+            "where": {"ok": True},
         },
+        "rubric": {"from": "facts", "text": "say", "where": {"ok": True}},
     },
-    "evidence": {},
+    "evidence": {"texts_field": "quotes"},
     "evaluation": {"method": "exact-match"},
 }  # fmt: skip
 

@@ -396,3 +396,40 @@ def test_the_example_of_the_page_loads(workspace: Workspace, root: Path) -> None
     assert ids(dataset) == ["one_1"]
     assert dataset.item("one_1").evidence.turns == ("d1",)
     assert contents(dataset) == [" Tea."]
+
+
+# ------------------------------------------------------------------ questions, points and sentences that count
+
+
+def test_nested_questions_that_do_not_count_are_left_out_and_counted(workspace: Workspace) -> None:
+    asked = [{"q": "What?", "a": "tea", "ok": "True"}, {"q": "Why?", "a": "tea", "ok": "False"}]
+    nested: dict[str, object] = {"field": "qa", "questionField": "q", "answerField": "a", "where": {"ok": "True"}}
+    schema = {"itemId": "id", "context": BASE["schema"]["context"], "questions": nested}  # type: ignore[index]
+    dataset = opened(workspace, [{**ROW, "qa": asked}], schema=schema)
+    assert [dataset.item(name).question for name in ids(dataset)] == ["What?"]
+    assert "schema.questions.where leaves out 1 questions" in dataset.notes
+    nested["where"] = {"ok": "maybe"}
+    told = refusal(workspace, [{**ROW, "qa": asked}], schema=schema)
+    assert "schema.questions.where (ok) leaves no question of 2" in told
+
+
+def test_points_of_a_rubric_may_be_objects_of_which_some_count(workspace: Workspace) -> None:
+    points = [{"say": "tea", "by": "her"}, {"say": "milk", "by": "noise"}]
+    rubric = {"from": "points", "text": "say", "where": {"by": {"not": "noise"}}}
+    dataset = opened(workspace, [{**ROW, "points": points}], schema__rubric=rubric)
+    assert dataset.item("r").rubric == ("tea",)
+    told = refusal(workspace, [{**ROW, "points": [{"by": "her"}, *points]}], schema__rubric=rubric)
+    assert "points[0]" in told and "has no text say" in told
+
+
+def test_a_sentence_is_named_by_its_session_and_its_place_from_zero(workspace: Workspace) -> None:
+    row = {
+        **ROW,
+        "pages": [{"t": "Tolle", "s": ["A town.", "On the Arn."]}],
+        "gold": [{"t": "Tolle", "n": n} for n in (1, 9)],
+    }
+    context = {"field": "pages", "session": {"id": "t", "turns": "s"}, "itemSchema": {"content": "$"}}
+    evidence = {"turnIdsField": "$.gold[*]", "reference": "${t}#${n}", "parser": "position"}
+    dataset = opened(workspace, [row], schema__context=context, evidence=evidence)
+    item = dataset.item("r")
+    assert (item.evidence.turns, item.flags) == (("Tolle#2",), ("evidence_unresolved",))

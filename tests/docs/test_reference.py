@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from bench.cli.app import COMMANDS
+from bench.config.catalog import Catalog, builtin_root
 from bench.metrics import catalog
-from docs.site import generate
+from docs.site import benchmarkpage, generate
 
 
 @cache
@@ -46,3 +47,35 @@ def test_each_variable_that_the_code_reads_is_described(root: Path) -> None:
         read += re.findall(r'environ(?:ment)?(?:\.get)?[\[(]"([A-Z][A-Z_]+)"', source)
         missing = {name for name in read if f"`{name}`" not in page and name not in ("PATH", "MEMORYBENCH_")}
         assert not missing, path
+
+
+@pytest.mark.parametrize("name", benchmarkpage.configs())
+def test_a_page_of_a_benchmark_says_what_its_config_says(name: str) -> None:
+    written = (benchmarkpage.FOLDER / f"{name}.md").read_text(encoding="utf-8")
+    assert written == benchmarkpage.text(name), "run: python -m docs.site.generate"
+    by_hand = written.partition(benchmarkpage.MARK)[0]
+    assert [line for line in by_hand.splitlines() if line.startswith("## ")] == [
+        "## What it measures", "## Pitfalls", "## Why the numbers here differ",
+    ]  # fmt: skip
+    for config in benchmarkpage.configs()[name]:
+        assert f"## {config.name}\n" in written
+        assert config.published.differs or config.extends, "what is computed here instead, and why"
+
+
+def test_each_public_benchmark_has_a_page_and_each_page_a_benchmark() -> None:
+    pages = {path.stem for path in benchmarkpage.FOLDER.glob("*.md")} - {"index"}
+    assert pages == set(benchmarkpage.configs())
+    assert (benchmarkpage.FOLDER / "index.md").read_text(encoding="utf-8") == benchmarkpage.index()
+    ours = {"demo", "demo-deletion", "rag-template", "legal-rag", "financial-rag", "code-rag"}
+    catalog = Catalog.load(builtin_root())
+    named = {config.name for several in benchmarkpage.configs().values() for config in several}
+    assert named | ours == {entry.name for entry in catalog.benchmarks()}
+
+
+def test_the_list_of_benchmarks_names_their_pages(root: Path) -> None:
+    from bench.cli.list import benchmarks
+
+    pages = {row["name"]: row["docs"] for row in benchmarks(root)}
+    for name, several in benchmarkpage.configs().items():
+        assert {pages[config.name] for config in several} == {f"docs/benchmarks/{name}.md"}
+    assert pages["demo"] is None

@@ -13,7 +13,7 @@ from bench.errors import ConfigError
 from bench.evaluators import Evaluator, is_refusal, open_evaluator, state_of
 from bench.evaluators.registry import BUILT_IN
 from bench.metrics import score
-from bench.model import Deletion, Hit, State, Verdict
+from bench.model import JUDGED, Deletion, Hit, State, Verdict
 from tests.evaluators.judge_double import SaidBefore, item
 
 WORDS = st.text("abcxyz ", min_size=1, max_size=12).filter(lambda text: bool(text.strip()))
@@ -363,7 +363,7 @@ def test_an_unknown_key_is_told_the_known_ones(name: str, key: str, hint: str) -
 def test_every_evaluator_opens_without_options_and_is_called_by_its_own_name(name: str) -> None:
     found = open_evaluator(name, embedder=Nothing())
     assert found is not None
-    assert (found.name, found.needs_judge) == (name, name in ("llm-judge", "rubric", "faithfulness"))
+    assert (found.name, found.needs_judge) == (name, name in JUDGED)
 
 
 @pytest.mark.parametrize("name", [name for name, one in BUILT_IN.items() if "threshold" in one.keys])

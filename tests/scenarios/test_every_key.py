@@ -179,6 +179,14 @@ YAML: list[Case] = [
      "evaluation.granularity", "session"),
     (FLAT | {"evaluation": {"method": "custom", "customEvaluator": "./mine.py:Mine"}},
      "evaluation.customEvaluator", "./yours.py:Mine"),
+    (FLAT, "evaluation.methods", {"fact": "contains"}),
+    (put_in(FLAT, "evaluation", methods={"fact": "contains"}), "evaluation.methodsBy", "choices"),
+    (put_in(FLAT, "evaluation", method="rubric-points"), "evaluation.values", [0, 1]),
+    (put_in(FLAT, "evaluation", method="labels", labels={"good": 1}), "evaluation.labels", {"good": 1, "bad": 0}),
+    (FLAT, "published.page", "tea"), (FLAT, "published.split", "test"), (FLAT, "published.items", 7),
+    (FLAT, "published.memories", 7), (FLAT, "published.memoryTokens", 7), (FLAT, "published.size", "7 cups"),
+    (FLAT, "published.score", "Taste."), (FLAT, "published.differs", "By smell."),
+    (FLAT, "published.baselines", ["water 0"]),
     (FLAT, "epochsReducer", "max"), (FLAT, "metrics.name", [{"name": "mrr"}]),
     (ONE_METRIC, "metrics.breakdown", [{"name": "accuracy", "breakdown": ["question_type"]}]),
     (ONE_METRIC, "metrics.method", [{"name": "accuracy", "method": "contains"}]),
@@ -315,7 +323,8 @@ def test_every_key_of_a_manifest_stands_in_the_table() -> None:
 
 
 OF_SHAPES = re.compile(
-    r"(data\.(with_?|where|files|columns|fetch)|abstention\.where|schema\.choices|visibility|ingestion\.chunk\.words)\b"
+    r"(data\.(with_?|where|files|columns|fetch)|schema\.(questions\.where|rubric|choices)|evidence\.textsField"
+    r"|abstention\.where|visibility|ingestion\.chunk\.words)\b"
 )
 """keys of published forms and where they lie: test_shapes.py, test_values.py and test_download_several.py hold them"""
 

@@ -1,0 +1,205 @@
+"""Evaluators whose judge says more than right or wrong: point by point, an order, a label.
+
+Example::
+
+    PointsEvaluator(prompt=JudgePrompt.of("point", generic("point")), values=(0, 0.5, 1))    # a call a point
+    (await evaluator.evaluate(item, answer, hits, judge)).parts     # {"floored": 0.5}
+    LabelEvaluator(prompts=prompts, labels={"correct": 1, "hallucination": 0, "omission": 0})
+
+A reply that cannot be read leaves the whole item unscored: no mean is taken over the points that could be. The texts of
+several replies are kept as one JSON list, so that a later scoring reads them again instead of asking.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+import anyio
+
+from bench.errors import BenchError
+from bench.evaluators.judge_parsing import object_of, parsed, spoken, unparsed
+from bench.evaluators.judged import NO_RUBRIC, judged, silent, unasked
+from bench.evaluators.prompts import JudgePrompt, JudgePrompts
+from bench.evaluators.protocol import Judge
+from bench.evaluators.refusals import is_refusal
+from bench.metrics.ordering import order_agreement
+from bench.model import Completion, Hit, Prompt, ScoredItem, Verdict
+from bench.structured import ReplySchema
+
+HALVES = (0.0, 0.5, 1.0)
+
+
+def reply_schema(**properties: Mapping[str, object]) -> ReplySchema:
+    """Return the schema of an object that has these keys and a reason."""
+    known = {**properties, "reasoning": {"type": "string"}}
+    return ReplySchema({"type": "object", "properties": known, "required": list(known), "additionalProperties": False})
+
+
+LABEL_SCHEMA = reply_schema(label={"type": "string"})
+ORDER_SCHEMA = reply_schema(order={"type": "array", "items": {"type": "integer", "minimum": 0}})
+
+
+def score_schema(values: Sequence[float], **more: Mapping[str, object]) -> ReplySchema:
+    """Return the schema of one score out of some values."""
+    return reply_schema(score={"type": "number", "enum": [int(v) if v == int(v) else v for v in values]}, **more)
+
+
+def score_of(said: Completion, schema: ReplySchema) -> tuple[float | None, str]:
+    """Return the score of a reply, or why there is none."""
+    properties = cast("Mapping[str, Mapping[str, Sequence[float]]]", schema["properties"])
+    loose = ReplySchema({**schema, "properties": {**properties, "score": {"type": "number"}}}).deciding("score")
+    tree, reason = object_of(said.text, loose, deciding="score", finish_reason=said.finish)
+    score = tree["score"] if tree is not None else None
+    if not isinstance(score, int | float):
+        return None, reason
+    return (float(score), "") if score in properties["score"]["enum"] else (None, "out_of_range")
+
+
+async def ask_all(judge: Judge, prompts: Sequence[Prompt]) -> list[Completion]:
+    """Ask everything at once, so that calls of a batch wait for it together; raise the first failure of all."""
+    found: dict[int, Completion | BenchError] = {}
+
+    async def ask(at: int, prompt: Prompt) -> None:
+        try:
+            found[at] = await judge.ask(replace(prompt, template_sha256=call_digest(prompt.template_sha256, at)))
+        except BenchError as error:
+            found[at] = error
+
+    async with anyio.create_task_group() as tasks:
+        for at, prompt in enumerate(prompts):
+            tasks.start_soon(ask, at, prompt)
+    replies = []
+    for at in range(len(prompts)):
+        said = found[at]
+        if isinstance(said, BenchError):
+            raise said
+        replies.append(said)
+    return replies
+
+
+def call_digest(sha256: str, at: int) -> str:
+    """Name one of several calls with one prompt."""
+    return f"{sha256}:{at}"
+
+
+def texts_of(verdict: Verdict) -> Mapping[str, str]:
+    """Return what a judge said, by the name of the call: a prompt's digest, or one of several calls with it."""
+    raw, sha256 = verdict.raw, verdict.prompt_sha256
+    if not raw or not sha256:
+        return {}
+    if verdict.evaluator not in SEVERAL_CALLS:
+        return {sha256: raw}
+    return {call_digest(sha256, at): text for at, text in enumerate(json.loads(raw))}
+
+
+def raw_of(replies: Sequence[Completion]) -> str:
+    """The texts of several replies as one."""
+    return json.dumps([said.text if said.raw is None else said.raw for said in replies], ensure_ascii=False)
+
+
+POINTS, AUDIT = "rubric-points", "memory-audit"
+SEVERAL_CALLS = (POINTS, AUDIT)
+"""evaluators that ask their judge more than once an answer"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PointsEvaluator:
+    """``rubric-points``: a call a point of the rubric, each worth one of ``values``; the value is their mean."""
+
+    prompt: JudgePrompt
+    values: tuple[float, ...] = HALVES
+    name: str = POINTS
+    threshold: float = 1.0
+    temperature: float = 0.0
+    needs_judge: bool = True
+
+    async def evaluate(self, item: ScoredItem, answer: str, hits: Sequence[Hit], judge: Judge | None) -> Verdict:
+        if not item.rubric:
+            return unasked(self.name, self.prompt, reason=NO_RUBRIC)
+        if judge is None:
+            return unasked(self.name, self.prompt)
+        if not answer.strip():
+            return replace(silent(self.name, self.prompt), parts={"floored": 0.0})
+        schema = score_schema(self.values)
+        each = [replace(item, rubric=(point,)) for point in item.rubric]
+        asked = [self.prompt.ask(one, answer, hits, schema=schema, temperature=self.temperature) for one in each]
+        replies = await ask_all(judge, asked)
+        scores = [score_of(said, schema) for said in replies]
+        reason = next((why for score, why in scores if score is None), "")
+        known = [score for score, _ in scores if score is not None]
+        mean = math.fsum(known) / len(scores)
+        outcome = unparsed(reason) if len(known) < len(scores) else parsed(mean, self.threshold)
+        verdict = judged(self.name, self.prompt, replies[0], outcome, refused=is_refusal(answer, item.refusals))
+        floored = {} if outcome.value is None else {"floored": math.fsum(map(math.floor, known)) / len(known)}
+        return replace(verdict, raw=raw_of(replies), parts=floored)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OrderEvaluator:
+    """``order-agreement``: a judge aligns the answer with the rubric's events; tau-b and F1 are computed here."""
+
+    prompt: JudgePrompt
+    name: str = "order-agreement"
+    threshold: float = 1.0
+    temperature: float = 0.0
+    needs_judge: bool = True
+
+    async def evaluate(self, item: ScoredItem, answer: str, hits: Sequence[Hit], judge: Judge | None) -> Verdict:
+        if not item.rubric:
+            return unasked(self.name, self.prompt, reason=NO_RUBRIC)
+        if judge is None:
+            return unasked(self.name, self.prompt)
+        if not answer.strip():
+            return silent(self.name, self.prompt)
+        said = await judge.ask(self.prompt.ask(item, answer, hits, schema=ORDER_SCHEMA, temperature=self.temperature))
+        tree, reason = object_of(said.text, ORDER_SCHEMA.deciding("order"), deciding="order", finish_reason=said.finish)
+        order = tree["order"] if tree is not None else None
+        if not isinstance(order, list):
+            outcome = unparsed(reason)
+        elif any(place > len(item.rubric) for place in order):
+            outcome = unparsed("out_of_range")
+        else:
+            outcome = parsed(order_agreement(order, len(item.rubric)), self.threshold)
+        return judged(self.name, self.prompt, said, outcome, refused=is_refusal(answer, item.refusals))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LabelEvaluator:
+    """``labels``: the judge chooses one of the config's labels, each with a value.
+
+    A prompt without ``${response}`` judges what was retrieved (``${evidence}``), and no answer is needed.
+    """
+
+    prompts: JudgePrompts
+    labels: Mapping[str, float]
+    name: str = "labels"
+    threshold: float = 1.0
+    temperature: float = 0.0
+    needs_judge: bool = True
+
+    @property
+    def needs_answer(self) -> bool:
+        return "response" in self.prompts.default.template.names
+
+    async def evaluate(self, item: ScoredItem, answer: str, hits: Sequence[Hit], judge: Judge | None) -> Verdict:
+        prompt = self.prompts.by_type.get(item.question_type or "", self.prompts.default)
+        if judge is None:
+            return unasked(self.name, prompt)
+        if self.needs_answer and not answer.strip():
+            return silent(self.name, prompt)
+        said = await judge.ask(prompt.ask(item, answer, hits, schema=LABEL_SCHEMA, temperature=self.temperature))
+        label, reason = self._label(said)
+        outcome = unparsed(reason) if label is None else parsed(self.labels[label], self.threshold)
+        verdict = judged(self.name, prompt, said, outcome, refused=is_refusal(answer, item.refusals))
+        return replace(verdict, parts={} if label is None else {one: float(one == label) for one in self.labels})
+
+    def _label(self, said: Completion) -> tuple[str | None, str]:
+        """The label of a reply: its object's, or the reply's only word."""
+        tree, reason = object_of(said.text, LABEL_SCHEMA.deciding("label"), deciding="label", finish_reason=said.finish)
+        text = str(tree["label"]) if tree is not None else spoken(said.text, said.finish)[0]
+        word = text.strip(" \n\t.\"'*`").casefold()
+        return next(((one, "") for one in self.labels if one.casefold() == word), (None, reason or "no_verdict"))

@@ -1,0 +1,98 @@
+"""An audit of what a memory system has stored: are the facts of a conversation there, and is what is there right?
+
+Example::
+
+    evaluator = AuditEvaluator(stored=JudgePrompt.of("stored", ...), right=JudgePrompt.of("right", ...))
+    (await evaluator.evaluate(item, "", (), judge)).parts
+    # {"points": 4, "found": 3, "partly": 3.5, "stored": 5, "right": 4.5, "target": 4, "target_right": 4}
+
+The rubric of an item is what should be stored, ``ScoredItem.stored`` what the system lists. A call a point (is it
+there?) and a call a listed memory (is it right, and is it one of the points?). A system that cannot list has no
+verdict: not applicable, which is not 0. Sums over items make the numbers, see `bench.metrics.parts`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from bench.evaluators.graded import AUDIT, HALVES, ask_all, raw_of, score_of, score_schema
+from bench.evaluators.judge_parsing import object_of, parsed, unparsed
+from bench.evaluators.judged import NO_RUBRIC, judged, unasked
+from bench.evaluators.prompts import JudgePrompt
+from bench.evaluators.protocol import CANNOT_LIST, Judge
+from bench.metrics.parts import f1_of
+from bench.model import Completion, Hit, Prompt, ScoredItem, Verdict
+
+STORED_SCHEMA = score_schema(HALVES)
+RIGHT_SCHEMA = score_schema(HALVES, expected={"type": "boolean"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditEvaluator:
+    """``memory-audit``: the value of an item is the F1 of recall and of the accuracy of what was expected."""
+
+    stored: JudgePrompt
+    right: JudgePrompt
+    name: str = AUDIT
+    threshold: float = 1.0
+    temperature: float = 0.0
+    needs_judge: bool = True
+    needs_answer: bool = False
+    needs_listing: bool = True
+
+    async def evaluate(self, item: ScoredItem, answer: str, hits: Sequence[Hit], judge: Judge | None) -> Verdict:
+        if item.stored is None:
+            return unasked(self.name, self.stored, reason=CANNOT_LIST)
+        if not item.rubric:
+            return unasked(self.name, self.stored, reason=NO_RUBRIC)
+        if judge is None:
+            return unasked(self.name, self.stored)
+        points = len(item.rubric) if item.stored else 0  # of nothing no one need be asked
+        replies = await ask_all(judge, self._asked(item, item.stored))
+        found, reason = _scores(replies[:points])
+        right, second = _scores(replies[points:])
+        if reason or second:
+            outcome = unparsed(reason or second)
+            return replace(judged(self.name, self.stored, replies[0], outcome, refused=False), raw=raw_of(replies))
+        expected = [_is_expected(said) for said in replies[points:]]
+        parts = {
+            "points": float(len(item.rubric)),
+            "found": float(found.count(1.0)),
+            "partly": math.fsum(found),
+            "stored": float(len(right)),
+            "right": math.fsum(right),
+            "target": float(sum(expected)),
+            "target_right": math.fsum(score for score, meant in zip(right, expected, strict=True) if meant),
+        }
+        value = f1_of(parts["found"], parts["points"], parts["target_right"], parts["target"])
+        if not replies:
+            return replace(unasked(self.name, self.stored, reason=""), value=0.0, correct=False, parts=parts)
+        verdict = judged(self.name, self.stored, replies[0], parsed(value or 0.0, self.threshold), refused=False)
+        return replace(verdict, raw=raw_of(replies), parts=parts)
+
+    def _asked(self, item: ScoredItem, stored: Sequence[str]) -> list[Prompt]:
+        """A call a point, then a call a memory; both carry the digest of the first prompt and their place."""
+        if not stored:
+            return []
+        among = replace(item, evidence_texts=tuple(stored))
+        heat, name = self.temperature, self.stored.sha256
+        points = [
+            self.stored.ask(replace(among, rubric=(point,)), "", schema=STORED_SCHEMA, temperature=heat)
+            for point in item.rubric
+        ]
+        memories = [self.right.ask(item, text, schema=RIGHT_SCHEMA, temperature=heat) for text in stored]
+        return [replace(one, template_sha256=name) for one in (*points, *memories)]
+
+
+def _scores(replies: Sequence[Completion]) -> tuple[list[float], str]:
+    """The scores of all replies, or why one of them has none."""
+    read = [score_of(said, RIGHT_SCHEMA) for said in replies]
+    return [score for score, _ in read if score is not None], next((why for score, why in read if score is None), "")
+
+
+def _is_expected(said: Completion) -> bool:
+    """Whether a memory is one of those that should be stored."""
+    tree, _ = object_of(said.text, RIGHT_SCHEMA.deciding("score"), deciding="score", finish_reason=said.finish)
+    return tree is not None and tree.get("expected") is True

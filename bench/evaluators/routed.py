@@ -1,0 +1,76 @@
+"""Several evaluators of one benchmark, each for its kind of items.
+
+Example::
+
+    routed = RoutedEvaluator(default=points, by="question_type", routes=(("event_ordering", order),))
+    chosen(routed, item).name           # "order-agreement" for an item of that type, else "rubric-points"
+    each_of([routed])                   # (points, order)
+
+A route is a question type, ``present`` or ``absent`` for items with and without choices, or the value of a metadata
+key, in which ``*`` represents anything; the first that fits counts. Verdicts carry the name of who gave them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from bench.evaluators.protocol import Evaluator, Judge, needs_answer, threshold_of
+from bench.model import Hit, Item, ScoredItem, Verdict
+
+CHOICES, QUESTION_TYPE = "choices", "question_type"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoutedEvaluator:
+    """One evaluator to the outside, under the name of its default."""
+
+    default: Evaluator
+    by: str
+    routes: tuple[tuple[str, Evaluator], ...]
+
+    @property
+    def name(self) -> str:
+        return self.default.name
+
+    @property
+    def needs_judge(self) -> bool:
+        return any(one.needs_judge for one in each_of([self]))
+
+    @property
+    def needs_answer(self) -> bool:
+        return all(map(needs_answer, each_of([self])))
+
+    @property
+    def threshold(self) -> float:
+        return threshold_of(self.default)
+
+    async def evaluate(self, item: ScoredItem, answer: str, hits: Sequence[Hit], judge: Judge | None) -> Verdict:
+        return await chosen(self, item).evaluate(item, answer, hits, judge)
+
+
+def chosen(evaluator: Evaluator, item: Item | ScoredItem) -> Evaluator:
+    """The evaluator of one item."""
+    if not isinstance(evaluator, RoutedEvaluator):
+        return evaluator
+    label = _label(item, evaluator.by)
+    return next((one for pattern, one in evaluator.routes if fnmatchcase(label, pattern)), evaluator.default)
+
+
+def _label(item: Item | ScoredItem, by: str) -> str:
+    if by == CHOICES:
+        return "present" if item.choices else "absent"
+    return str((item.question_type if by == QUESTION_TYPE else item.metadata.get(by)) or "")
+
+
+def each_of(evaluators: Iterable[Evaluator]) -> tuple[Evaluator, ...]:
+    """Every evaluator that may give a verdict, each name once."""
+    found: dict[str, Evaluator] = {}
+    for evaluator in evaluators:
+        several = [evaluator]
+        if isinstance(evaluator, RoutedEvaluator):
+            several = [evaluator.default, *(one for _, one in evaluator.routes)]
+        for one in several:
+            found.setdefault(one.name, one)
+    return tuple(found.values())

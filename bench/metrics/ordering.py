@@ -1,0 +1,80 @@
+"""Agreement of two orders: Kendall's tau-b over aligned events, times the F1 of the alignment.
+
+Example::
+
+    order_agreement([1, 3, 2], 3)       # 0.667: three events of three, of which two are exchanged
+    order_agreement([1, 2, 0], 2)       # 0.8: all in order, and one event that no one asked for
+    bench.metrics.score("order_agreement", order=[1, 3, 2], events=3)
+
+``order``: for each event of an answer the number of the expected event that it is, 0 for one that is none of them. Of
+an expected event that is named several times the first counts.
+
+Formula. U = the expected events and those of the answer that are none of them. Each event of U has a rank in the
+expected order and one in the answer; what a side lacks is last there, and all that it lacks is tied. With tau-b of the
+two ranks and F1 = 2 m / (answered + expected), m = expected events that were named::
+
+    value = (tau_b + 1) / 2 * F1
+
+Where tau-b is not defined because no two events differ on one side, their order cannot be wrong: the value is F1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from bench.metrics.protocol import Arithmetic, RegisteredMetric
+from bench.metrics.verdicts import value_of
+from bench.stats import kendall_tau_b
+
+ORDER = "order-agreement"
+
+
+def order_agreement(order: Sequence[int], events: int) -> float:
+    """Return the agreement of an answer's order with 1, 2, 3, ... in 0..1."""
+    expected, told = _ranks(order, events)
+    answered = [rank for rank in told if rank <= len(told)]
+    matched = sum(mine <= len(told) for mine in told[:events])
+    if not matched:
+        return 0.0
+    tau = kendall_tau_b(expected, told)
+    f1 = 2 * matched / (len(answered) + events)
+    return f1 if tau is None else (tau + 1) / 2 * f1
+
+
+def _ranks(order: Sequence[int], events: int) -> tuple[list[int], list[int]]:
+    """Rank every event of the union on both sides; the expected ones come first."""
+    first: dict[int, int] = {}
+    others = []
+    for place, event in enumerate(order, start=1):
+        if event < 0 or event > events:
+            raise ValueError(f"event {event} is not one of 0..{events}")
+        if event == 0:
+            others.append(place)
+        else:
+            first.setdefault(event, place)
+    places = sorted([*first.values(), *others])
+    rank = {place: at for at, place in enumerate(places, start=1)}
+    last = events + len(others) + 1
+    expected = [*range(1, events + 1), *[last] * len(others)]
+    told = [rank[first[event]] if event in first else last for event in range(1, events + 1)]
+    return expected, [*told, *(rank[place] for place in others)]
+
+
+def _build(k: int | None, params: Mapping[str, object]) -> Arithmetic:
+    return Arithmetic(
+        reads_verdicts=True,
+        of_row=lambda row: value_of(row, ORDER),
+        of_inputs=order_agreement,
+        absent="no_order",
+        evaluators=(ORDER,),
+    )
+
+
+ENTRIES = (
+    RegisteredMetric(
+        name="order_agreement",
+        summary="tau-b of the order of aligned events, in 0..1, times the F1 of the alignment",
+        category="answer",
+        build=_build,
+    ),
+)

@@ -1,0 +1,232 @@
+"""Judges that say more than right or wrong: points, orders, labels, audits, and who evaluates which item."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Mapping
+
+import pytest
+from judge_double import SaidBefore, item
+
+from bench import metrics
+from bench.errors import QuotaError
+from bench.evaluators import Evaluator, JudgePrompts, open_evaluator
+from bench.evaluators.graded import texts_of
+from bench.evaluators.routed import RoutedEvaluator, chosen, each_of
+from bench.metrics.choices import letter_rules
+from bench.metrics.ordering import order_agreement
+from bench.metrics.text import has_phrases
+from bench.model import Completion, Prompt, ScoredItem, Verdict
+
+
+def opened(method: str, config: Mapping[str, object] | None = None, prompt: str | None = None) -> Evaluator:
+    prompts = None if prompt is None else JudgePrompts.of({"default": prompt})
+    found = open_evaluator(method, config=config, prompts=prompts)
+    assert found is not None
+    return found
+
+
+def score(value: object, **more: object) -> str:
+    return json.dumps({"score": value, **more, "reasoning": "so"})
+
+
+async def verdict_of(evaluator: Evaluator, one: ScoredItem, *said: str, answer: str = "Paris") -> Verdict:
+    return await evaluator.evaluate(one, answer, (), SaidBefore(*said))
+
+
+# ------------------------------------------------------------------ points
+
+
+async def test_each_point_is_one_call_and_a_half_point_counts_half() -> None:
+    judge = SaidBefore(score(1), score(0.5), score(0))
+    verdict = await opened("rubric-points").evaluate(item(rubric=("a", "b", "c")), "Paris", (), judge)
+    assert (verdict.value, verdict.correct, len(judge.asked)) == (0.5, False, 3)
+    assert verdict.parts["floored"] == pytest.approx(1 / 3), "the published script cuts 0.5 to 0"
+    assert all(f"1. {point}" in asked.messages[0].content for point, asked in zip("abc", judge.asked, strict=True))
+
+
+@pytest.mark.parametrize("bad", ["", "maybe", score(0.7), score(True), score("1"), '{"score": 1'])
+async def test_a_point_without_a_readable_score_leaves_the_item_unscored(bad: str) -> None:
+    verdict = await verdict_of(opened("rubric-points"), item(rubric=("a", "b")), score(1), bad)
+    assert (verdict.value, verdict.correct, dict(verdict.parts)) == (None, None, {})
+    assert verdict.reason
+
+
+async def test_a_point_is_worth_what_the_config_states() -> None:
+    evaluator = opened("rubric-points", {"values": (0, 0.25, 1)})
+    assert (await verdict_of(evaluator, item(rubric=("a", "b")), score(0.25), score(1))).value == 0.625
+    assert (await verdict_of(evaluator, item(rubric=("a",)), score(0.5))).reason == "out_of_range"
+
+
+async def test_the_first_failure_of_several_calls_is_the_failure_of_the_item() -> None:
+    class Broke(SaidBefore):
+        async def ask(self, prompt: Prompt) -> Completion:
+            if "b" in prompt.messages[0].content.partition("<point>")[2][:6]:
+                raise QuotaError("the budget is used up")
+            return await super().ask(prompt)
+
+    with pytest.raises(QuotaError):
+        await opened("rubric-points").evaluate(item(rubric=("a", "b", "c")), "Paris", (), Broke(score(1)))
+
+
+async def test_the_texts_of_several_calls_are_kept_and_named_like_the_calls() -> None:
+    judge = SaidBefore(score(1), score(0))
+    verdict = await opened("rubric-points").evaluate(item(rubric=("a", "b")), "Paris", (), judge)
+    kept = texts_of(verdict)
+    assert [kept[asked.template_sha256] for asked in judge.asked] == [score(1), score(0)]
+    one = await verdict_of(opened("order-agreement"), item(rubric=("a",)), json.dumps({"order": [1], "reasoning": ""}))
+    assert list(texts_of(one)) == [one.prompt_sha256]
+
+
+# ------------------------------------------------------------------ order
+
+
+@pytest.mark.parametrize(
+    ("order", "events", "value"),
+    [
+        ([1, 2, 3], 3, 1.0),
+        ([3, 2, 1], 3, 0.0),  # tau-b -1
+        ([1, 3, 2], 3, 2 / 3),  # tau-b 1/3 -> 2/3
+        ([], 3, 0.0),
+        ([0, 0], 2, 0.0),
+        ([1], 1, 1.0),  # no two events: nothing can be out of order
+        ([2, 2, 1, 1], 2, 0.0),  # the first mention counts
+        ([1, 2], 4, ((5 / (6 * 5) ** 0.5 + 1) / 2) * (2 / 3)),  # of 6 pairs 5 differ in the answer, all concordant
+    ],
+)
+def test_order_agreement_of_vectors_worked_by_hand(order: list[int], events: int, value: float) -> None:
+    assert order_agreement(order, events) == pytest.approx(value)
+    assert metrics.score("order_agreement", order=order, events=events) == pytest.approx(value)
+
+
+def test_order_agreement_is_that_of_scipy() -> None:
+    stats = pytest.importorskip("scipy.stats")
+    chance = random.Random(5)
+    for _ in range(50):
+        events, extra = chance.randrange(2, 7), chance.randrange(3)
+        order = [*chance.sample(range(1, events + 1), chance.randrange(1, events + 1)), *[0] * extra]
+        chance.shuffle(order)
+        union = [*range(1, events + 1), *[f"other {n}" for n in range(extra)]]
+        unmet = iter(f"other {n}" for n in range(extra))
+        told = [event or next(unmet) for event in order]
+        last = len(union) + 1
+        mine = [told.index(one) + 1 if one in told else last for one in union]
+        theirs = [*range(1, events + 1), *[last] * extra]
+        tau = stats.kendalltau(theirs, mine, variant="b").statistic
+        matched = sum(event > 0 for event in order)
+        f1 = 2 * matched / (len(order) + events)
+        assert order_agreement(order, events) == pytest.approx((tau + 1) / 2 * f1 if tau == tau else f1)
+
+
+async def test_an_order_is_computed_from_the_alignment_of_the_judge() -> None:
+    events = item(rubric=("left", "came", "ate"))
+    verdict = await verdict_of(opened("order-agreement"), events, json.dumps({"order": [1, 3, 2], "reasoning": ""}))
+    assert verdict.value == pytest.approx(2 / 3)
+    beyond = await verdict_of(opened("order-agreement"), events, json.dumps({"order": [4], "reasoning": ""}))
+    assert (beyond.value, beyond.reason) == (None, "out_of_range")
+    assert (await verdict_of(opened("order-agreement"), events, "1, 3, 2")).value is None
+
+
+# ------------------------------------------------------------------ labels
+
+LABELS = {"correct": 1.0, "hallucination": 0.0, "omission": 0.0}
+
+
+@pytest.mark.parametrize("said", [json.dumps({"label": "Omission", "reasoning": "x"}), "omission", "**Omission**."])
+async def test_a_label_is_read_with_or_without_an_object(said: str) -> None:
+    evaluator = opened("labels", {"labels": LABELS}, "Which label?\n${response}")
+    verdict = await verdict_of(evaluator, item(), said)
+    assert (verdict.value, verdict.correct) == (0.0, False)
+    assert verdict.parts == {"correct": 0.0, "hallucination": 0.0, "omission": 1.0}
+
+
+@pytest.mark.parametrize("said", ["", "wrong", "no omission", json.dumps({"label": 3, "reasoning": ""})])
+async def test_another_label_is_no_verdict(said: str) -> None:
+    verdict = await verdict_of(opened("labels", {"labels": LABELS}, "Which?\n${response}"), item(), said)
+    assert (verdict.value, dict(verdict.parts)) == (None, {})
+
+
+async def test_a_prompt_about_what_was_found_needs_no_answer() -> None:
+    evaluator = opened("labels", {"labels": LABELS}, "Is it there?\n${evidence|default:'-'}")
+    assert (await verdict_of(evaluator, item(), "correct", answer="")).value == 1
+
+
+# ------------------------------------------------------------------ audits
+
+
+async def test_an_audit_counts_facts_and_memories() -> None:
+    one = item(rubric=("tea", "cat", "car"), stored=("likes tea", "has a dog"))
+    judge = SaidBefore(score(1), score(0.5), score(0), score(1, expected=True), score(0, expected=False))
+    verdict = await opened("memory-audit").evaluate(one, "", (), judge)
+    assert verdict.parts == {
+        "points": 3, "found": 1, "partly": 1.5, "stored": 2, "right": 1, "target": 1, "target_right": 1,
+    }  # fmt: skip
+    assert verdict.value == pytest.approx(0.5), "recall 1/3, accuracy 1"
+    assert "likes tea\nhas a dog" in judge.asked[0].messages[0].content
+
+
+async def test_a_system_that_cannot_list_is_not_scored_and_one_that_lists_nothing_is() -> None:
+    audit = opened("memory-audit")
+    verdict = await audit.evaluate(item(rubric=("tea",)), "", (), SaidBefore(score(1)))
+    assert (verdict.value, verdict.reason) == (None, "cannot_list")
+    judge = SaidBefore(score(1))
+    empty = await audit.evaluate(item(rubric=("tea",), stored=()), "", (), judge)
+    assert (empty.value, empty.parts["points"], empty.parts["found"], judge.asked) == (0, 1, 0, [])
+
+
+# ------------------------------------------------------------------ letters and phrases
+
+
+@pytest.mark.parametrize(
+    ("answer", "exact", "stated", "only"),
+    [
+        ("B", 1, 0, 1),
+        ("B.", 0, 0, 1),
+        ("The correct answer is (B).", 0, 1, 1),
+        ("The correct answer is **B**", 0, 1, 1),
+        ("Not (A). The correct answer is (B).", 0, 1, 0),
+        ("(A) looks right <final_answer>(b)</final_answer>", 0, 0, 1),
+        ("Paris", 0, 0, 0),
+    ],
+)
+def test_published_rules_read_a_letter_as_their_scripts_do(answer: str, exact: int, stated: int, only: int) -> None:
+    assert letter_rules(answer, ("Rome", "Paris"), 1) == {"exact": exact, "stated": stated, "only": only}
+
+
+def test_a_choice_is_read_by_its_letter_and_by_its_full_text() -> None:
+    choices = ("(a) I would go by train, as you like", "(b) Take the plane")
+    for answer in ("(a)", "A", "I would go by train, as you like"):
+        assert metrics.score("choice_letter.only", parts=letter_rules("(a)", choices, 0)) == 1, answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "gold", "ordered", "value"),
+    [
+        ("First Save, then re-open it.", "save; re open", True, 1),
+        ("re-open, then save", "save; re-open", True, 0),
+        ("re-open, then save", "save; re-open", False, 1),
+        ("resave", "save", False, 0),
+        ("x", " ; ", False, None),
+    ],
+)
+def test_phrases_are_whole_words_in_order_where_it_matters(
+    answer: str, gold: str, ordered: bool, value: float | None
+) -> None:
+    assert has_phrases(answer, gold, ordered=ordered) == value
+
+
+# ------------------------------------------------------------------ routes
+
+
+def test_an_item_is_evaluated_by_what_fits_it_first() -> None:
+    contains, exact, mcq = opened("contains"), opened("exact-match"), opened("mcq")
+    by_type = RoutedEvaluator(default=contains, by="question_type", routes=(("icl_*", exact), ("*", mcq)))
+    assert chosen(by_type, item(question_type="icl_clinic")) is exact
+    assert chosen(by_type, item()) is mcq
+    by_choices = RoutedEvaluator(default=contains, by="choices", routes=(("present", mcq),))
+    assert chosen(by_choices, item(choices=("a", "b"))) is mcq
+    assert chosen(by_choices, item()) is contains
+    by_key = RoutedEvaluator(default=contains, by="kind", routes=(("x", exact),))
+    assert chosen(by_key, item(metadata={"kind": "x"})) is exact
+    assert [one.name for one in each_of([by_type, contains])] == ["contains", "exact-match", "mcq"]
