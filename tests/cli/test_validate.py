@@ -61,7 +61,7 @@ def test_metrics_are_told_beside_what_makes_the_file_no_config(bench: Bench, tmp
     path = write(tmp_path, metrics=metrics)
     errors = json.loads(bench("validate", str(path), "--json", check=2).stdout)["errors"]
     assert sorted((error["where"].rpartition("b.yaml:")[2], error["message"]) for error in errors) == [
-        ("6:11", 'unknown metric "acuracy"; did you mean "accuracy" or "accuracy_macro"?'),
+        ("6:11", 'unknown metric "acuracy"; did you mean "accuracy", "accuracy_macro" or "memory_accuracy"?'),
         ("6:20", 'missing field "name" in metrics[1]'),
         ("6:21", 'unknown field "nme" in metrics[1]; did you mean "name"?'),
         ("6:32", 'metric "ndcg_at_10" has no parameter "gian"'),
