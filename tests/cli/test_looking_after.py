@@ -232,6 +232,10 @@ def test_ranges_become_one_run_and_what_nobody_ran_is_named(bench: Bench) -> Non
     found = json.loads(bench("merge", "three", "one", "one", "--into", "again", "--json").stdout)
     assert found == {"run_id": "again", "results": "results/again", "gaps": [[4, 6], [10, 160]]}
     one, other = (json.loads(bench("results", name, "--json").stdout) for name in ("joined", "again"))
+    assert [document["jobs"][0]["memory_cost"]["build"].pop("paid_by") for document in (one, other)] == [
+        "joined",
+        "again",
+    ]
     assert one["jobs"] == other["jobs"] and one["partial"] is True
 
 
