@@ -60,6 +60,8 @@ def is_secret(variable: str) -> bool:
     return _SECRET_NAME.search(variable) is not None
 
 
+_QUOTED = re.compile(r"""(["'])(.*?)\1(?:\s+#.*)?""")
+"""a value of ``.env`` in quotes, perhaps with a comment behind it"""
 VARIABLE = re.compile(r"\$\{([A-Z][A-Z0-9_]*)(?::-([^}]*))?\}")
 
 
@@ -86,14 +88,14 @@ class Environment:
         return cls(values={**read_dotenv(path), **os.environ}, dotenv=path)
 
     def get(self, name: str) -> str | None:
-        """The variable, or the content of the file that ``NAME_FILE`` names; an empty one counts as unset.
+        """The variable, or the content of the file that ``NAME_FILE`` names; an empty or blank one counts as unset.
 
         Nothing else tells the two apart: what is read here is shown, digested or redacted by name and value alone.
 
         Raises:
             ConfigError: ``NAME_FILE`` cannot be read.
         """
-        return self.values.get(name) or self._from_file(name)
+        return bare(self.values.get(name)) or self._from_file(name)
 
     def secret(self, name: str) -> SecretStr | None:
         """The secret called ``name``, be it in a file or not.
@@ -117,11 +119,11 @@ class Environment:
                     yield self.get(name) or ""
 
     def _from_file(self, name: str) -> str | None:
-        path = self.values.get(f"{name}_FILE")
+        path = bare(self.values.get(f"{name}_FILE"))
         if not path:
             return None
         try:
-            value = Path(path).read_text(encoding="utf-8-sig").strip()
+            value = bare(Path(path).read_text(encoding="utf-8-sig"))
         except (OSError, ValueError) as error:
             raise ConfigError(f"{name}_FILE names {path}, which cannot be read", hint="check the path") from error
         return value or None
@@ -196,6 +198,11 @@ class Rehearsal(Environment):
         return f"${{{name}}}"
 
 
+def bare(value: str | None) -> str:
+    """Return a value without what a copy or a mounted secret leaves around it: white space and a byte order mark."""
+    return (value or "").strip(" \t\r\n\ufeff")
+
+
 def _learn(name: str, value: str) -> None:
     """Have the value of a config's variable redacted, unless it is a plain setting; its password in any case."""
     if is_secret(name) or not is_setting(value):
@@ -215,7 +222,7 @@ def _lacks(user: str, name: str) -> str:
 
 
 def read_dotenv(path: Path) -> dict[str, str]:
-    """Parse ``NAME=value`` lines: comments, blank lines, ``export`` and one pair of quotes are understood.
+    """Parse ``NAME=value`` lines: comments (``#`` after a space), blank lines, ``export`` and quotes are understood.
 
     Raises:
         ConfigError: the file cannot be read, or a line is not an assignment (the value is not shown).
@@ -234,8 +241,6 @@ def read_dotenv(path: Path) -> dict[str, str]:
         name, equals, value = text.partition("=")
         if not equals or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name.strip()):
             raise ConfigError("this line is not NAME=value", where=f"{path}:{number}:1", hint="write NAME=value")
-        value = value.strip()
-        if len(value) >= 2 and value[0] == value[-1] and value[0] in "'\"":
-            value = value[1:-1]
-        found[name.strip()] = value
+        quoted = _QUOTED.fullmatch(value.strip())
+        found[name.strip()] = quoted[2] if quoted else re.split(r"\s+#", value.strip(), maxsplit=1)[0]
     return found

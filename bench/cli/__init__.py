@@ -9,6 +9,7 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 
 from bench.cli import console, global_flags
 from bench.cli import signals as interrupts
@@ -59,6 +60,9 @@ def run(arguments: Sequence[str]) -> int:
         if flags.traceback:
             show_traceback()
         told = of_system(problem)
+        if console.streams_given_up():
+            global_flags.current.set(replace(flags, json=False))  # what is left for an error is stderr
+            told = type(told)(f"the output cannot be written: {problem.strerror}", hint=told.hint)
         console.error(told)
         return told.exit_code
     except Exception as problem:

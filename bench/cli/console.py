@@ -14,6 +14,7 @@ import sys
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TextIO
 
 from bench.cli.global_flags import current
@@ -29,11 +30,25 @@ WORDS = 16
 
 
 def prepare_streams() -> None:
-    """Make stdout and stderr UTF-8 whatever the locale states."""
+    """Make stdout and stderr UTF-8 whatever the locale states; one that was closed takes what it is given."""
+    sys.stdout = sys.stdout or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - until the process ends
+    sys.stderr = sys.stderr or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(encoding="utf-8", errors="backslashreplace")
+
+
+def streams_given_up() -> bool:
+    """Say whether stdout or stderr takes no more text, such as a file on a full disk; what is left is dropped."""
+    lost = False
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            lost = True
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    return lost
 
 
 def dump(value: object, *, indent: int | None = None) -> str:

@@ -20,7 +20,8 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt, field_validator, model_validator
 
 from bench.config.file import ConfigModel
-from bench.events import KEY_LIKE
+from bench.errors import ConfigError
+from bench.events import KEY_LIKE, redact
 from bench.settings import VARIABLE
 
 OPERATIONS = ("add_memory", "retrieve_memory", "delete_memory", "update_memory", "list_memories")
@@ -72,6 +73,23 @@ def _http_url(text: str) -> str:
     if "@" in urlsplit(shown).netloc:
         raise ValueError("holds credentials; use auth")
     return text
+
+
+def checked_address(url: str, where: str | None = None) -> str:
+    """Return a base address whose variables are filled in, without a slash at its end.
+
+    Raises:
+        ConfigError: no request can be made of it.
+    """
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme.lower() in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        usable, parts = False, urlsplit("")
+    if not usable or parts.query or parts.fragment or re.search(r"\s", url):
+        text = f'"{redact(url)}" is not a base address: expected http(s)://HOST[:PORT][/PATH], without ? and #'
+        raise ConfigError(text, where=where, hint="correct the config, or the variable that it takes the address from")
+    return url.rstrip("/")
 
 
 def _variable_name(text: str) -> str:

@@ -61,13 +61,20 @@ def _cores(value: object) -> object:
     )
 
 
+LARGEST_SEED = 2**53 - 1
+"""what every program that reads a plan or receipt reads alike"""
+
+
 def _words(value: object) -> object:
     """Lists may be spaced, comma-separated or repeated: ``"a,b"``, ``["a,b", "c"]``."""
     entries = [value] if isinstance(value, str) else value
     if not isinstance(entries, list | tuple):
         return entries
     parted = (re.split(r"[,\s]+", entry) if isinstance(entry, str) else (entry,) for entry in entries)
-    return tuple(part for parts in parted for part in parts if part != "")
+    found = tuple(part for parts in parted for part in parts if part != "")
+    if entries and not found:  # a variable of a shell that is not set; left out, the default would be taken
+        raise ValueError("expected a name, got an empty text; leave it out for the default")
+    return found
 
 
 def _texts(value: object) -> object:
@@ -191,7 +198,7 @@ class Experiment(ConfigModel):
     epochs: Epochs = 1
     epochs_reducer: Literal["mean", "mode", "max"] | None = None
     """how the epochs of an item become one value: mean, mode or max"""
-    seed: int = 0
+    seed: Annotated[int, Field(ge=-LARGEST_SEED, le=LARGEST_SEED)] = 0
     metrics: tuple[MetricChoice, ...] = ()
     evaluators: Words = ()
     """instead of the benchmark's own; the first one decides an item's state"""

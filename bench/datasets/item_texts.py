@@ -1,4 +1,4 @@
-"""What a reader of numbers should know of the texts of items: questions that are asked twice, letters that mislead.
+"""What a reader of numbers should know of the texts of items: questions that are asked twice, golds that mislead.
 
 Example::
 
@@ -11,6 +11,7 @@ Eight bytes and a digest are kept of each item, so that a benchmark of millions 
 
 from __future__ import annotations
 
+import re
 from array import array
 from collections.abc import Hashable, Sequence
 
@@ -20,6 +21,32 @@ from bench.datasets.questions import RawItem
 from bench.visible import is_odd
 
 EXAMPLES = 3
+LONGEST_GOLD = 2000
+ODD = (
+    "a gold, an option or an id with hidden characters, with letters that look like others (Cyrillic, Greek, full "
+    "width) or with decomposed ones, which an answer may not match"
+)
+TWICE = "an option twice: either letter is right where it is the gold"
+_GOLDS = {
+    "a gold that stands for no value, such as an empty cell that another program wrote (nan, null, N/A)": re.compile(
+        r"\s*(?:nan|null|undefined|<na>|n/a|#n/a|nil|none|todo|tbd|\[\]|\{\})\s*", re.IGNORECASE
+    ),
+    "a gold that says that there is no answer, and is not an abstention item, so a refusal is wrong; map abstention": (
+        re.compile(
+            r"\W*(?:(?:the )?(?:question|answer) (?:is|can(?:not|'t) be) )?(?:un(?:answerable|answered)|unknown"
+            r"|no (?:answer|information)(?: (?:available|given|possible|provided))?"
+            r"|not (?:mentioned|specified|stated|available|answerable|given|provided|enough information"
+            r"|in (?:the )?context)"
+            r"|insufficient (?:information|context|data)|(?:i|we) (?:do not|don['’]t) know"
+            r"|can(?:not|['’]t) be (?:answered|determined))\W*",
+            re.IGNORECASE,
+        )
+    ),
+    "a gold that is a list or object written as text; decode it (data.with: {golds: {decode: FIELD}})": re.compile(
+        r"\s*(?:\[\s*[\"'].*[\"']\s*\]|\{\s*[\"'].*[\"']\s*:.*\})\s*", re.DOTALL
+    ),
+}
+"""what is odd about a gold -> how it looks"""
 LONGEST = 60
 """characters of an example"""
 
@@ -32,8 +59,9 @@ class ItemTexts:
         self._golds = array("q")
         self._first = IdTable()
         self._repeated: list[str] = []
-        self._n_repeated = self._n_differing = self._n_odd = 0
-        self._odd: list[str] = []
+        self._n_repeated = self._n_differing = 0
+        self._signs: dict[str, tuple[int, list[str]]] = {}
+        """what is odd about the texts of some items -> how many have it, and the first of them"""
 
     def meet(self, raw: RawItem, corpus: Hashable) -> None:
         """Look at one item; equal questions of one corpus are one question."""
@@ -56,28 +84,43 @@ class ItemTexts:
 
     def _look(self, raw: RawItem) -> None:
         gold = () if raw.choice_answer is None else (raw.choice_answer,)
-        odd = next((text for text in (raw.id, *raw.answers, *raw.choices, *gold) if is_odd(text)), None)
-        if odd is None:
+        self._note(ODD, raw, next((text for text in (raw.id, *raw.answers, *raw.choices, *gold) if is_odd(text)), None))
+        self._note(TWICE, raw, _twice(raw.choices))
+        if raw.abstention:
             return
-        self._n_odd += 1
-        if len(self._odd) < EXAMPLES:
-            self._odd.append(f"{raw.id} {odd[:LONGEST]!a}")
+        for sign, pattern in _GOLDS.items():
+            found = next((text for text in raw.answers if len(text) < LONGEST_GOLD and pattern.fullmatch(text)), None)
+            self._note(sign, raw, found)
+
+    def _note(self, sign: str, raw: RawItem, text: str | None) -> None:
+        if text is not None:
+            count, examples = self._signs.setdefault(sign, (0, []))
+            self._signs[sign] = (count + 1, examples)
+            if len(examples) < EXAMPLES:
+                examples.append(f"{raw.id} {text[:LONGEST]!a}")
 
     def notes(self) -> tuple[str, ...]:
-        """Sentences on both; empty where nothing is odd."""
+        """Sentences on all; empty where nothing is odd."""
         found = []
         if self._n_repeated:
             asked = "1 question is" if self._n_repeated == 1 else f"{self._n_repeated} questions are"
             other = f", {self._n_differing} of them with another gold" if self._n_differing else ""
             found.append(f"{asked} asked again of the same history under another id{other}: {_some(self._repeated)}")
-        if self._n_odd:
-            items = "1 item has" if self._n_odd == 1 else f"{self._n_odd} items have"
-            found.append(
-                f"{items} a gold, an option or an id with hidden characters, with letters that look like others "
-                "(Cyrillic, Greek, full width) or with decomposed ones, which an answer may not match: "
-                f"{_some(self._odd)}"
-            )
+        for sign, (count, examples) in sorted(self._signs.items()):
+            items = "1 item has" if count == 1 else f"{count} items have"
+            found.append(f"{items} {sign}: {_some(examples)}")
         return tuple(found)
+
+
+def _twice(choices: Sequence[str]) -> str | None:
+    """The first option whose text another one has too."""
+    seen: set[str] = set()
+    for choice in choices:
+        text = " ".join(choice.lower().split())
+        if text in seen:
+            return choice
+        seen.add(text)
+    return None
 
 
 def _some(examples: Sequence[str]) -> str:

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from datetime import date, datetime
+from datetime import date, datetime, time
+from decimal import Decimal
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -89,7 +90,11 @@ def _plain(value: object) -> object:
         return FloatText(json.dumps(value))
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
-    return value.isoformat() if isinstance(value, date | datetime) else value
+    if isinstance(value, date | datetime | time):
+        return value.isoformat()
+    if isinstance(value, Decimal):
+        return format(value, "f")
+    return value if value is None or isinstance(value, bool | int | str) else str(value)
 
 
 def _opened(path: Path, label: str) -> Any:

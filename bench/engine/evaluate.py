@@ -34,6 +34,7 @@ from bench.engine.search import MISSING
 from bench.errors import EvaluatorFailed
 from bench.evaluators import Evaluator, Judge, needs_answer, state_of, threshold_of
 from bench.evaluators.calibration import WARN_ABOVE, Calibration, calibrate
+from bench.evaluators.deterministic import NO_CHOICE
 from bench.evaluators.graded import texts_of
 from bench.evaluators.judged import JudgeEvaluator
 from bench.evaluators.routed import chosen, each_of
@@ -182,7 +183,7 @@ async def evaluate(
         row=row,
         corrected=corrected,
         values=values(metrics, row),
-        flags=tuple(dict.fromkeys(flag for reply in replies for flag in reply.flags)) if replies else (),
+        flags=_flags(replies, verdicts),
         saved_usd=_saved(replies) if replies else None,
         not_sent=_not_sent(lane, ready, item, row),
     )
@@ -208,6 +209,11 @@ def _replayed(replies: Sequence[Completion]) -> list[Call]:
         for reply in replies
         if CACHED in reply.flags
     ]  # fmt: skip
+
+
+def _flags(replies: Sequence[Completion], verdicts: Sequence[Verdict]) -> tuple[str, ...]:
+    unread = [NO_CHOICE] if any(one.reason == NO_CHOICE for one in verdicts) else []
+    return tuple(dict.fromkeys([*(flag for reply in replies for flag in reply.flags), *unread]))
 
 
 def _saved(replies: Sequence[Completion]) -> str | None:

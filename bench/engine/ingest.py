@@ -39,7 +39,7 @@ from bench.errors import CallError, Contaminated, IngestFailed, NotReady
 from bench.journal import CorpusKind, CorpusRow, ProbeRow
 from bench.model import Ingested, Memory, Space
 from bench.plan.validity import in_words
-from bench.providers import Assumes, Finishes, Prepares, merge_captures
+from bench.providers import Assumes, Counts, Finishes, Prepares, merge_captures
 from bench.providers.batching import batches, pieces
 
 PARALLEL_BATCHES = 8
@@ -443,7 +443,20 @@ class IndexWait:
             else:
                 pause_s = min(pause_s * GROWTH, rule.max_interval_s, rule.timeout_s)
         looked = sentinel.decided
-        return {} if missing and self.lane.build_halted else {"looked": looked, "found": looked - len(missing)}
+        if missing and self.lane.build_halted:
+            return {}
+        return {"looked": looked, "found": looked - len(missing), **await self._held()}
+
+    async def _held(self) -> dict[str, int]:
+        """Count what the namespace holds, where the service can tell; asked again while the number still grows."""
+        provider, sent = self.lane.provider, len(self.veil.memories)
+        if not isinstance(provider, Counts):
+            return {}
+        before, held = -1, await reread(lambda: provider.count(self.space))
+        while before < held < sent and not self.lane.build_halted:
+            await self.lane.live.stopping.pause_for(min(provider.wait.interval_s, PATIENCE_S))
+            before, held = held, await reread(lambda: provider.count(self.space))
+        return {"sent": sent, "held": held}
 
     async def _contents(self) -> dict[str, object]:
         """Record what the namespace holds, where it outlives the run: another one may search it."""

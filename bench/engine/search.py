@@ -49,6 +49,7 @@ from bench.model import (
     DATES_RESTORED,
     IN_ORDER,
     QUERY_CUT,
+    QUESTION_FOUND,
     REPEATED,
     UNREADABLE,
     WITHOUT_TEXT,
@@ -315,7 +316,16 @@ async def search(lane: OpenLane, ready: Ready, item: Item) -> SearchResult:
         await still_there(lane, ready)
     sentences = sentences_of(item, ready.content.turn_texts) if lane.plan.level == "text" else None
     result = mapped(lane, ready.content.veil, found, sentences=sentences)
+    asked = item.question.strip()
+    if any(not hit.source_ids and hit.content.strip() == asked for hit in result.hits):
+        result = replace(result, flags=(*result.flags, QUESTION_FOUND))
     tell_flags(lane, result)
+    if result.hits and result.reason == "no_source_ids" and _wants_ids(lane):
+        lane.tell_once(
+            "no_source_ids",
+            f"{lane.provider.name} returned hits of which none leads back to a memory: there are no retrieval metrics; "
+            "look at search.response.id_from (none says that there is no way back)",
+        )
     return replace(result, stored=await stored_of(lane, ready, item)) if lane.audits else result
 
 
@@ -329,6 +339,14 @@ async def stored_of(lane: OpenLane, ready: Ready, item: Item) -> tuple[str, ...]
     if wanted and any(whose):
         listed = [hit for hit, names in zip(listed, whose, strict=True) if names & wanted]
     return tuple(hit.content for hit in hits_without_secrets(tuple(listed)))
+
+
+def _wants_ids(lane: OpenLane) -> bool:
+    """A config that does not state that its hits carry no ids means that they do."""
+    config = lane.plan.provider.config
+    return (
+        config.endpoints is not None and config.capabilities.ids and config.endpoints.search.response.id_from != "none"
+    )
 
 
 async def still_there(lane: OpenLane, ready: Ready) -> None:

@@ -34,10 +34,13 @@ import anyio
 from bench.errors import Unsupported
 from bench.evaluators.protocol import Judge
 from bench.evaluators.refusals import is_refusal
-from bench.metrics.choices import choice_index, chosen_index, letter_rules
+from bench.metrics.choices import choice_index, chosen_index, letter_rules, same_option
 from bench.metrics.similarity import cosine, deletion_check
 from bench.metrics.text import locomo_category, locomo_qa
 from bench.model import Embedder, Hit, ScoredItem, Verdict
+
+NO_CHOICE = "no_choice"
+"""reason of a verdict, and flag of a row: the answer states no option that can be read"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,11 +97,11 @@ class ChoiceEvaluator:
         refused = chosen is None and is_refusal(answer, item.refusals)
         if wanted is None and not item.abstention:
             return verdict(self.name, None, self.threshold, refused=False, reason="no_choice_answer")
-        right = refused if chosen is None and item.abstention else chosen is not None and chosen == wanted
+        right = refused if chosen is None and item.abstention else same_option(chosen, wanted, item.choices)
         found = verdict(self.name, float(right), self.threshold, refused=refused)
         if wanted is not None:
             found = replace(found, parts=letter_rules(answer, item.choices, wanted))
-        return found if chosen is not None or refused else replace(found, reason="no_choice")
+        return found if chosen is not None or refused else replace(found, reason=NO_CHOICE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,6 +45,12 @@ KEYS = (
 )
 """tried in this order, whatever the order in the object"""
 
+SCALES = (
+    "max", "max_score", "maxscore", "maximum", "max_points", "max_rating", "scale", "out_of", "outof", "range",
+    "total", "total_points",
+)  # fmt: skip
+"""keys next to a score that say what its scale is"""
+_DIGITS = re.compile(r"\d{1,6}(?:\.\d{1,6})?")
 _DECODER = json.JSONDecoder(object_pairs_hook=distinct)
 _INTRODUCTION = re.compile(
     r"(?:(?:sure|certainly|okay|ok|of course)[!,.:]?\s*)?"
@@ -128,15 +134,25 @@ def _read(tree: dict[str, object]) -> JsonVerdict:
         faithfulness = None
     if key is None:
         return JsonVerdict(reason="no_key")
-    value, reason = _value(lowered[key])
+    value, reason = _value(lowered[key], _top(lowered))
+    others = {_value(lowered[name])[0] for name in KEYS[:-1] if name in lowered and name != key}
+    if value in (0.0, 1.0) and 1.0 - value in others:
+        return JsonVerdict(reason="conflict")
     return JsonVerdict(value=value, reason=reason, faithfulness=faithfulness)
 
 
-def _value(said: object) -> tuple[float | None, str | None]:
+def _top(tree: Mapping[str, object]) -> float:
+    """The upper end of the scale that an object names (``"max_score": 5``, ``"scale": "1-10"``), else 1."""
+    ends = [float(end) for name in SCALES if name in tree for end in _DIGITS.findall(str(tree[name])[:40])]
+    return max(ends, default=1.0) or 1.0
+
+
+def _value(said: object, top: float = 1.0) -> tuple[float | None, str | None]:
     if isinstance(said, bool):
         return float(said), None
     number = _number(said)
     if number is not None:
+        number /= top
         return (number, None) if 0 <= number <= 1 else (None, "out_of_range")
     if isinstance(said, str):
         word = value_of_word(bare_word(said))

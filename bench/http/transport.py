@@ -249,7 +249,7 @@ def _proxy_of(scheme: str, host: str | None) -> tuple[URL | None, dict[str, str]
     found = getproxies().get(scheme)
     if not found or (host and proxy_bypass(host)):
         return None, None
-    proxy = URL(found)
+    proxy = URL(found if "://" in found else f"http://{found}")
     if not proxy.user:
         return proxy, None
     pair = base64.b64encode(f"{proxy.user}:{proxy.password or ''}".encode()).decode()

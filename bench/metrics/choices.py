@@ -25,10 +25,11 @@ from bench.visible import LATIN_OF
 
 LONGEST = 64 * 1024
 """characters of an answer that are read"""
-_AROUND = "().:*\"'` []{}$\\_"
+_AROUND = "().:*\"'` []{}$\\_!?,;<>。，、；"
 _OWN = re.compile(r"\s*[(\[]?(?P<letter>[A-Za-z])(?:[)\].:](?:\s.*)?|\s*)", re.DOTALL)
 _LATEX = re.compile(r"\\(?:text|textbf|mathrm|mathbf)[ ]?\{([^{}\n]*)\}")
 _BOXED = re.compile(r"\\(?:boxed|fbox)[ ]?\{([^{}\n]*)\}")
+_TAGGED = re.compile(r"<((?:final[_ -]?)?(?:answer|choice|option)|letter)>\s*([^<>]{1,200}?)\s*</\1>", re.IGNORECASE)
 _BOLD = re.compile(r"\*\*([^*\n]{1,200})\*\*|__([^_\n]{1,200})__")
 _EMPHASIS = str.maketrans("", "", "*_`$\\")
 _OPEN, _CLOSE = r"[(\[{\"'“‘]{0,3}", r"[)\]}\"'”’]"
@@ -44,7 +45,8 @@ _TAKEN = re.compile(
     re.IGNORECASE,
 )
 _FOREIGN = re.compile(
-    r"(?:答案|正确选项|选项|选择|答え|回答|정답|ответ|antwort|réponse|respuesta|risposta|resposta)"
+    r"(?:答案|正确选项|选项|选择|正確選項|選項|選擇|[选選](?=\s*[:：(]?\s*[A-Z])|答え|回答|正解|정답|ответ|відповідь|antwort|réponse"
+    r"|respuesta|risposta|resposta|antwoord|odpowied[źz]|cevap|jawaban|đáp án|คำตอบ|उत्तर|תשובה|الإجابة|الجواب|الاجابة)"
     r"(?:\s*(?:是|为|為|は|은|ist|est|es|è|é|[:=]))*\s*",
     re.IGNORECASE,
 )
@@ -89,6 +91,13 @@ def listed(choices: Sequence[str]) -> tuple[str, ...]:
     return tuple(f"({letters[at]}) {text}" if at < len(letters) else text for at, text in enumerate(choices))
 
 
+def same_option(one: int | None, other: int | None, choices: Sequence[str]) -> bool:
+    """Say whether two places hold one option: an item may list a text twice."""
+    if one is None or other is None:
+        return False
+    return one == other or normal_form(choices[one]) == normal_form(choices[other])
+
+
 def choice_index(gold: str | None, choices: Sequence[str]) -> int | None:
     """Which option a gold names: its text, its letter, or nothing."""
     return None if gold is None else _named(gold, choices)
@@ -105,6 +114,7 @@ def chosen_index(answer: str, choices: Sequence[str]) -> int | None:
         return None
     for _ in range(2):
         text = _LATEX.sub(r"\1", text)
+    text = _TAGGED.sub(r"\nFinal answer: \2\n", text)
     last = took_back(text)
     if last is not None and (corrected := _read(text[last:], choices)) is not None:
         return corrected

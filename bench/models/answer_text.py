@@ -22,7 +22,7 @@ from bench.visible import is_odd
 ERROR_TEXT, NO_VALUE, TEMPLATE, TAKEN_BACK, ECHO, ODD = (
     "error_text", "no_value", "template", "taken_back", "echo", "odd_characters",
 )  # fmt: skip
-TOOL_CALL_TEXT = "tool_call"
+TOOL_CALL_TEXT, AS_JSON = "tool_call", "json_text"
 
 _LONGEST = 20_000
 _SHORT = 600
@@ -94,6 +94,8 @@ def signs(text: str, *, question: str = "", prompt: str = "", accepted: Sequence
         maybe.append(TEMPLATE)
     if took_back(text) is not None:
         maybe.append(TAKEN_BACK)
+    if not found and is_json_object(text):
+        maybe.append(AS_JSON)
     if question and form.rstrip("?") == form_of(question).rstrip("?"):
         maybe.append(ECHO)
     return (*found, *maybe) if maybe and not _is_accepted(text, accepted) else tuple(found)
@@ -131,6 +133,14 @@ _CALL_MARK = re.compile(
 _CALL_KEYS = frozenset({"name", "arguments", "parameters", "function", "id", "type", "tool_calls"})
 _CALL_START = re.compile(r"\s*[<\[{`]")
 _FENCE = re.compile(r"\s*```(?:json|tool_call|tool_code)?\s*(.*?)\s*```\s*", re.DOTALL)
+
+
+def is_json_object(text: str) -> bool:
+    """Say whether a text is nothing but an object of JSON, perhaps fenced."""
+    if not _CALL_START.match(text):
+        return False
+    fenced = _FENCE.fullmatch(text)
+    return isinstance(_tree(fenced[1] if fenced else text), dict)
 
 
 def is_tool_call(text: str) -> bool:

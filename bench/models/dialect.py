@@ -21,6 +21,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import field
+from itertools import pairwise
 from sys import float_info
 from typing import Literal, Protocol
 
@@ -299,6 +300,8 @@ def _is_finite(number: object) -> bool:
 
 
 DONE = "[DONE]"
+MIN_REPEATS = 3
+"""pieces of a stream that grow by chance alone are fewer"""
 _LINE_END = re.compile(r"\r\n|\r|\n")
 """of an event; other line ends belong to its text"""
 
@@ -318,16 +321,29 @@ def read_events(text: str) -> tuple[list[object], bool]:
     """
     found: list[object] = []
     data: list[str] = []
+    kind = ""
     for line in [*_LINE_END.split(text), ""]:
         if line.startswith("data:"):
             data.append(line[5:].removeprefix(" "))
-        elif not line and data:
+        elif line.startswith("event:"):
+            kind = line[6:].strip().lower()
+        elif not line:
             event = "\n".join(data)
-            data = []
             if event.strip() == DONE:
                 return found, True
-            found.append(_json(event))
+            if data:
+                found.append(_error_event(event) if kind == "error" else _json(event))
+            data, kind = [], ""
     return found, False
+
+
+def _error_event(event: str) -> object:
+    """Return what an event named ``error`` states, as the error that it is, whatever its form."""
+    try:
+        tree = _json(event)
+    except Unavailable:
+        tree = {"message": event[:200]}
+    return tree if isinstance(tree, Mapping) and tree.get("error") else {"error": tree or {"message": "error"}}
 
 
 def _json(event: str) -> object:
@@ -342,7 +358,8 @@ def _cut(events: Sequence[object]) -> Unavailable:
 
 
 def _error_in(events: Sequence[object]) -> object:
-    return next((one["error"] for one in events if isinstance(one, Mapping) and one.get("error")), None)
+    named = (one.get("error") or (one.get("object") == "error" and one) for one in events if isinstance(one, Mapping))
+    return next((one for one in named if one), None)
 
 
 def join_openai(events: Sequence[object], *, done: bool) -> Mapping[str, object]:
@@ -351,18 +368,31 @@ def join_openai(events: Sequence[object], *, done: bool) -> Mapping[str, object]
         return {"error": error}
     tree: dict[str, object] = {}
     message: dict[str, object] = {}
+    pieces: list[str] = []
     choice: dict[str, object] = {"message": message}
     for event in events:
         if not isinstance(event, Mapping):
             continue
         tree |= {key: event[key] for key in ("model", "system_fingerprint", "usage") if event.get(key)}
         for one in event.get("choices") or ():
-            if isinstance(one, Mapping) and one.get("index", 0) == 0:
+            if isinstance(one, Mapping) and one.get("index") in (None, 0):
                 choice |= {key: one[key] for key in ("finish_reason", "error") if one.get(key)}
-                _grow(message, one.get("delta") or one.get("message"))
+                if one.get("delta"):
+                    _grow(message, one["delta"])
+                    pieces += [text] if (text := _map(one["delta"]).get("content")) and isinstance(text, str) else []
+                elif one.get("message"):  # the whole, which the deltas before it may have brought already
+                    message |= {key: value for key, value in _map(one.get("message")).items() if value}
+                    pieces = []
     if not done and "finish_reason" not in choice and "error" not in choice:
         raise _cut(events)
+    if _repeats(pieces):
+        message["content"] = pieces[-1]
     return {**tree, "choices": [choice]}
+
+
+def _repeats(pieces: Sequence[str]) -> bool:
+    """Say whether each piece of a text holds all pieces before it, as some servers stream."""
+    return len(set(pieces)) >= MIN_REPEATS and all(other.startswith(one) for one, other in pairwise(pieces))
 
 
 def _grow(message: dict[str, object], delta: object) -> None:

@@ -64,7 +64,8 @@ class OpenAI:
         choices = as_list(tree.get("choices"), "chat answer, choices")
         if not choices:
             raise MappingError(f"chat answer: no choice; body: {shown(body)}")
-        choice = as_map(choices[0], "chat answer, choices[0]")
+        first = next((one for one in choices if isinstance(one, Mapping) and one.get("index") == 0), choices[0])
+        choice = as_map(first, "chat answer, choices[0]")
         native = text_or_none(choice.get("finish_reason")) or ""
         message = choice.get("message")
         if message is not None or finish_of(native) in ("stop", "other"):

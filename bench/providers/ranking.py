@@ -9,12 +9,14 @@ Example::
 
 from __future__ import annotations
 
+import html
+import re
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from bench.metrics.text_normalization import search_words
-from bench.model import SCORES_FALL, SCORES_RISE, TEXT_CUT, TEXT_DIFFERS, Hit
+from bench.model import SCORES_FALL, SCORES_RISE, TEXT_CUT, TEXT_DIFFERS, TEXT_SPOILED, Hit
 
 if TYPE_CHECKING:
     from bench.config.provider import ProviderConfig
@@ -49,6 +51,7 @@ def _sign(config: ProviderConfig) -> int:
     return 1 if (rule.kind == "distance") == (rule.transform != "none") else -1
 
 
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
 MIN_ORDERED = 4
 """three hits are in order by chance once in three times"""
 SHORTEST_CUT = 12
@@ -71,8 +74,32 @@ def text_flags(pairs: Sequence[tuple[str, str]]) -> list[str]:
         return []
     shorter = [(hit.rstrip(".… "), memory.lstrip()) for hit, memory in changed if len(hit) < len(memory.strip())]
     cut = bool(shorter) and all(len(hit) >= SHORTEST_CUT and memory.startswith(hit) for hit, memory in shorter)
-    other = any(_shares_nothing(hit, memory) for hit, memory in changed)
-    return [name for name, holds in ((TEXT_CUT, cut), (TEXT_DIFFERS, other)) if holds]
+    spoiled = any(_is_spoiled(hit, memory) for hit, memory in changed)
+    other = not spoiled and any(_shares_nothing(hit, memory) for hit, memory in changed)
+    return [name for name, holds in ((TEXT_CUT, cut), (TEXT_SPOILED, spoiled), (TEXT_DIFFERS, other)) if holds]
+
+
+def _is_spoiled(hit: str, memory: str) -> bool:
+    """Say whether a text is the memory's, or a part of it, once what breaks characters on the way is undone."""
+    if hit in memory:
+        return False
+    if "\ufffd" in hit and "\ufffd" not in memory:
+        return True
+    if "&" in hit and html.unescape(hit).replace("\xa0", " ") in memory.replace("\xa0", " "):
+        return True
+    if memory.isascii():
+        return False
+    if "?" in hit and hit in _BEYOND_ASCII.sub("?", memory):
+        return True
+    return any(_recoded(hit, wrong) in memory for wrong in ("latin-1", "cp1252"))
+
+
+def _recoded(text: str, wrong: str) -> str:
+    """The text that was sent, where its UTF-8 was read as another encoding; else one that no memory holds."""
+    try:
+        return text.encode(wrong).decode("utf-8")
+    except UnicodeError:
+        return "\0"
 
 
 def _shares_nothing(hit: str, memory: str) -> bool:

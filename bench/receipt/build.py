@@ -141,7 +141,7 @@ async def _compose(reader: Reader, job: JobReport, order: ReceiptOrder, items: P
             *await judge_notes(reader, job.record, job.counts),
             *await cache_notes(reader, job.record),
         ),
-        build_notes=await _reused(reader, job.record),
+        build_notes=(*await _reused(reader, job.record), *(sign.text for sign in job.signs)),
         told=await _told(reader, job.record),
         reported=by_role({role: sorted(names) for role, names in folds.models.items()}),
     )

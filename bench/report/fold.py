@@ -43,8 +43,8 @@ from bench.report.job_notes import answer_notes, gold_notes, gold_scores
 from bench.report.memory_cost import MemoryCost, read_memory_cost
 from bench.report.replies import reply_notes
 from bench.report.review import review_of
-from bench.report.sanity import sanity_notes
-from bench.report.searches import flag_notes, partly_found, unmapped_notes
+from bench.report.sanity import Sign, sanity_signs
+from bench.report.searches import flag_notes, partly_found, partly_held, unmapped_notes
 
 ALWAYS = ("question_type", "group")
 """dimensions of every breakdown"""
@@ -91,6 +91,8 @@ class JobReport:
     commonest: FailedFor | None = None
     """what most items of an INVALID job failed for"""
     notes: tuple[str, ...] = ()
+    signs: tuple[Sign, ...] = ()
+    """what many of its items have in common that they should not; their texts are among the notes"""
     calibration: tuple[JudgeCalibration, ...] = ()
     """how its judge did on the built-in probes, one a prompt; empty where it was not measured"""
     reused: Mapping[str, object] = field(default_factory=dict)
@@ -217,6 +219,7 @@ async def _fold_job(
     gold = await gold_scores(reader, record, metrics)
     repeats = await repeats_of(reader, record, counts)
     invalid = await whether_invalid(reader, record, counts, probes, repeats)
+    signs = await sanity_signs(reader, record, facts)
     return JobReport(
         record=record,
         gold=gold,
@@ -230,6 +233,7 @@ async def _fold_job(
         reused=reused,
         isolation=proof,
         invalid=invalid,
+        signs=tuple(signs),
         commonest=next(iter(await reader.failed_for(record.key)), None) if invalid else None,
         calibration=tuple(calibrations(events, record)),
         notes=(
@@ -239,12 +243,13 @@ async def _fold_job(
             *record.data_notes,
             *unmapped_notes(proof.hits, proof.unmapped_hits),
             *partly_found(probes),
+            *partly_held(probes),
             *flag_notes(hits),
             *_repeat_notes(record, _failed(repeats)),
             *(note for note in await judge_notes(reader, record, repeats) if not any(note in why for why in invalid)),
             *await answer_notes(reader, record, counts.error_kinds),
             *await reply_notes(reader, record),
-            *await sanity_notes(reader, record, facts),
+            *(one.text for one in signs),
             *_cluster_notes(measured.values()),
             *size_notes(record, facts),
             *notes,

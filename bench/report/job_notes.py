@@ -20,12 +20,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
 from bench.errors import NoAnswer, Truncated
+from bench.evaluators.deterministic import NO_CHOICE
 from bench.journal import Reader
 from bench.journal.records import Flagged
 from bench.metrics.overlay import GoldScores, Overlay, Suspect
 from bench.metrics.protocol import Measure
 from bench.model import Phase
-from bench.models.answer_text import ECHO, ERROR_TEXT, NO_VALUE, ODD, TAKEN_BACK, TEMPLATE, TOOL_CALL_TEXT
+from bench.models.answer_text import AS_JSON, ECHO, ERROR_TEXT, NO_VALUE, ODD, TAKEN_BACK, TEMPLATE, TOOL_CALL_TEXT
 from bench.models.reply import BATCHED, CACHED, PROMPT_CACHED
 from bench.plan.job_record import JobRecord
 
@@ -47,6 +48,7 @@ SEEMINGS: Mapping[str, str] = {
     TAKEN_BACK: "taken back in part (Wait, actually ...), and scored as sent: metrics that look for a text see "
     "what was taken back too",
     ECHO: "the question itself, and scored as sent: does the endpoint return what it is asked?",
+    AS_JSON: "an object of JSON, and scored as sent: metrics see its keys and braces, and a refusal inside is none",
     ODD: "with hidden, look-alike or decomposed characters in it, which an equal gold may not match",
 }
 """flag of an answer -> what is reported of it"""
@@ -60,6 +62,7 @@ async def answer_notes(reader: Reader, record: JobRecord, error_kinds: Mapping[s
     verdicts = await reader.flagged(record.key, Phase.EVALUATE)
     return [
         *_ended(answers, error_kinds),
+        *_unread_choices(verdicts),
         *_unreadable(answers, verdicts),
         *_cut_prompts(answers, verdicts),
         *cached_notes(answers, verdicts),
@@ -139,6 +142,17 @@ def _seemings(answers: Sequence[Flagged]) -> list[str]:
             example = min(one.item for one in answers if flag in one.flags)
             found.append(f"{_answers(count)} {text} (such as {example})")
     return found
+
+
+def _unread_choices(verdicts: Sequence[Flagged]) -> list[str]:
+    count = _count(verdicts, NO_CHOICE)
+    if not count:
+        return []
+    example = min(one.item for one in verdicts if NO_CHOICE in one.flags)
+    return [
+        f"{_answers(count)} in which no option, or more than one, can be read, counted as wrong (such as {example}): "
+        "bench export shows them; ask for the letter alone"
+    ]
 
 
 def _unreadable(answers: Sequence[Flagged], verdicts: Sequence[Flagged]) -> list[str]:

@@ -72,6 +72,7 @@ def _told(job: JobReport) -> dict[str, object]:
         "memory_cost": None if job.memory_cost is None else cost_json(job.memory_cost),
         "judge_calibration": [dict(one.stored) for one in job.calibration],
         "notes": list(job.notes),
+        "signs": [one.document for one in job.signs],
     }
 
 

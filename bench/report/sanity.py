@@ -2,7 +2,7 @@
 
 Example::
 
-    await sanity_notes(reader, record, facts)
+    [sign.text for sign in await sanity_signs(reader, record, facts)]
     # ['the same answer ("42") to 38 of 40 items that were looked at, whose golds differ (q1, q2, q3): ...']
 
 Some hundred items are looked at, from the beginning of four corpora on, whatever the size of the job; a share of them
@@ -41,6 +41,7 @@ CONTRARY_SHARE = 0.2
 class Sign:
     """What some of the items that were looked at have in common."""
 
+    kind: str
     what: str
     count: int
     of: int
@@ -53,8 +54,19 @@ class Sign:
         some = ", ".join(dict.fromkeys(self.items[:EXAMPLES]))
         return f"{self.what} in {self.count} of {self.of} items that were looked at ({some}): {self.hint}"
 
+    @property
+    def document(self) -> dict[str, object]:
+        """The same for programs."""
+        return {
+            "kind": self.kind,
+            "count": self.count,
+            "of": self.of,
+            "items": list(dict.fromkeys(self.items)),
+            "text": self.text,
+        }
 
-async def sanity_notes(reader: Reader, record: JobRecord, facts: JobFacts) -> list[str]:
+
+async def sanity_signs(reader: Reader, record: JobRecord, facts: JobFacts) -> list[Sign]:
     """Compare some of the ended items of a job with each other."""
     names = sorted({one.corpus for one in facts.corpora}) or [""]
     starts = ["", *names[len(names) // CORPORA :: max(1, len(names) // CORPORA)]][:CORPORA]
@@ -62,12 +74,12 @@ async def sanity_notes(reader: Reader, record: JobRecord, facts: JobFacts) -> li
     found = [one for one in found if one.epoch == 1 and one.outcome == "ok"]
     signs: list[Sign | None] = []
     if not is_bound(record.provider):
-        signs += [_one_result(found), _one_count(found, facts), _other_question(found)]
+        signs += [_one_result(await _results(reader, found)), _one_count(found, facts), _other_question(found)]
     if record.models.answering is not None:
         golds = _Golds(reader, found)
         signs += [await _one_answer(found, golds)]
         signs += [await _one_verdict(found, golds)] if is_judged(record) else []
-    return [one.text for one in signs if one is not None]
+    return [one for one in signs if one is not None]
 
 
 class _Golds:
@@ -112,6 +124,7 @@ async def _one_answer(found: Sequence[EndedItem], golds: _Golds) -> Sign | None:
     if len(wrong) <= WRONG_SHARE * len(forms) or len({known[item] for item in wrong}) < 2:
         return None
     return Sign(
+        kind="same_answer",
         what=f'the same answer ("{form[:60]}")',
         count=count,
         of=len(forms),
@@ -138,6 +151,7 @@ async def _one_verdict(found: Sequence[EndedItem], golds: _Golds) -> Sign | None
         return None
     shows = "do not share a word with their gold" if right else "hold their gold word for word"
     return Sign(
+        kind="same_verdict",
         what=f"the same verdict ({'correct' if right else 'incorrect'}) of the judge",
         count=len(judged),
         of=len(judged),
@@ -164,18 +178,33 @@ def _retrieved(item: EndedItem) -> tuple[tuple[str, ...], ...]:
     return tuple(tuple(map(str, slot)) for slot in slots) if isinstance(slots, list) else ()
 
 
-def _one_result(found: Sequence[EndedItem]) -> Sign | None:
+Result = tuple[EndedItem, tuple[object, ...]]
+"""an item and what its search found: ids, or texts where no id leads back"""
+
+
+async def _results(reader: Reader, found: Sequence[EndedItem]) -> list[Result]:
+    """What the searches of items found; where hits have no ids their texts tell them apart."""
+    ids = [(one, _retrieved(one)) for one in found]
+    bare = {one.phases[Phase.SEARCH].last.entry: one for one, slots in ids if not slots and Phase.SEARCH in one.phases}
+    texts = []
+    for entry, hits in (await payloads_of(reader, list(bare), "hits")).items() if bare else ():
+        if isinstance(hits, list):
+            texts.append((bare[entry], tuple(hit.get("content") for hit in hits if isinstance(hit, Mapping))))
+    return [(one, slots) for one, slots in (*ids, *texts) if any(slots)]
+
+
+def _one_result(found: Sequence[Result]) -> Sign | None:
     """Whatever is asked of a corpus, the same hits come in the same order."""
-    by_corpus: dict[str, list[EndedItem]] = defaultdict(list)
-    for one in found:
-        if any(_retrieved(one)):
-            by_corpus[one.corpus].append(one)
-    asked = [items for items in by_corpus.values() if len(items) >= MIN_CORPUS]
-    same = [one for items in asked if len(set(map(_retrieved, items))) == 1 for one in items]
+    by_corpus: dict[str, list[Result]] = defaultdict(list)
+    for result in found:
+        by_corpus[result[0].corpus].append(result)
+    asked = [results for results in by_corpus.values() if len(results) >= MIN_CORPUS]
+    same = [one for results in asked if len({slots for _, slots in results}) == 1 for one, _ in results]
     total = sum(map(len, asked))
     if len(same) < MIN_SEARCHES or len(same) < 0.9 * total:
         return None
     return Sign(
+        kind="same_hits",
         what="the same hits in the same order as for every other question of the corpus",
         count=len(same),
         of=total,
@@ -197,6 +226,7 @@ def _one_count(found: Sequence[EndedItem], facts: JobFacts) -> Sign | None:
     if any((held.get(one.corpus) or 0) <= returned for one, _ in searched):
         return None
     return Sign(
+        kind="same_count",
         what=f"exactly {returned} hits where {requested} were asked for and more memories are",
         count=len(searched),
         of=len(searched),
@@ -225,6 +255,7 @@ def _other_question(found: Sequence[EndedItem]) -> Sign | None:
     if total < MIN_SEARCHES or 2 * len(late) <= total or len(late) < 3 * max(own, early):
         return None
     return Sign(
+        kind="late_hits",
         what="a first hit that is evidence of the question before and not of its own",
         count=len(late),
         of=total,

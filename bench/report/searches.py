@@ -12,7 +12,16 @@ from typing import cast
 
 from bench.journal import ProbeRow
 from bench.journal.records import HitCounts
-from bench.model import IN_ORDER, MORE_HITS, SCORES_FALL, SCORES_RISE, TEXT_CUT, TEXT_DIFFERS
+from bench.model import (
+    IN_ORDER,
+    MORE_HITS,
+    QUESTION_FOUND,
+    SCORES_FALL,
+    SCORES_RISE,
+    TEXT_CUT,
+    TEXT_DIFFERS,
+    TEXT_SPOILED,
+)
 
 UNMAPPED_ALLOWED = 0.1
 """a memory that extracts facts may make some of no single source; it is flagged above this share and never INVALID,
@@ -42,6 +51,16 @@ ASKED: Mapping[str, tuple[float, str]] = {
         MOST,
         "hits are the beginnings of longer memories in {}: does the service cut texts? The answering model does not "
         "see the rest",
+    ),
+    TEXT_SPOILED: (
+        FEW,
+        "hits hold the text of their memories with broken characters (wrong encoding, HTML entities, question marks) "
+        "in {}: the answering model reads them so",
+    ),
+    QUESTION_FOUND: (
+        0.0,
+        "the question itself is among the hits in {}: does the service store what it is asked? Such a hit takes the "
+        "place of a memory",
     ),
     TEXT_DIFFERS: (
         FEW,
@@ -76,6 +95,23 @@ def flag_notes(counts: HitCounts) -> list[str]:
             told = text.format(f"{one.count} of {counts.searches} searches")
             found.append(f"{told} (such as {', '.join(one.items)})")
     return found
+
+
+def partly_held(probes: Sequence[ProbeRow]) -> list[str]:
+    """Say in how many corpora a service counts fewer memories than it acknowledged."""
+    counts = [
+        (cast("int", probe.data["held"]), cast("int", probe.data["sent"]))
+        for probe in probes
+        if probe.kind == "sentinel" and probe.last and "held" in probe.data
+    ]
+    fewer = [(held, sent) for held, sent in counts if held < sent]
+    if not fewer:
+        return []
+    held, sent = map(sum, zip(*fewer, strict=True))
+    return [
+        f"in {len(fewer)} of {len(counts)} corpora the service counts {held} memories where {sent} were acknowledged: "
+        "it lost, dropped or merged some, and what is not there cannot be found (endpoints.count)"
+    ]
 
 
 def partly_found(probes: Sequence[ProbeRow]) -> list[str]:

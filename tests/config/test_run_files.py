@@ -50,7 +50,7 @@ def test_the_two_halves_share_no_key_and_are_the_whole() -> None:
     ("flag", "given", "value"),
     [
         ("benchmarks", "a b,c", ("a", "b", "c")),
-        ("benchmarks", "", ()),
+        ("benchmarks", [], ()),
         ("benchmarks", [" a ", "b,,c"], ("a", "b", "c")),
         ("providers", ["p@one", "p@two"], ("p@one", "p@two")),
         ("question_type", "single hop", ("single hop",)),
@@ -119,6 +119,9 @@ def test_what_a_flag_may_hold(flag: str, given: object, value: object) -> None:
         ({"max_error_rate": 1.01}, "--max-error-rate must be less than or equal to 1, not 1.01"),
         ({"max_cost": 0}, "--max-cost must be greater than 0, not 0"),
         ({"isolation": "none"}, "--isolation must be 'off', 'probe' or 'full', not \"none\""),
+        ({"benchmarks": ""}, "--benchmarks: expected a name, got an empty text; leave it out for the default"),
+        ({"providers": [" , "]}, "--providers: expected a name, got an empty text; leave it out for the default"),
+        ({"seed": 2**53}, "--seed must be less than or equal to 9007199254740991, not 9007199254740992"),
         ({"benchmarks": 5}, "--benchmarks must be a list, not 5"),
         ({"metrics": 5}, "--metrics must be a list, not 5"),
         ({"nonsense": 1}, "there is no --nonsense"),

@@ -91,9 +91,26 @@ def test_a_thought_that_is_opened_again_and_never_closed_hides_the_verdict() -> 
 
 
 @pytest.mark.parametrize(("first", "second"), list(combinations(KEYS, 2)))
-def test_of_two_keys_the_one_that_stands_first_in_the_list_counts(first: str, second: str) -> None:
+def test_of_two_keys_the_one_that_stands_first_in_the_list_counts_unless_they_contradict(
+    first: str, second: str
+) -> None:
+    assert read(json.dumps({second: "yes", first: 0.75})) == 0.75
     for tree in ({first: "yes", second: "no"}, {second: "no", first: "yes"}, {second.upper(): 0, first.title(): 1}):
-        assert read(json.dumps(tree)) == 1.0
+        assert read(json.dumps(tree)) == (1.0 if second == "answer" else "conflict")  # an answer may be what was judged
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('{"score": 1, "max_score": 5}', 0.2),
+        ('{"score": 5, "out_of": 5}', 1.0),
+        ('{"score": 1, "scale": "1-10"}', 0.1),
+        ('{"score": 1, "scale": "0-1"}', 1.0),
+        ('{"score": 7, "max": 5}', "out_of_range"),
+    ],
+)
+def test_a_score_counts_on_the_scale_that_its_object_names(text: str, value: float | str) -> None:
+    assert read(text) == value
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from bench.config.provider_body import JsonLines
-from bench.config.provider_sections import Auth
+from bench.config.provider_sections import Auth, checked_address
 from bench.errors import ConfigError
 from bench.events import redactor
 from bench.http import Http, Request
@@ -53,7 +53,8 @@ class HttpChannel:
         query: list[tuple[str, str]] = []
         for auth in config.auth:
             authorise(config, auth, context, headers, query)
-        url = resolve(base, where=config.place("connection", "base_url")).rstrip("/")
+        place = config.place("connection", "base_url")
+        url = checked_address(resolve(base, where=place), place)
         return cls(context.http, url, headers, tuple(query), BodyErrors.of(config.errors.error_when))
 
     async def __aenter__(self) -> Self:

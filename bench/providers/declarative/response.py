@@ -18,7 +18,8 @@ Runs inside the retry loop of the call, so that a body with "try again" is treat
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Container
+import re
+from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, Self
@@ -156,8 +157,10 @@ KINDS: dict[str, type[CallError]] = {
 SHOWN_OF_VALUE = 200
 ERROR_KEYS = ("error", "errors")
 FLAGS = ("success", "ok")
-STATUSES = ("status", "state", "statusCode", "status_code")
-TELLING = frozenset((*FLAGS, *STATUSES))
+STATUSES = ("status", "state", "statusCode", "status_code", "code", "result")
+ERROR_NUMBERS = ("errno", "err_no", "errcode", "errCode", "err_code")
+"""0 where all is well, in the habit of many APIs"""
+TELLING = frozenset((*FLAGS, *STATUSES, *ERROR_NUMBERS))
 FAILED = frozenset({"error", "failed", "failure", "fail"})
 INCOMPLETE = frozenset({202, 206, 207})
 """a search that answers so has not found everything"""
@@ -168,7 +171,17 @@ MORE = (
     "next_page", "next_page_token", "nextPageToken", "next",
 )  # fmt: skip
 PAGINGS = ("pagination", "paging", "page_info", "pageInfo", "meta", "page")
-LOOKED_AT = TELLING.union(CUT_SHORT, ("_shards",), ERROR_KEYS, ENVELOPES)
+MESSAGES = ("message", "msg", "detail", "reason", "warning", "info")
+ABOUT_CALL = frozenset((*MESSAGES, *STATUSES, "request_id", "requestId", "trace_id", "traceId", "timestamp"))
+"""keys of an answer that has nothing but a message"""
+_SAYS_FAILED = re.compile(
+    r"rate.?limit|too many|quota|exceed|\berrors?\b|exception|\bfail(?:ed|ure|s)?\b|unavailab|time.?out"
+    r"|timed out|overload"
+    r"|unauthori[sz]ed|forbidden|denied|not ready|not allowed|still (?:loading|indexing|starting)|maintenance|try again"
+    r"|\bbusy\b|expired|invalid|insufficient",
+    re.IGNORECASE,
+)
+LOOKED_AT = TELLING.union(CUT_SHORT, ("_shards",), MESSAGES, ERROR_KEYS, ENVELOPES)
 """all that a search is looked at for"""
 HINT = "if it is none, say so: a rule under errors.error_when has the last word"
 
@@ -226,7 +239,7 @@ def _refuse_failure(tree: object, response: Response, judged: Judged, *, partial
         Unavailable: a search that gave no result or only a part of it.
     """
     if judged == "add":
-        said = _first(_failure, tree) or _first(_error_told, tree)
+        said = _first(_failure, tree) or _first(_error_told, tree) or _message_alone(tree)
         said = said or ("" if partial else next(filter(None, map(_failure_of_element, _elements(tree))), ""))
         if said:
             text = f"{response.request} -> {response.status}: it was not stored: {said}"
@@ -251,6 +264,7 @@ def _failure(node: object) -> str:
     if TELLING.isdisjoint(node):
         return ""
     failed = any(node.get(name) is False for name in FLAGS) or any(_is_failure(node.get(name)) for name in STATUSES)
+    failed = failed or any(isinstance(code := node.get(name), int) and code != 0 for name in ERROR_NUMBERS)
     return compact(node)[:SHOWN_OF_VALUE] if failed else ""
 
 
@@ -285,7 +299,8 @@ def _incomplete(tree: object, status: int) -> str:
         return f"{status} reports that the answer is not whole"
     if isinstance(tree, dict) and LOOKED_AT.isdisjoint(tree):
         return ""
-    return _first(_failure, tree) or _first(_cut_short, tree) or _error_beside_result(tree)
+    said = _first(_failure, tree) or _first(_cut_short, tree) or _error_beside_result(tree)
+    return said or _first(_message_beside_nothing, tree)
 
 
 def _error_beside_result(tree: object) -> str:
@@ -294,6 +309,24 @@ def _error_beside_result(tree: object) -> str:
         return ""
     result = any(isinstance(value, list | dict) for name, value in tree.items() if name not in ERROR_KEYS)
     return _first(_error_told, tree) if result else ""
+
+
+def _message_beside_nothing(node: object) -> str:
+    """What a message reports of a failure next to an empty result."""
+    if not isinstance(node, dict):
+        return ""
+    lists = [value for value in node.values() if isinstance(value, list)]
+    return _message_of_failure(node) if lists and not any(lists) else ""
+
+
+def _message_alone(tree: object) -> str:
+    """What an answer to an add reports of a failure where it has nothing but a message."""
+    return _message_of_failure(tree) if isinstance(tree, dict) and tree and ABOUT_CALL.issuperset(tree) else ""
+
+
+def _message_of_failure(node: Mapping[str, object]) -> str:
+    told = (node[name] for name in MESSAGES if isinstance(node.get(name), str))
+    return next((str(text)[:SHOWN_OF_VALUE] for text in told if _SAYS_FAILED.search(str(text)[:SHOWN_OF_VALUE])), "")
 
 
 def _cut_short(node: object) -> str:

@@ -1,0 +1,124 @@
+"""Golds and options that mislead are told before a run, and an answer whose option cannot be read is counted."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.metrics.choices import chosen_index
+from tests.cli.conftest import Bench
+from tests.reality.chat_stub import completion, serving
+
+OPEN = """
+name: sheds
+version: "1"
+data: {type: local, path: ./FILE}
+schema: {itemId: id, question: q, answer: a, context: {field: text, type: string}}
+evaluation: {method: contains}
+metrics: [accuracy]
+"""
+CHOICES = """
+name: sheds
+version: "1"
+data: {type: local, path: ./sheds.jsonl}
+schema: {itemId: id, question: q, choices: c, choiceAnswer: a, context: {field: text, type: string}}
+evaluation: {method: mcq}
+metrics: [accuracy]
+"""
+
+
+def rows(*golds: object, **more: object) -> list[dict[str, object]]:
+    return [
+        {"id": f"q{at}", "q": f"What is in shed {at}?", "a": gold, "text": f"Shed {at} holds a rake.", **more}
+        for at, gold in enumerate(golds)
+    ]
+
+
+def write(folder: Path, config: str, data: list[dict[str, object]]) -> None:
+    (folder / "sheds.jsonl").write_text("".join(json.dumps(row) + "\n" for row in data), encoding="utf-8")
+    place = folder / "configs/benchmarks/sheds.yaml"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(config.replace("FILE", "sheds.jsonl"), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("gold", "told"),
+    [
+        ("nan", "a gold that stands for no value"),
+        ("N/A", "a gold that stands for no value"),
+        ("Unanswerable", "a gold that says that there is no answer"),
+        ("The answer is not mentioned.", "a gold that says that there is no answer"),
+        ("I don't know", "a gold that says that there is no answer"),
+        ('["a rake", "rakes"]', "a gold that is a list or object written as text"),
+        ("{'text': 'a rake'}", "a gold that is a list or object written as text"),
+    ],
+)
+def test_a_gold_that_is_none_is_told_before_the_run(gold: str, told: str, bench: Bench, tmp_path: Path) -> None:
+    write(tmp_path, OPEN, rows("a rake", gold))
+    done = bench("validate", "configs/benchmarks/sheds.yaml")
+    assert f"1 item has {told}" in done.stdout + done.stderr and "q1" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    "gold", ["a rake", "none of the two", "[sic] a rake", "no", "Nan Goldin", "the unknown soldier"]
+)
+def test_a_gold_that_is_one_is_not_told(gold: str, bench: Bench, tmp_path: Path) -> None:
+    write(tmp_path, OPEN, rows(gold))
+    done = bench("validate", "configs/benchmarks/sheds.yaml")
+    assert "1 item has" not in done.stdout + done.stderr
+
+
+def test_columns_of_parquet_that_json_has_no_type_for_are_read(bench: Bench, tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    columns: dict[str, Any] = {
+        "id": ["q0"], "q": ["What does the rake cost?"], "text": ["The rake costs 4.50."],
+        "a": pyarrow.array([Decimal("4.50")]), "at": [datetime.time(9, 5)],
+        "lasts": pyarrow.array([90], pyarrow.duration("s")), "big": pyarrow.array([Decimal("1E+3")]),
+    }  # fmt: skip
+    write(tmp_path, OPEN.replace("FILE", "sheds.parquet"), [])
+    parquet.write_table(pyarrow.table(columns), tmp_path / "sheds.parquet")
+    bench("validate", "configs/benchmarks/sheds.yaml")
+    assert json.loads(bench("describe", "sheds", "--items").stdout.splitlines()[0])["answers"] == ["4.50"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "place"),
+    [
+        ("<answer>B</answer>", 1),
+        ("A is tempting.\n<answer>(B) Paris</answer>\nA was wrong.", 1),
+        ("<final_answer> b </final_answer>", 1),
+        ("B!", 1),
+        ("B。", 1),
+        ("選B", 1),
+        ("คำตอบ: B", 1),
+        ("Antwoord: B", 1),
+        ("Ответ: В", None),
+        ("<answer>A or B</answer>", None),
+    ],
+)
+def test_an_option_is_read_in_more_spellings(answer: str, place: int | None) -> None:
+    assert chosen_index(answer, ("Rome", "Paris", "Oslo")) == place
+
+
+@pytest.mark.parametrize(("said", "right"), [("A", 1.0), ("B", 1.0), ("rake", 1.0), ("C", 0.0), ("Ответ: В", 0.0)])
+def test_either_of_two_equal_options_is_right_and_an_unread_one_is_counted(
+    said: str, right: float, bench: Bench, tmp_path: Path
+) -> None:
+    write(tmp_path, CHOICES, rows("B", "A", c=["rake", "Rake", "spade"]))
+    assert "2 items have an option twice" in bench("validate", "configs/benchmarks/sheds.yaml").stderr
+    with serving(lambda body: completion(said)) as stub:
+        file = {"name": "local", "dialect": "openai", "base_url": stub.url, "auth": {"type": "none"}}
+        (tmp_path / "configs/models").mkdir()
+        (tmp_path / "configs/models/local.yaml").write_text(json.dumps(file), encoding="utf-8")
+        bench("run", "--benchmarks", "sheds", "--providers", "bm25", "--answering-model", "local/m", "--run-id", "r")
+    (job,) = json.loads(bench("results", "r", "--json").stdout)["jobs"]
+    assert job["metrics"]["accuracy"]["value"] == right
+    told = "2 answers in which no option, or more than one, can be read, counted as wrong (such as q0)"
+    assert any(note.startswith(told) for note in job["notes"]) is said.startswith("Ответ")

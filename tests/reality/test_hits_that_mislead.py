@@ -1,0 +1,148 @@
+"""What a service answers in a good form and a misleading substance is an error, or told with its count."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from bench.engine import Outcome
+from bench.journal import Reader
+from bench.report.fold import JobReport, fold
+from bench.report.results_document import results_json
+from tests.reality.conftest import WorldOn
+from tests.reality.memory_stub import MemoryStub
+from tests.small_world import PROVIDER, World
+
+Hits = list[dict[str, Any]]
+WITHOUT_IDS = PROVIDER.replace(', scoreField: "$.score"', ", id_from: none")
+
+
+async def job_of(world: World, outcome: Outcome) -> JobReport:
+    async with Reader.open(world.workspace / "checkpoints" / outcome.run_id) as reader:
+        return (await fold(reader)).jobs[0]
+
+
+def answering(change: Callable[[MemoryStub, Mapping[str, Any], Hits], Hits]) -> MemoryStub:
+    stub = MemoryStub()
+
+    def search(_call: int, request: web.Request, body: dict[str, object]) -> web.Response:
+        hits: Hits = list(stub.usual("search", request, body)["results"])  # type: ignore[call-overload]
+        return web.json_response({"results": change(stub, body, hits)})
+
+    stub.answers = {"search": search}
+    return stub
+
+
+def umlauts(world: World) -> None:
+    path = world.workspace / "datasets/facts.jsonl"
+    path.write_text(path.read_text(encoding="utf-8").replace("The vault", "Der Schlüssel für"), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("spoil", "told"),
+    [
+        (lambda text: text.encode().decode("latin-1"), True),
+        (lambda text: text.encode("ascii", "replace").decode(), True),
+        (lambda text: text.replace("ü", "\ufffd"), True),
+        (lambda text: text.replace("ü", "&uuml;"), True),
+        (lambda text: text, False),
+        (lambda text: text[:30], False),
+        (lambda text: "In short: " + text, False),
+    ],
+)
+async def test_hits_with_broken_characters_are_told(spoil: Callable[[str], str], told: bool, world_on: WorldOn) -> None:
+    stub = answering(lambda _stub, _body, hits: [{**hit, "memory": spoil(hit["memory"])} for hit in hits])
+    world = await world_on(stub, corpora=1, items=3)
+    umlauts(world)
+    job = await job_of(world, await world.run(providers="faulty", isolation="off"))
+    assert any("with broken characters" in note for note in job.notes) is told
+
+
+async def test_the_question_among_its_hits_is_told(world_on: WorldOn) -> None:
+    stub = answering(lambda _stub, body, hits: [{"id": "q", "memory": body["query"]}, *hits])
+    world = await world_on(stub, corpora=1, items=3)
+    job = await job_of(world, await world.run(providers="faulty", isolation="off"))
+    assert any(note.startswith("the question itself is among the hits in 3 of 3 searches") for note in job.notes)
+
+
+@pytest.mark.parametrize("declared", [False, True])
+async def test_hits_of_which_none_leads_back_are_told_unless_the_config_says_so(
+    declared: bool, world_on: WorldOn
+) -> None:
+    stub = answering(lambda _stub, _body, hits: [{"memory": hit["memory"]} for hit in hits])
+    world = await world_on(stub, corpora=1, items=3)
+    if declared:
+        world.provider("faulty", base=WITHOUT_IDS)
+    job = await job_of(world, await world.run(providers="faulty", isolation="off"))
+    assert any("none leads back to a memory" in note for note in job.notes) is not declared
+
+
+@pytest.mark.parametrize("ids", [False, True])
+async def test_constant_hits_are_a_sign_with_and_without_ids(ids: bool, world_on: WorldOn) -> None:
+    def constant(stub: MemoryStub, body: Mapping[str, Any], _hits: Hits) -> Hits:
+        kept = stub.spaces.get(str(body["namespace"]), [])
+        return [{"memory": one["content"], **({"id": one["id"]} if ids else {})} for one in kept[:5]]
+
+    world = await world_on(answering(constant), corpora=2, items=12, sessions=12)
+    if not ids:
+        world.provider("faulty", base=WITHOUT_IDS)
+    outcome = await world.run(providers="faulty", isolation="off")
+    async with Reader.open(world.workspace / "checkpoints" / outcome.run_id) as reader:
+        (job,) = results_json(await fold(reader))["jobs"]  # type: ignore[misc]
+    (sign,) = [one for one in job["signs"] if one["kind"] == "same_hits"]
+    assert (sign["count"], sign["of"], len(sign["items"])) == (24, 24, 24)
+    assert sign["text"] in job["notes"]
+    written = json.loads((world.workspace / "results" / outcome.run_id / "report.json").read_text(encoding="utf-8"))
+    assert written["measured"]["jobs"][0]["signs"] == job["signs"]
+
+
+@pytest.mark.parametrize(("dropped", "told"), [((3, 4), True), ((), False)])
+async def test_a_service_that_counts_fewer_memories_than_it_acknowledged_is_told(
+    dropped: tuple[int, ...], told: bool, world_on: WorldOn
+) -> None:
+    stub = MemoryStub({"add": lambda call, _r, _b: web.json_response({"job_id": "j"}) if call in dropped else None})
+    world = await world_on(stub, corpora=1, items=6, sessions=6)
+    world.provider("faulty", extra="wait: {interval_ms: 1}\n")
+    job = await job_of(world, await world.run(providers="faulty"))
+    text = "in 1 of 1 corpora the service counts 4 memories where 6 were acknowledged"
+    assert any(note.startswith(text) for note in job.notes) is told
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"code": 500, "msg": "internal", "results": []},
+        {"errno": 7, "results": []},
+        {"message": "Rate limit exceeded", "results": []},
+        {"data": {"message": "index is still loading", "results": []}, "results": []},
+    ],
+)
+async def test_a_failure_told_beside_an_empty_result_is_no_empty_result(
+    body: dict[str, Any], world_on: WorldOn
+) -> None:
+    stub = MemoryStub({"search": lambda _call, _r, _b: web.json_response(body)})
+    world = await world_on(stub, corpora=1, items=2)
+    outcome = await world.run(providers="faulty", isolation="off")
+    assert {row[0] for row in world.query(outcome.run_id, "select outcome from score")} == {"unavailable"}
+
+
+@pytest.mark.parametrize(
+    "body", [{"message": "3 memories", "results": []}, {"code": 200, "msg": "ok", "errno": 0, "results": []}]
+)
+async def test_an_empty_result_with_a_plain_message_is_one(body: dict[str, Any], world_on: WorldOn) -> None:
+    stub = MemoryStub({"search": lambda _call, _r, _b: web.json_response(body)})
+    world = await world_on(stub, corpora=1, items=2)
+    outcome = await world.run(providers="faulty", isolation="off")
+    assert outcome.exit_code == 0
+
+
+@pytest.mark.parametrize("body", [{"message": "Quota exceeded"}, {"code": 429, "message": "later"}, {"errcode": 40001}])
+async def test_an_add_that_only_tells_a_failure_is_no_memory(body: dict[str, Any], world_on: WorldOn) -> None:
+    world = await world_on(MemoryStub({"add": lambda _c, _r, _b: web.json_response(body)}), corpora=1, items=2)
+    world.provider("faulty", base=PROVIDER.replace('response: {ids: "$.job_id"}', ""))
+    outcome = await world.run(providers="faulty")
+    assert {row[0] for row in world.query(outcome.run_id, "select outcome from score")} == {"ingest_failed"}
