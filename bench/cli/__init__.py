@@ -9,6 +9,7 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from bench.cli import console, global_flags
@@ -60,16 +61,25 @@ def run(arguments: Sequence[str]) -> int:
         if flags.traceback:
             show_traceback()
         told = of_system(problem)
-        if console.streams_given_up():
-            global_flags.current.set(replace(flags, json=False))  # what is left for an error is stderr
-            told = type(told)(f"the output cannot be written: {problem.strerror}", hint=told.hint)
-        console.error(told)
+        say(told)
         return told.exit_code
     except Exception as problem:
         show_traceback()
         console.error(BenchError(f"{type(problem).__name__}: {problem}", hint="a bug: report it with the lines above"))
         return EXIT_BUG
     return code
+
+
+def say(problem: BenchError) -> None:
+    """Print an error; on stderr where stdout takes no more text, such as a file on a full disk."""
+    console.drop_what_is_left()
+    try:
+        console.error(problem)
+    except OSError:
+        console.drop_what_is_left()
+        global_flags.current.set(replace(global_flags.current.get(), json=False))
+        with suppress(OSError):
+            console.error(problem)
 
 
 def name_command(problem: BenchError, rest: Sequence[str]) -> None:

@@ -39,16 +39,13 @@ def prepare_streams() -> None:
             reconfigure(encoding="utf-8", errors="backslashreplace")
 
 
-def streams_given_up() -> bool:
-    """Say whether stdout or stderr takes no more text, such as a file on a full disk; what is left is dropped."""
-    lost = False
+def drop_what_is_left() -> None:
+    """Point stdout and stderr at nothing where they take no more text, so that the end of the process is quiet."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
         except OSError:
-            lost = True
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-    return lost
 
 
 def dump(value: object, *, indent: int | None = None) -> str:

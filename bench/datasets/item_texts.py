@@ -28,8 +28,8 @@ ODD = (
 )
 TWICE = "an option twice: either letter is right where it is the gold"
 _GOLDS = {
-    "a gold that stands for no value, such as an empty cell that another program wrote (nan, null, N/A)": re.compile(
-        r"\s*(?:nan|null|undefined|<na>|n/a|#n/a|nil|none|todo|tbd|\[\]|\{\})\s*", re.IGNORECASE
+    "a gold that represents no value, such as an empty cell that another program wrote (nan, null, N/A)": re.compile(
+        r"\s*(?:nan|null|undefined|<na>|n/a|#n/a|nil|todo|tbd|\[\]|\{\})\s*", re.IGNORECASE
     ),
     "a gold that says that there is no answer, and is not an abstention item, so a refusal is wrong; map abstention": (
         re.compile(

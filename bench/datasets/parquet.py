@@ -1,4 +1,4 @@
-"""Rows of a parquet file, a few in memory at a time; null is absent.
+"""Rows of a parquet file, a few in memory at a time; null (NaN too) is absent.
 
 A row is known by its number in the file::
 
@@ -10,6 +10,7 @@ A row is known by its number in the file::
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 from datetime import date, datetime, time
 from decimal import Decimal
@@ -77,7 +78,12 @@ class ParquetRows:
 
 
 def _without_null(values: dict[str, object]) -> dict[str, object]:
-    return {name: _plain(value) for name, value in values.items() if value is not None}
+    return {name: _plain(value) for name, value in values.items() if not _is_null(value)}
+
+
+def _is_null(value: object) -> bool:
+    """Say whether there is no value; of a column of floats pandas writes NaN for none."""
+    return value is None or (isinstance(value, float) and math.isnan(value))
 
 
 def _plain(value: object) -> object:
@@ -85,7 +91,7 @@ def _plain(value: object) -> object:
     if isinstance(value, dict):
         return _without_null(value)
     if isinstance(value, list):
-        return [_plain(child) for child in value]
+        return [None if _is_null(child) else _plain(child) for child in value]
     if isinstance(value, float):
         return FloatText(json.dumps(value))
     if isinstance(value, bytes):

@@ -453,9 +453,10 @@ class IndexWait:
         if not isinstance(provider, Counts):
             return {}
         before, held = -1, await reread(lambda: provider.count(self.space))
-        while before < held < sent and not self.lane.build_halted:
-            await self.lane.live.stopping.pause_for(min(provider.wait.interval_s, PATIENCE_S))
+        while before < held < sent and not (self.lane.loses or self.lane.build_halted):
+            await self.lane.live.stopping.pause_for(min(provider.wait.interval_s, provider.wait.timeout_s))
             before, held = held, await reread(lambda: provider.count(self.space))
+        self.lane.loses = self.lane.loses or held < sent
         return {"sent": sent, "held": held}
 
     async def _contents(self) -> dict[str, object]:

@@ -35,6 +35,7 @@ MIN_CORPUS = 4
 EXAMPLES = 3
 WRONG_SHARE = 0.4
 CONTRARY_SHARE = 0.2
+MIN_CONTRARY = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +79,7 @@ async def sanity_signs(reader: Reader, record: JobRecord, facts: JobFacts) -> li
     if record.models.answering is not None:
         golds = _Golds(reader, found)
         signs += [await _one_answer(found, golds)]
-        signs += [await _one_verdict(found, golds)] if is_judged(record) else []
+        signs += [await _one_verdict(found, golds), await _contrary(found, golds)] if is_judged(record) else []
     return [one for one in signs if one is not None]
 
 
@@ -135,11 +136,7 @@ async def _one_answer(found: Sequence[EndedItem], golds: _Golds) -> Sign | None:
 
 async def _one_verdict(found: Sequence[EndedItem], golds: _Golds) -> Sign | None:
     """A judge says the same of every answer, also of those that plainly are otherwise."""
-    judged = {
-        one.item: (one.verdicts[0].correct, _answer(one))
-        for one in found
-        if one.verdicts and one.verdicts[0].judged and one.verdicts[0].correct is not None
-    }
+    judged = _judged(found)
     if len(judged) < MIN_ITEMS or len({correct for correct, _ in judged.values()}) > 1:
         return None
     right = next(correct for correct, _ in judged.values())
@@ -157,6 +154,41 @@ async def _one_verdict(found: Sequence[EndedItem], golds: _Golds) -> Sign | None
         of=len(judged),
         items=contrary,
         hint=f"{len(contrary)} of the answers {shows}; --judge-calibration measures the judge",
+    )
+
+
+def _judged(found: Sequence[EndedItem]) -> dict[str, tuple[bool, str]]:
+    """Item -> what the judge said of it, and the answer."""
+    return {
+        one.item: (one.verdicts[0].correct, _answer(one))
+        for one in found
+        if one.verdicts and one.verdicts[0].judged and one.verdicts[0].correct is not None
+    }
+
+
+async def _contrary(found: Sequence[EndedItem], golds: _Golds) -> Sign | None:
+    """Right answers are incorrect and wrong ones correct: a scale that was taken the other way round."""
+    judged = _judged(found)
+    if len(judged) < MIN_ITEMS:
+        return None
+    known = await golds.read()
+    plain: dict[bool, list[str]] = {True: [], False: []}
+    contrary: dict[bool, list[str]] = {True: [], False: []}
+    for item, (correct, answer) in judged.items():
+        holds = _holds(answer, known[item]) if known.get(item) else None
+        if holds is not None:
+            plain[holds].append(item)
+            contrary[holds] += [item] if correct is not holds else []
+    if any(len(contrary[holds]) < MIN_CONTRARY or 2 * len(contrary[holds]) <= len(plain[holds]) for holds in plain):
+        return None
+    return Sign(
+        kind="contrary_verdicts",
+        what="a verdict of the judge against what the answer plainly holds",
+        count=sum(map(len, contrary.values())),
+        of=sum(map(len, plain.values())),
+        items=[*contrary[True], *contrary[False]],
+        hint="answers with their gold word for word are incorrect, those without a word of it correct; "
+        "is its scale the other way round? --judge-calibration measures the judge",
     )
 
 

@@ -49,8 +49,8 @@ def write(folder: Path, config: str, data: list[dict[str, object]]) -> None:
 @pytest.mark.parametrize(
     ("gold", "told"),
     [
-        ("nan", "a gold that stands for no value"),
-        ("N/A", "a gold that stands for no value"),
+        ("nan", "a gold that represents no value"),
+        ("N/A", "a gold that represents no value"),
         ("Unanswerable", "a gold that says that there is no answer"),
         ("The answer is not mentioned.", "a gold that says that there is no answer"),
         ("I don't know", "a gold that says that there is no answer"),
@@ -79,7 +79,7 @@ def test_columns_of_parquet_that_json_has_no_type_for_are_read(bench: Bench, tmp
 
     columns: dict[str, Any] = {
         "id": ["q0"], "q": ["What does the rake cost?"], "text": ["The rake costs 4.50."],
-        "a": pyarrow.array([Decimal("4.50")]), "at": [datetime.time(9, 5)],
+        "a": pyarrow.array([Decimal("4.50")]), "at": [datetime.time(9, 5)], "seen": [float("nan")],
         "lasts": pyarrow.array([90], pyarrow.duration("s")), "big": pyarrow.array([Decimal("1E+3")]),
     }  # fmt: skip
     write(tmp_path, OPEN.replace("FILE", "sheds.parquet"), [])

@@ -151,6 +151,22 @@ def test_a_judge_that_finds_all_correct_is_told_where_answers_are_plainly_wrong(
     assert any(note.startswith("the same verdict (correct) of the judge in 24 of 24") for note in notes) is told
 
 
+@pytest.mark.parametrize(("flipped", "told"), [(True, True), (False, False)])
+def test_a_judge_with_its_scale_the_other_way_round_is_told(
+    flipped: bool, told: bool, answered: Callable[..., list[str]], tmp_path: Path
+) -> None:
+    def reply(body: dict[str, Any]) -> str:
+        wrong = "K0x" in body["messages"][-1]["content"].rpartition("uestion")[2]
+        if body["model"] == "judge":
+            wrong = "Forty-two" in body["messages"][-1]["content"]
+            return json.dumps({"correctness": int(wrong is flipped), "faithfulness": 1, "reasoning": "so"})
+        return "Forty-two." if wrong else gold_of(body, tmp_path)
+
+    notes = answered(reply, "--judge-model", "local/judge", method="llm-judge")
+    text = "a verdict of the judge against what the answer plainly holds in 24 of 24 items that were looked at"
+    assert any(note.startswith(text) for note in notes) is told
+
+
 def gold_of(body: dict[str, Any], folder: Path) -> str:
     rows = [json.loads(line) for line in (folder / "datasets/facts.jsonl").read_text().splitlines()]
     asked = [one for row in rows for one in row["qa"]]

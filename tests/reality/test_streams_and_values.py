@@ -123,7 +123,7 @@ def test_a_full_output_is_a_message_and_no_traceback(
         from bench.cli import run
 
         assert run(["list", "benchmarks", "--json"]) == 3
-    assert "error: the output cannot be written: No space left on device" in capsys.readouterr().err
+    assert "error: [Errno 28] No space left on device" in capsys.readouterr().err
 
 
 def test_a_closed_output_takes_what_it_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
