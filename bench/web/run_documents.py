@@ -162,7 +162,7 @@ def _whole(fixed: Mapping[str, object], timed: Mapping[str, object], record: Job
     order = [metric.name for metric in record.metrics]
     names = [name for name in order if name in both] + [name for name in both if name not in order]
     rest = {name: timed[name] for name in ("usage", "memory_cost", "isolation", "notes")}
-    rest["judge_calibration"] = timed.get("judge_calibration", [])
+    rest |= {name: timed.get(name, []) for name in ("judge_calibration", "signs")}
     epochs = fixed["epochs"]  # a report that does not say it counts each repeat as an item
     return {**fixed, "epochs": epochs, **rest, "metrics": {name: both[name] for name in names}}
 
