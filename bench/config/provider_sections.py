@@ -76,7 +76,7 @@ def _http_url(text: str) -> str:
 
 
 def checked_address(url: str, where: str | None = None) -> str:
-    """Return a base address whose variables are filled in, without a slash at its end.
+    """Return a base address whose variables are filled in, or not yet in a rehearsal, without a slash at its end.
 
     Raises:
         ConfigError: no request can be made of it.
@@ -86,6 +86,8 @@ def checked_address(url: str, where: str | None = None) -> str:
         usable = parts.scheme.lower() in ("http", "https") and bool(parts.hostname) and parts.port != 0
     except ValueError:
         usable, parts = False, urlsplit("")
+    if VARIABLE.search(url):
+        return url.rstrip("/")
     if not usable or parts.query or parts.fragment or re.search(r"\s", url):
         text = f'"{redact(url)}" is not a base address: expected http(s)://HOST[:PORT][/PATH], without ? and #'
         raise ConfigError(text, where=where, hint="correct the config, or the variable that it takes the address from")
