@@ -126,7 +126,7 @@ def benchmarks(workspace: Path) -> Rows:
     catalog = _catalog(workspace)
     entries = [entry for entry in catalog.benchmarks() if not entry.shadowed]
     by_name = {entry.name: entry for entry in entries}
-    problems = {entry.name: _problem(entry) for entry in entries}
+    problems = {entry.name: _problem(catalog, entry) for entry in entries}
     return [
         {
             "name": entry.name,
@@ -155,17 +155,16 @@ def _page(entry: CatalogEntry, by_name: Mapping[str, CatalogEntry]) -> str | Non
     return _page(by_name[parent[1]], by_name) if parent and parent[1] in by_name else None
 
 
-def _problem(entry: CatalogEntry) -> str | None:
-    """Why a file of the workspace cannot be read; the shipped ones can."""
+def _problem(catalog: Catalog, entry: CatalogEntry) -> str | None:
+    """Why a file of the workspace cannot be used; the shipped ones can."""
     if entry.problem or entry.builtin:
         return entry.problem
-    from bench.config.file import Source
     from bench.errors import ConfigError
 
     try:
-        Source.read(entry.path)
-    except ConfigError as problem:
-        return str(problem)
+        catalog.check(entry)
+    except ConfigError as error:
+        return str(error.problems[0] if error.problems else error)
     return None
 
 
@@ -187,7 +186,8 @@ def _data_state(entry: CatalogEntry, by_name: Mapping[str, CatalogEntry], roots:
 
 def providers(workspace: Path) -> Rows:
     """Providers; with ``--json`` each config is read in full for its capabilities and the variables it needs."""
-    entries = [entry for entry in _catalog(workspace).providers() if not entry.shadowed]
+    catalog = _catalog(workspace)
+    entries = [entry for entry in catalog.providers() if not entry.shadowed]
     if current.get().json:
         from bench.providers.facts import listing
 
@@ -206,7 +206,7 @@ def providers(workspace: Path) -> Rows:
         }
         for entry in entries
         if entry.name not in BUILT_IN
-        for problem in [_problem(entry)]
+        for problem in [_problem(catalog, entry)]
     ]
     return [*built_in, *files]
 
@@ -242,9 +242,14 @@ def models(workspace: Path) -> Rows:
 
     known: Rows = [{"name": name, "description": "built in, no key"} for name in BUILTINS]
     known += [{"name": f"{prefix}/MODEL", "description": text} for prefix, text in prefixes().items()]
+    catalog = _catalog(workspace)
     own: Rows = [
-        {"name": f"{entry.name}/", "description": _problem(entry) or entry.description, "path": str(entry.path)}
-        for entry in _catalog(workspace).models()
+        {
+            "name": f"{entry.name}/",
+            "description": _problem(catalog, entry) or entry.description,
+            "path": str(entry.path),
+        }
+        for entry in catalog.models()
         if not entry.shadowed
     ]
     return [*known, *own]

@@ -8,12 +8,13 @@ A missing environment variable or extra is a note here and an error in ``run``::
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from bench.config.catalog import Catalog
+from bench.config.catalog import Catalog, builtin_root
 from bench.config.file import Source, load, show
 from bench.errors import BenchError, ConfigError, UsageError
 from bench.settings import Environment
@@ -21,6 +22,9 @@ from bench.settings import Environment
 Kind = Literal["benchmarks", "providers", "models", "runs"]
 KINDS: tuple[Kind, ...] = ("benchmarks", "providers", "models", "runs")
 SUFFIXES = (".yaml", ".yml", ".json")
+SHOWN = 6
+"""names on the line of a kind of note"""
+VARIABLE = re.compile(r"the (environment variable) \w+ (is not set).*")
 KEYS: tuple[tuple[Kind, frozenset[str]], ...] = (
     ("benchmarks", frozenset({"manifest_version", "schema", "data"})),
     ("providers", frozenset({"endpoints", "adapter", "mcp"})),
@@ -36,6 +40,21 @@ class Checked:
     checked: int = 0
     problems: list[BenchError] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    of_shipped: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """note -> (name, kind of note) of shipped configs that no one asked for by name"""
+
+    def folded(self) -> list[str]:
+        """The notes for people: those of shipped configs as one line per kind."""
+        groups: dict[str, dict[str, None]] = {}
+        for name, kind in self.of_shipped.values():
+            groups.setdefault(kind, {})[name] = None
+        lines = [note for note in self.notes if note not in self.of_shipped]
+        for kind, named in groups.items():
+            names, more = [*named][:SHOWN], f" and {len(named) - SHOWN} more" if len(named) > SHOWN else ""
+            lines.append(
+                f"{len(named)} shipped config{'s' if len(named) > 1 else ''}: {kind} ({', '.join(names)}{more})"
+            )
+        return lines
 
     def as_json(self) -> dict[str, object]:
         """The document of ``bench validate --json``."""
@@ -64,9 +83,20 @@ def check_all(catalog: Catalog, paths: Sequence[Path], environment: Environment)
             for problem, note in CHECKS[resolved](catalog, path, environment):
                 found.problems += [problem] if problem else []
                 found.notes += [note] if note else []
+                if note and not paths and path.is_relative_to(builtin_root()):
+                    found.of_shipped[note] = (_name(path), _kind_of_note(note, path))
         except BenchError as error:
             found.problems += error.problems if isinstance(error, ConfigError) and error.problems else [error]
     return found
+
+
+def _name(path: Path) -> str:
+    return path.parent.name if path.name == "manifest.json" else path.stem
+
+
+def _kind_of_note(note: str, path: Path) -> str:
+    """A note without what differs from file to file."""
+    return VARIABLE.sub(r"an \1 \2", note.removeprefix(f"{path}: ")).partition(": ")[0]
 
 
 def _known(catalog: Catalog) -> Iterator[tuple[Kind | None, Path]]:

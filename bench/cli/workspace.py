@@ -68,8 +68,10 @@ def validate(paths: list[Path] | None = None, /) -> int:
     else:
         for problem in report.problems:
             console.note(f"error: {problem}\nhint: {problem.hint}")
-        for note in report.notes:
+        for note in report.folded():
             console.note(f"note: {note}")
+        if report.of_shipped:
+            console.note("note: bench validate FILE shows what holds for one of them")
         console.line(f"{report.checked} configs checked, {len(report.problems)} with errors")
     return 2 if report.problems else 0
 

@@ -136,6 +136,25 @@ class Catalog:
 
         return read_benchmark(path, find=self._path_of_benchmark, workspace=self.workspace)
 
+    def check(self, entry: CatalogEntry) -> None:
+        """Raise the ConfigError of a file that cannot be used; its data is not looked at."""
+        match entry.kind:
+            case "benchmarks":
+                self.read_benchmark(entry.path)
+            case "providers":
+                from bench.config.provider_file import load_provider
+
+                load_provider(entry.path)
+            case "models":
+                from bench.config.model import read_model_file
+
+                read_model_file(entry.path)
+            case "runs":
+                from bench.config.file import Source, load
+                from bench.config.run import RunRequest
+
+                load(Source.read(entry.path), RunRequest)
+
     def _path_of_benchmark(self, name: str) -> Path | None:
         try:
             return self.find("benchmarks", name).path

@@ -64,6 +64,8 @@ class Evaluated:
     """what its judges' endpoints reported, see `bench.model.Completion.flags`"""
     saved_usd: str | None = None
     """of its judges together, see `bench.model.Completion.saved_usd`"""
+    asked: tuple[Asked, ...] = ()
+    """what its judges were sent"""
 
     def entry(self, key: Key, done: Attempt[Evaluated], generation: int = 0) -> JournaledPhase:
         """The journal's row, with what the judge cost."""
@@ -71,7 +73,7 @@ class Evaluated:
             key=key,
             data=facts(self.row.relevant, self.row.reason, self.item, not_sent=self.not_sent)
             | ({} if self.corrected is None else {"corrected": self.corrected}),
-            payloads={"item": shown(self.item)},
+            payloads={"item": shown(self.item)} | ({JUDGE_PROMPTS: _asked(self.asked)} if self.asked else {}),
             measured={"tokens": dict(self.row.tokens), "costs_usd": dict(self.row.costs_usd)}
             | ({"flags": list(self.flags)} if self.flags else {})
             | ({"saved_usd": self.saved_usd} if self.saved_usd is not None else {}),
@@ -83,6 +85,19 @@ class Evaluated:
             verdicts=self.row.verdicts,
             generation=generation,
         )
+
+
+JUDGE_PROMPTS = "judge_prompts"
+"""the payload with what judges were sent of an item"""
+Asked = tuple[str, Prompt]
+"""an evaluator and its prompt"""
+
+
+def _asked(prompts: Sequence[Asked]) -> list[dict[str, object]]:
+    return [
+        {"evaluator": name, "messages": [{"role": one.role, "content": one.content} for one in prompt.messages]}
+        for name, prompt in prompts
+    ]
 
 
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)
@@ -106,6 +121,7 @@ class OnceJudge:
     max_tokens: int | None = None
     """of a reply, instead of what the evaluator asks for"""
     epoch: int = 1
+    asked: list[Asked] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -120,12 +136,14 @@ class OnceJudge:
             evaluator=evaluator.name,
             max_tokens=self.max_tokens,
             epoch=self.epoch,
+            asked=self.asked,
         )
 
     async def ask(self, prompt: Prompt) -> Completion:
         limit = prompt.max_tokens if self.max_tokens is None else self.max_tokens
         if (limit, self.epoch) != (prompt.max_tokens, prompt.epoch):
             prompt = replace(prompt, max_tokens=limit, epoch=self.epoch)
+        self.asked.append((self.evaluator, prompt))
         known = next((said for judge, asked, said in self.memo if judge == self.name and asked == prompt), None)
         if known is None:
             kept = self.stored.get((self.evaluator, prompt.template_sha256))
@@ -164,7 +182,7 @@ async def evaluate(
                 verdicts = [await _verdict(one, scored, text, found.hits, once) for one in evaluators]
                 if again is not None:
                     scored = scored_item(ready, again, found.stored)
-                    anew = None if once is None else replace(once, stored={})
+                    anew = None if once is None else replace(once, stored={}, asked=[])
                     other = [await _verdict(one, scored, text, found.hits, anew) for one in evaluators]
         finally:
             spent = tuple(calls)
@@ -185,6 +203,7 @@ async def evaluate(
         values=values(metrics, row),
         flags=_flags(replies, verdicts),
         saved_usd=_saved(replies) if replies else None,
+        asked=tuple(once.asked) if once is not None else (),
         not_sent=_not_sent(lane, ready, item, row),
     )
 

@@ -186,7 +186,7 @@ async def create(path: Path, meta: RunMeta) -> None:
 @asynccontextmanager
 async def drafted(path: Path, run_id: str) -> AsyncIterator[Path]:
     """Give a name to build a new journal under; it gets its place when the body ends, and goes when it fails."""
-    hint = f"bench resume {run_id} continues it"
+    hint = f"bench resume {run_id} continues it; for a new run choose another id"
     try:
         unreserved(run_id)
     except ValueError as error:

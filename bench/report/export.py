@@ -38,6 +38,7 @@ from bench.report.tables import safe_row
 
 ITEM_PAYLOAD = "item"
 HITS_PAYLOAD = "hits"
+JUDGE_PAYLOAD = "judge_prompts"
 
 FIELDS: Mapping[str, str] = {
     "run_id": "the run",

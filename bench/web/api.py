@@ -50,6 +50,7 @@ PATHS: tuple[tuple[str, str, str, tuple[str, ...], int], ...] = (
     ("get", "/runs/{run_id}", "One run: state, progress, jobs, digests, numbers", (), 200),
     ("post", "/runs/{run_id}/pause", "Stop cleanly; a later resume continues", (), 202),
     ("post", "/runs/{run_id}/resume", "Go on with a run", (), 202),
+    ("post", "/runs/{run_id}/retry", "Run what failed again, and nothing else", (), 202),
     ("post", "/runs/{run_id}/cancel", "Stop cleanly and leave it stopped", (), 202),
     ("get", "/runs/{run_id}/results", "The numbers, as bench results --json", (), 200),
     (
@@ -166,6 +167,7 @@ def routes() -> list[web.RouteDef]:
         web.get(f"{at}/runs/{{run_id}}", run),
         web.post(f"{at}/runs/{{run_id}}/pause", pause),
         web.post(f"{at}/runs/{{run_id}}/resume", resume),
+        web.post(f"{at}/runs/{{run_id}}/retry", retry),
         web.post(f"{at}/runs/{{run_id}}/cancel", cancel),
         web.get(f"{at}/runs/{{run_id}}/results", results),
         web.get(f"{at}/runs/{{run_id}}/items", items),
@@ -419,11 +421,15 @@ async def stop_run(site: Site, run_id: str, why: str) -> str:
     return await site.service.stop(run_id, why)
 
 
-async def resume(request: web.Request) -> web.Response:
+async def retry(request: web.Request) -> web.Response:
+    return await resume(request, retry=True)
+
+
+async def resume(request: web.Request, *, retry: bool = False) -> web.Response:
     site, run_id = request.app[SITE], request.match_info["run_id"]
     assert site.service is not None
     folder_of(site, run_id)
-    await site.service.resume(run_id)
+    await site.service.resume(run_id, retry=retry)
     return json_answer({"run_id": run_id, "state": site.service.standing().get(run_id, "ended")}, status=202)
 
 

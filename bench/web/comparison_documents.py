@@ -23,6 +23,7 @@ from bench.journal import Reader
 from bench.journal.paths import CHECKPOINTS
 from bench.model import Phase
 from bench.plan.job_record import JobRecord, read
+from bench.providers.names import is_bound
 from bench.report.export import ITEM_PAYLOAD, payload
 from bench.report.leaderboard import (
     VIEWS,
@@ -71,6 +72,28 @@ async def compare_document(
     make = partial(aside, comparison_of, str(site.workspace), *asked, items=items)
     shown = await site.kept.of(("compare", *asked), stamp, make, patience_s=patience(items))
     return known(shown, "the runs are being compared")
+
+
+def choice_of(sides: Mapping[str, Sequence[str]], query: Mapping[str, str]) -> Json:
+    """The runs and jobs that the form of a comparison shows: as asked, else two jobs of the newest run.
+
+    A job of another run than the one that is chosen now is forgotten: its run was changed in the form.
+    """
+    found: Json = {"whole": True}
+    taken = ""
+    for side in "ab":
+        job = query.get(side, "")
+        run_id = query.get(f"run_{side}") or job.partition(":")[0] or next(iter(sides), "")
+        whole = bool(job) and job.partition(":")[0] == run_id
+        names = sorted((f"{run_id}:{name}" for name in sides.get(run_id, ())), key=_is_bound)
+        found[f"run_{side}"] = run_id
+        found[side] = taken = job if whole else next((name for name in names if name != taken), "")
+        found["whole"] = whole and found["whole"]
+    return found
+
+
+def _is_bound(side: str) -> bool:
+    return is_bound(side.partition(":")[2].partition(":")[0])
 
 
 async def _items(folder: Path) -> int:
@@ -125,7 +148,7 @@ async def _answered(reader: Reader, record: JobRecord, name: str, item: str) -> 
     return shown
 
 
-FLIPS_SHOWN = 60
+FLIPS_SHOWN = 20
 MATRICES = ("overall", "provider")
 """views whose rows hold a value a benchmark"""
 

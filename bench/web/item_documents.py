@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from decimal import Decimal
 from typing import cast
 
 from bench.journal import JournaledPhase, Reader
@@ -28,7 +29,7 @@ from bench.metrics.failure_reason import loss_of
 from bench.metrics.latency import attempt_us
 from bench.model import Call, Phase
 from bench.plan.job_record import JobRecord, read
-from bench.report.export import HITS_PAYLOAD, ITEM_PAYLOAD, answer_facts, payload, verdict_row
+from bench.report.export import HITS_PAYLOAD, ITEM_PAYLOAD, JUDGE_PAYLOAD, answer_facts, payload, verdict_row
 from bench.report.failures import facts_of, said_of
 from bench.web.app_state import Site
 from bench.web.cache import Json
@@ -204,6 +205,7 @@ async def _side(
         "message": record.message,
         "loss": asdict(loss) if loss else None,
         "evidence": list(_texts(scored.data.get("gold") if scored else None)),
+        "answerable": scored.data.get("answerable") if scored else None,
         "hits": await _hits(reader, search, scored),
         "search": dict(search.data) if search else None,
         "context": await payload(reader, answer, "prompt"),
@@ -213,10 +215,12 @@ async def _side(
         "reasoning": await payload(reader, answer, "reasoning"),
         "answer_model": answer.measured.get("model") if answer else None,
         "verdicts": [await verdict_row(reader, one) for one in record.verdicts],
+        "judge_prompts": await payload(reader, scored, JUDGE_PAYLOAD) or [],
         "values": dict(record.values),
         "latency": {str(phase): dict(entry.times_us) for phase, entry in record.phases.items()},
         "epochs": len(epochs),
         "attempts": [_attempt(entry) for entry in attempts],
+        "spent": _spent(attempts),
     }
 
 
@@ -236,6 +240,22 @@ async def _hits(reader: Reader, search: JournaledPhase | None, scored: Journaled
 
 def _texts(value: object) -> tuple[str, ...]:
     return tuple(str(one) for one in value) if isinstance(value, list | tuple) else ()
+
+
+def _spent(attempts: Sequence[JournaledPhase]) -> Json:
+    """What an item took over all of its attempts: time per phase, tokens, money (None = some price is unknown)."""
+    phases: dict[str, int] = {}
+    for one in attempts:
+        phases[str(one.key.phase)] = phases.get(str(one.key.phase), 0) + (attempt_us(one.times_us) or 0)
+    calls = [call for one in attempts for call in one.calls]
+    used = [call.usage for call in calls if call.usage is not None]
+    known = all(call.cost_usd is not None for call in calls if call.usage is not None)
+    return {
+        "phases": phases,
+        "tokens_in": sum(one.input_tokens for one in used),
+        "tokens_out": sum(one.output_tokens for one in used),
+        "usd": str(sum((Decimal(call.cost_usd) for call in calls if call.cost_usd), Decimal(0))) if known else None,
+    }
 
 
 def _attempt(entry: JournaledPhase) -> Json:

@@ -71,6 +71,21 @@ class ItemFilter:
         return any((self.show, self.loss, self.error))
 
 
+LOSS_WORDS: Mapping[str, str] = {
+    LossKind.ERROR: "failed",
+    LossKind.NOT_READY: "the memory was not ready",
+    LossKind.UNSUPPORTED: "the system cannot do this",
+    LossKind.NOT_INGESTED: "evidence never stored",
+    LossKind.NOT_RETRIEVED: "evidence not returned",
+    LossKind.BELOW_CUT: "evidence returned, cut before the prompt",
+    LossKind.ANSWER_WRONG: "evidence in the prompt, answered wrong",
+    LossKind.SHOULD_HAVE_ABSTAINED: "should have abstained",
+    LossKind.NO_EVIDENCE_KNOWN: "no evidence is named, so the cause is not known",
+    LossKind.GOLD_SUSPECT: "the expected answer is in doubt",
+    LossKind.JUDGE_DISAGREEMENT: "judges disagree",
+    LossKind.UNSCORED: "no verdict",
+}
+
 Column = Mapping[str, Sequence[object]]
 """states, item_losses, errors and ranks of one job, by position"""
 

@@ -28,20 +28,21 @@ from aiohttp import web
 from bench.config.catalog import builtin_root
 from bench.errors import BenchError, UsageError
 from bench.events import redact
-from bench.metrics.failure_reason import LossKind
 from bench.web import api
 from bench.web.app_state import SITE
 from bench.web.cache import Json
 from bench.web.charts import RowChart
+from bench.web.comparison_documents import choice_of
 from bench.web.errors import Busy, NotFound, item_of, status_of
 from bench.web.errors import run_id as checked
 from bench.web.figures import board_charts, forest_chart, jobs_of, run_charts, shown_metric, type_chart
 from bench.web.item_documents import item_document
-from bench.web.item_filter import SHOWS, ItemFilter, around
+from bench.web.item_filter import LOSS_WORDS, SHOWS, ItemFilter, around
 from bench.web.provider_documents import provider_document
 from bench.web.receipt_summary import badge_of
 from bench.web.rendering import html, page, standalone
 from bench.web.report_documents import Form, outcomes_of, receipts_of, report_page_document, results_text
+from bench.web.report_page import heat_map
 from bench.web.review_documents import draw_answers, put_labels
 from bench.web.run_documents import run_document
 from bench.web.run_list import runs_document, waiting_row
@@ -147,11 +148,12 @@ async def start(request: web.Request) -> web.Response:
 async def order(request: web.Request) -> web.Response:
     """Pause, resume or cancel, from a button."""
     run_id, action = request.match_info["run_id"], request.match_info["action"]
-    if action == "resume":
-        await api.resume(request)
+    state = ""
+    if action in ("resume", "retry"):
+        await api.resume(request, retry=action == "retry")
     else:
-        await api.stop_run(request.app[SITE], run_id, action)
-    raise web.HTTPSeeOther(f"/runs/{run_id}" if action != "cancel" else "/")
+        state = await api.stop_run(request.app[SITE], run_id, action)
+    raise web.HTTPSeeOther("/" if state == "not started" else f"/runs/{run_id}")
 
 
 async def run(request: web.Request) -> web.Response:
@@ -205,8 +207,7 @@ async def download(request: web.Request) -> web.Response:
 async def items(request: web.Request) -> web.Response:
     document = await api.items_of(request)
     template = "items_table.html" if request.headers.get("HX-Request") else "items.html"
-    losses = [str(kind) for kind in LossKind]
-    return html(request, template, grid=document, shows=SHOWS, losses=losses, kept=_kept(request.query))
+    return html(request, template, grid=document, shows=SHOWS, losses=LOSS_WORDS, kept=_kept(request.query))
 
 
 KEPT = ("provider", "benchmark", "state", "type", "show", "loss", "error")
@@ -225,7 +226,7 @@ async def item(request: web.Request) -> web.Response:
     asked, benchmark = ItemFilter.of(query), str(cast("list[Json]", document["sides"])[0]["benchmark"])
     asked = replace(asked, benchmark=benchmark, provider=None if "," in (asked.provider or "") else asked.provider)
     place = around(shown.document, asked, item_id) if shown.document else None
-    return html(request, "item.html", item=document, place=place, kept=_kept(query))
+    return html(request, "item.html", item=document, place=place, kept=_kept(query), losses=LOSS_WORDS)
 
 
 async def review(request: web.Request) -> web.Response:
@@ -249,9 +250,10 @@ async def label(request: web.Request) -> web.Response:
 async def compare(request: web.Request) -> web.Response:
     site, query = request.app[SITE], request.query
     rows = cast("list[Json]", (await runs_document(site))["runs"])
-    known = [f"{row['run_id']}:{name}" for row in rows for name in cast("list[str]", row.get("providers") or [])]
+    sides = {str(row["run_id"]): cast("list[str]", row["sides"]) for row in rows if row.get("sides")}
+    chosen = choice_of(sides, query)
     found, refusal, busy = None, None, False
-    if any(query.get(name) for name in ("a", "b", "job")):
+    if chosen["whole"] or query.get("job"):
         try:
             found = await api.compared(request)
         except Busy:
@@ -261,7 +263,7 @@ async def compare(request: web.Request) -> web.Response:
     if found is not None:
         pairs = [{**pair, "forest": forest_chart(pair)} for pair in cast("list[Json]", found["comparisons"])]
         found = {**found, "comparisons": pairs}
-    return html(request, "compare.html", known=known, found=found, refusal=refusal, busy=busy)
+    return html(request, "compare.html", sides=sides, chosen=chosen, found=found, refusal=refusal, busy=busy)
 
 
 async def leaderboard(request: web.Request) -> web.Response:
@@ -284,21 +286,33 @@ BOARD_SORTS: Mapping[str, Callable[[Json], tuple[bool, float, str]]] = {
 """orders of a table that are not its rank"""
 
 
+def _side(row: Json, view: str) -> str:
+    """A row as a comparison names it; where models are ranked, with its own."""
+    return f"{row['run_id']}:{row['provider']}" + (f":{row['name']}" if view == "model" else "")
+
+
 def _drawn(table: Json, kind: str, view: str) -> Json:
     """A table with what its rows show and its charts; a matrix is shown as it is."""
     if table["grid"] is not None:
         return table
     rows = cast("list[Json]", table["rows"])
     charts = {"types": type_chart(rows)} if view == "type" else board_charts(rows, kind)
+    heat = _board_heat(rows, table["benchmark"]) if view == "type" else None
     values = charts.pop("values", None)
     cells = iter(values.rows if isinstance(values, RowChart) else ())
     shown: list[Json] = []
     for row in rows:
         measured = shown_metric(row, kind)
         cell = next(cells, None) if measured and measured["value"] is not None else None
-        shown.append({"row": row, "measured": measured, "cell": cell, "side": f"{row['run_id']}:{row['provider']}"})
+        shown.append({"row": row, "measured": measured, "cell": cell, "side": _side(row, view)})
     ticks = values.ticks if isinstance(values, RowChart) else ()
-    return {**table, "shown": shown, "charts": charts, "ticks": ticks, "metric": rows[0]["headline"] if rows else None}
+    metric = rows[0]["headline"] if rows else None
+    return {**table, "shown": shown, "charts": charts, "ticks": ticks, "metric": metric, "heat": heat}
+
+
+def _board_heat(rows: Sequence[Json], benchmark: object) -> Json | None:
+    names = [{**{name: row[name] for name in ("name", "provider", "run_id")}, "benchmark": benchmark} for row in rows]
+    return heat_map(names, [cast("Mapping[str, Json]", row["question_types"]) for row in rows])
 
 
 async def receipts(request: web.Request) -> web.Response:
@@ -361,13 +375,14 @@ async def icon(request: web.Request) -> web.Response:
 
 
 async def verify(request: web.Request) -> web.Response:
-    """The page that checks receipts by itself, with the policy that it states."""
+    """The page that checks receipts by itself, with the policy that it states, below the links of the other pages."""
     text = _verify_page()
     if text is None:
         raise NotFound("this installation has no verify.html", "bench verify does the same")
     policy = META_POLICY.search(text)
     headers = {"Content-Security-Policy": policy[1]} if policy else {}
-    return web.Response(text=text, content_type="text/html", headers=headers)
+    frame = page(request, "frame.html")
+    return web.Response(text=text.replace("<body>", f"<body>{frame}", 1), content_type="text/html", headers=headers)
 
 
 @cache
@@ -389,7 +404,7 @@ def routes() -> list[web.RouteDef]:
         web.get("/runs/{run_id}/items/{item}", item),
         web.get("/runs/{run_id}/review", review),
         web.post("/runs/{run_id}/review", label),
-        web.post("/runs/{run_id}/{action:pause|resume|cancel}", order),
+        web.post("/runs/{run_id}/{action:pause|resume|retry|cancel}", order),
         web.get("/compare", compare),
         web.get("/leaderboard", leaderboard),
         web.get("/receipts", receipts),

@@ -14,21 +14,24 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import cast
 
+from bench.metrics.failure_reason import LossKind
 from bench.providers.names import is_bound
 from bench.web.cache import Json
 from bench.web.charts import Line, Scatter, intervals, scatter
 from bench.web.figures import LINES, jobs_of, measured
 from bench.web.formatting import number
+from bench.web.item_filter import LOSS_WORDS
+from bench.web.run_documents import side_names
 
 FEW = 30
 """of fewer items a cell of the heat map is pale"""
 SHADES = 9
 STAGES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-    ("answer_wrong", "evidence in the prompt, answered wrong", ("answer_wrong",)),
-    ("below_cut", "evidence returned, cut before the prompt", ("below_cut",)),
-    ("not_retrieved", "evidence not returned", ("not_retrieved",)),
-    ("not_ingested", "evidence never stored", ("not_ingested",)),
-    ("should_have_abstained", "should have abstained", ("should_have_abstained",)),
+    ("answer_wrong", LOSS_WORDS[LossKind.ANSWER_WRONG], ("answer_wrong",)),
+    ("below_cut", LOSS_WORDS[LossKind.BELOW_CUT], ("below_cut",)),
+    ("not_retrieved", LOSS_WORDS[LossKind.NOT_RETRIEVED], ("not_retrieved",)),
+    ("not_ingested", LOSS_WORDS[LossKind.NOT_INGESTED], ("not_ingested",)),
+    ("should_have_abstained", LOSS_WORDS[LossKind.SHOULD_HAVE_ABSTAINED], ("should_have_abstained",)),
     (
         "other",
         "cause not known (no evidence named, doubtful gold, judges disagree, no verdict)",
@@ -44,7 +47,7 @@ def report_page_of(run: Json, outcomes: Json | None, tested: Mapping[str, Json] 
     """The report of a run's document; ``outcomes`` None = they are being computed, ``tested`` by group."""
     jobs = jobs_of(run)
     known = cast("list[Json]", outcomes["jobs"]) if outcomes else []
-    rows = [_row(job, known[at] if at < len(known) else None) for at, job in enumerate(jobs)]
+    rows = _named([_row(job, known[at] if at < len(known) else None) for at, job in enumerate(jobs)], run)
     groups = [_group(key, group, (tested or {}).get(key)) for key, group in _grouped(rows).items()]
     return {"run_id": run["run_id"], "groups": groups, "has_outcomes": outcomes is not None}
 
@@ -52,14 +55,24 @@ def report_page_of(run: Json, outcomes: Json | None, tested: Mapping[str, Json] 
 def leaders_of(run: Json) -> dict[str, tuple[str, str]]:
     """The first two that rank in each group of a run, as a comparison names them."""
     found = {}
-    for key, rows in _grouped([_row(job, None) for job in jobs_of(run)]).items():
+    for key, rows in _grouped(_named([_row(job, None) for job in jobs_of(run)], run)).items():
         ranked = [row for row in rows if row["ranks"]]
         if len(ranked) > 1 and ranked[0]["provider"] != ranked[1]["provider"]:
-            found[key] = (f"{run['run_id']}:{ranked[0]['provider']}", f"{run['run_id']}:{ranked[1]['provider']}")
+            found[key] = (str(ranked[0]["side"]), str(ranked[1]["side"]))
     return found
 
 
 # ------------------------------------------------------------------ rows
+
+
+def _named(rows: list[Json], run: Json) -> list[Json]:
+    """The rows with the name that a comparison takes for each."""
+    sides = side_names([(str(row["provider"]), cast("str | None", _models(row)["answering"])) for row in rows])
+    return [{**row, "side": f"{run['run_id']}:{side}"} for row, side in zip(rows, sides, strict=True)]
+
+
+def _models(row: Json) -> Json:
+    return cast("Json", cast("Json", row["record"])["models"])
 
 
 def _row(job: Json, outcomes: Json | None) -> Json:
@@ -145,7 +158,7 @@ def _grouped(rows: Sequence[Json]) -> dict[str, list[Json]]:
 
 
 def _setting(row: Json) -> str:
-    models = cast("Json", cast("Json", row["record"])["models"])
+    models = _models(row)
     parts = [f"answered by {models['answering']}"] if models.get("answering") else ["retrieval only"]
     parts += [f"judged by {models['judge']}"] if models.get("judge") else []
     return f"{row['benchmark']}, {', '.join(parts)}"
@@ -170,6 +183,7 @@ def _group(key: str, rows: Sequence[Json], tested: Json | None) -> Json:
         "title": title,
         "metric": metric,
         "rows": [{**row, "cell": cells.get(str(row["name"]))} for row in rows],
+        "first": next((row["side"] for row in rows if row["ranks"]), None),
         "ticks": chart.ticks if chart else (),
         "sentences": _sentences(metric, rows, tested),
         "tested": tested,
@@ -202,18 +216,22 @@ def _tokens(metric: str, rows: Sequence[Json], lines: Sequence[Line]) -> Scatter
 
 
 def _heat(rows: Sequence[Json]) -> Json | None:
-    """Question types down, providers across; None where there is only one type."""
     split = [
         cast("Mapping[str, Mapping[str, Json]]", cast("Json", row["headline"])["breakdown"]).get("question_type", {})
         for row in rows
     ]
+    return heat_map([{name: row[name] for name in ("name", "provider", "benchmark")} for row in rows], split)
+
+
+def heat_map(names: Sequence[Json], split: Sequence[Mapping[str, Json]]) -> Json | None:
+    """Question types down, systems across; None where there is only one type."""
     labels = sorted({label for one in split for label in one})
     if len(labels) < 2:
         return None
     largest = max((abs(cast("float", cell["value"] or 0)) for one in split for cell in one.values()), default=0.0)
     scale = max(1.0, largest)
     return {
-        "names": [{"name": row["name"], "provider": row["provider"], "benchmark": row["benchmark"]} for row in rows],
+        "names": list(names),
         "rows": [{"label": label, "cells": [_heat_cell(one.get(label), scale) for one in split]} for label in labels],
     }
 

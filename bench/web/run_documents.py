@@ -199,7 +199,7 @@ async def progress_of(site: Site, run_id: str, jobs: tuple[JobRecord, ...]) -> t
     )
     if shown.problem is not None:
         raise shown.problem
-    return shown.document or _progress([(job, {}, (), []) for job in jobs]), shown.fresh
+    return shown.document or {**_progress([(job, {}, (), []) for job in jobs]), "counted": False}, shown.fresh
 
 
 def planned_items(jobs: Iterable[JobRecord]) -> int:
@@ -244,7 +244,7 @@ def _progress(counted: Iterable[tuple[JobRecord, *Standing]]) -> Json:
         for job, states, invalid, commonest in counted
     ]
     sums = {name: sum(int(str(row[name])) for row in rows) for name in ("planned", "ended", "failed")}
-    return {**sums, "invalid_jobs": sum(bool(row["invalid"]) for row in rows), "jobs": rows}
+    return {**sums, "invalid_jobs": sum(bool(row["invalid"]) for row in rows), "jobs": rows, "counted": True}
 
 
 async def run_document(site: Site, run_id: str) -> Json:
@@ -283,6 +283,14 @@ async def run_document(site: Site, run_id: str) -> Json:
 def event_json(event: object) -> Json:
     """An event of a journal without its bulk."""
     return {name: str(getattr(event, name)) for name in ("kind", "scope", "message", "at")}
+
+
+def side_names(jobs: Sequence[tuple[str, str | None]]) -> list[str]:
+    """Each (provider, answering model) as a comparison names it: with the model where a provider has several."""
+    models: dict[str, set[str | None]] = {}
+    for provider, model in jobs:
+        models.setdefault(provider, set()).add(model)
+    return [f"{provider}:{model}" if model and len(models[provider]) > 1 else provider for provider, model in jobs]
 
 
 def record_json(job: JobRecord) -> Json:

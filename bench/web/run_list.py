@@ -22,7 +22,7 @@ from bench.report.summary import FILE
 from bench.web.app_state import Site
 from bench.web.cache import Json, Stamp, stamp_of
 from bench.web.errors import run_id as checked
-from bench.web.run_documents import journal_stamp, progress_of
+from bench.web.run_documents import journal_stamp, progress_of, side_names
 
 ENDED_STATES = frozenset(RunState) - {RunState.RUNNING}
 """a run in one of these stays in it until its journal changes"""
@@ -141,10 +141,11 @@ async def _row(site: Site, folder: Path) -> Json:
         "reason": status.reason,
         "benchmarks": list(dict.fromkeys(job.benchmark for job in jobs)),
         "providers": list(dict.fromkeys(job.provider for job in jobs)),
+        "sides": list(dict.fromkeys(side_names([(job.provider, job.models.answering) for job in jobs]))),
         "created_at": created_at.isoformat(timespec="milliseconds"),
         "note": note,
         "jobs": len(jobs),
-        **{name: progress[name] for name in ("planned", "ended", "failed", "invalid_jobs")},
+        **{name: progress[name] for name in ("planned", "ended", "failed", "invalid_jobs", "counted")},
     }
     if fresh:
         _rows[folder] = (stamp, row)

@@ -27,7 +27,7 @@ import os
 import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -41,7 +41,9 @@ from bench.config.catalog import Catalog
 from bench.config.run import RunRequest, new_run_id
 from bench.config.value_rules import SEGMENT
 from bench.engine import Progress, execute, resumed_plan
+from bench.engine.resume import failed_items
 from bench.engine.run import PAUSE_FILE
+from bench.engine.run_context import Errand
 from bench.errors import BenchError, Locked, UsageError
 from bench.events import log, redact
 from bench.journal import Journal, Reader, RunState
@@ -68,6 +70,8 @@ class RunOrder:
     """flags of a run that has no journal yet; None = continue with the journal"""
     number: int = 0
     """place in the queue"""
+    retry: bool = False
+    """run what failed again, and nothing else"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,13 +106,14 @@ class Orders:
         number = max((one.number for one in self.all()), default=0) + 1
         path = self.folder / f"{order.run_id}.json"
         part = path.with_suffix(".part")
-        body = json.dumps({"run_id": order.run_id, "request": order.request, "number": number})
+        order = replace(order, number=number)
+        body = json.dumps(asdict(order))
         with part.open("w", encoding="utf-8") as file:
             file.write(body)
             file.flush()
             os.fsync(file.fileno())
         part.replace(path)
-        return RunOrder(run_id=order.run_id, request=order.request, number=number)
+        return order
 
     def drop(self, run_id: str) -> None:
         """Forget an order."""
@@ -244,8 +249,8 @@ class Service:
         """Whether the run waits or runs here."""
         return run_id in self.active or any(order.run_id == run_id for order in self.queue)
 
-    async def resume(self, run_id: str) -> None:
-        """Continue with a run of the workspace; one that waits or runs is left alone."""
+    async def resume(self, run_id: str, *, retry: bool = False) -> None:
+        """Continue with a run of the workspace, or run what failed again; one that waits or runs is left alone."""
         if run_id in self.active:
             self.active[run_id].again = self.active[run_id].stop_for is not None
             return
@@ -255,7 +260,7 @@ class Service:
             status = await reader.status()
         if status.holder is not None:
             raise RequestRefused(409, "locked", f"run {run_id} is held by {status.holder}", "pause it there first")
-        self._enqueue(self.orders.add(RunOrder(run_id=run_id)))
+        self._enqueue(self.orders.add(RunOrder(run_id=run_id, retry=retry)))
 
     async def stop(self, run_id: str, why: str) -> str:
         """Ask a run to stop cleanly (``pause`` or ``cancel``); gives back how it is."""
@@ -362,7 +367,8 @@ class Service:
                 folder, plan = await resumed_plan(
                     one.order.run_id, catalog=catalog, flags={}, environment=self.environment
                 )
-                outcome = await execute(plan, environment=self.environment, observer=one, resume=folder)
+                errand = Errand(only=await failed_items(folder)) if one.order.retry else None
+                outcome = await execute(plan, environment=self.environment, observer=one, resume=folder, errand=errand)
             else:
                 request = RunRequest.combine(None, dict(one.order.request or {}))
                 plan = make_plan(catalog, request, self.environment)

@@ -19,6 +19,7 @@ from bench.settings import Rehearsal
 from bench.web.app_state import Site
 from bench.web.cache import Json
 from bench.web.run_documents import AGAIN
+from bench.web.workspace_documents import needs_of
 
 SEVERAL = frozenset({"benchmarks", "providers", "k"})
 """flags that a form may state more than once"""
@@ -35,15 +36,19 @@ def flags_of(fields: Iterable[tuple[str, object]]) -> dict[str, object]:
 
 
 def choices(site: Site) -> Json:
-    """What the form offers: the demo first, providers that need no key before the others."""
+    """What the form offers: the demo first, providers by whether the keys that they need are set."""
     from bench.plan.provider import KEYLESS
 
     catalog = Catalog.load(site.workspace)
-    named = [entry.name for entry in catalog.providers() if not entry.shadowed and entry.name not in KEYLESS]
+    groups: dict[str, list[str]] = {"built in, no key": list(KEYLESS), "ready": [], "a key is missing": []}
+    for entry in catalog.providers():
+        if not entry.shadowed and entry.name not in KEYLESS:
+            unset = [name for name in needs_of(entry) if not site.environment.get(name)]
+            groups["a key is missing" if unset else "ready"].append(entry.name)
     benchmarks = [entry.name for entry in catalog.benchmarks() if not entry.shadowed]
     return {
         "benchmarks": sorted(benchmarks, key=lambda name: (name != "demo", name)),
-        "providers": [*KEYLESS, *named],
+        "providers": groups,
         "models": [entry.name for entry in catalog.entries("models")],
     }
 

@@ -17,14 +17,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 import anyio.to_thread
 
 from bench.config.catalog import Catalog, CatalogEntry
-from bench.config.file import Source, load
-from bench.config.model import read_model_file
-from bench.config.run import RunRequest
 from bench.errors import BenchError, CanonicalError, ConfigError
 from bench.events import redact
 from bench.web.app_state import Site
@@ -41,14 +38,19 @@ KINDS: tuple[Kind, ...] = ("benchmarks", "providers", "models", "runs")
 SHOWN_CHARS = 200_000
 
 _checked: dict[tuple[Path, int, int], list[Json]] = {}
+_needs: dict[tuple[Path, int, int], tuple[str, ...]] = {}
 
 
 async def configs_document(site: Site) -> Json:
     """Every config, checked."""
-    return await anyio.to_thread.run_sync(all_configs, site.workspace)
+    found = await anyio.to_thread.run_sync(all_configs, site.workspace)
+    for entry in found["providers"]:
+        needed = cast("list[str]", entry["needs"])
+        entry["unset"] = [name for name in needed if not site.environment.get(name)]
+    return {**found}
 
 
-def all_configs(workspace: Path) -> Json:
+def all_configs(workspace: Path) -> dict[str, list[Json]]:
     """The document, made now; a config is checked again only when its file changed."""
     catalog = Catalog.load(workspace)
     return {kind: [_entry(catalog, workspace, entry) for entry in catalog.entries(kind)] for kind in KINDS}
@@ -66,7 +68,23 @@ def _entry(catalog: Catalog, workspace: Path, entry: CatalogEntry) -> Json:
         "shadowed": entry.shadowed,
         "file": _place(workspace, entry.path),
         "problems": problems,
+        "needs": list(needs_of(entry)) if entry.kind == "providers" else [],
     }
+
+
+def needs_of(entry: CatalogEntry) -> tuple[str, ...]:
+    """The variables that a provider must have; kept until its file changes."""
+    from bench.config.provider_file import load_provider
+    from bench.providers.facts import needs
+
+    stat = entry.path.stat()
+    key = (entry.path, stat.st_mtime_ns, stat.st_size)
+    if key not in _needs:
+        try:
+            _needs[key] = needs(load_provider(entry.path))
+        except BenchError:
+            _needs[key] = ()
+    return _needs[key]
 
 
 def _problems(catalog: Catalog, entry: CatalogEntry) -> list[Json]:
@@ -80,25 +98,11 @@ def _problems(catalog: Catalog, entry: CatalogEntry) -> list[Json]:
 
 def _found(catalog: Catalog, entry: CatalogEntry) -> list[Json]:
     try:
-        _check(catalog, entry)
+        catalog.check(entry)
     except BenchError as error:
         found = error.problems if isinstance(error, ConfigError) and error.problems else (error,)
         return [{"message": redact(one.message), "where": one.where, "hint": one.hint} for one in found]
     return []
-
-
-def _check(catalog: Catalog, entry: CatalogEntry) -> None:
-    match entry.kind:
-        case "benchmarks":
-            catalog.read_benchmark(entry.path)
-        case "providers":
-            from bench.config.provider_file import load_provider
-
-            load_provider(entry.path)
-        case "models":
-            read_model_file(entry.path)
-        case "runs":
-            load(Source.read(entry.path), RunRequest)
 
 
 async def config_document(site: Site, kind: str, name: str) -> Json:

@@ -17,13 +17,18 @@ from hypothesis import strategies as some
 from bench.cli import list as listing
 from bench.cli.list import KINDS, read_flags, tagged
 from bench.cli.workspace import list_
+from bench.config.catalog import builtin_root
 from bench.errors import UsageError
 from bench.journal import RunState
 from tests.small_journal import Job, made, record
 
 Bench = Callable[..., Any]
 HINT = "bench list [benchmarks|providers|metrics|evaluators|models|runs] [--tags T] [--json]"
-LOCAL = 'name: {name}\nversion: "1"\ndata: {{type: local, path: ./{data}}}\nschema: {{itemId: id}}\n'
+REST = """version: "1"
+schema: {itemId: id, question: q, answer: a, context: {field: c, type: string}}
+evaluation: {method: contains}
+"""
+LOCAL = f"name: mine\ndata: {{type: local, path: ./rows.jsonl}}\n{REST}"
 
 
 def rows(bench: Bench, kind: str, *flags: str) -> dict[str, dict[str, Any]]:
@@ -138,19 +143,21 @@ def test_both_forms_list_as_many(bench: Bench, kind: str) -> None:
 @pytest.mark.parametrize(
     ("text", "data", "state"),
     [
-        (LOCAL.format(name="mine", data="rows.jsonl"), "rows.jsonl", "ready"),
-        (LOCAL.format(name="mine", data="rows.jsonl"), None, "needs download"),
+        (LOCAL, "rows.jsonl", "ready"),
+        (LOCAL, None, "needs download"),
+        (LOCAL.replace("contains", "no-such"), "rows.jsonl", "broken"),
+        (LOCAL.replace("itemId: id, ", ""), "rows.jsonl", "broken"),
         (
-            'name: mine\ndata:\n  type: url\n  path: https://x\n  localPath: "rows.jsonl"   # here\n',
+            f'name: mine\ndata:\n  type: url\n  path: https://x/r\n  localPath: "rows.jsonl"   # here\n{REST}',
             "rows.jsonl",
             "ready",
         ),
-        ("name: mine\ndata:\n  type: url\n  path: https://x/rows.jsonl\n", None, "needs download"),
+        (f"name: mine\ndata:\n  type: url\n  path: https://x/rows.jsonl\n{REST}", None, "needs download"),
         ("name: mine\nextends: demo\n", None, "ready"),
         ("name: mine\nextends: locomo\n", None, "needs download"),
-        ("name: mine\nextends: nobody\n", None, "needs download"),
-        ("name: mine\nextends: mine\n", None, "needs download"),
-        ("name: mine\ndata: {path: 'rows.jsonl', type: local}\n", "rows.jsonl", "ready"),
+        ("name: mine\nextends: nobody\n", None, "broken"),
+        ("name: mine\nextends: mine\n", None, "broken"),
+        (f"name: mine\ndata: {{path: 'rows.jsonl', type: local}}\n{REST}", "rows.jsonl", "ready"),
         ("name: mine\nversion: [1\n", None, "broken"),
         ("- a list\n", None, "broken"),
     ],
@@ -172,7 +179,10 @@ def test_a_manifest_names_the_file_beside_it(bench: Bench, tmp_path: Path, there
         tmp_path,
         "benchmarks/mine",
         "manifest.json",
-        '{"manifest_version": "1", "name": "mine", "data_file": "d.jsonl"}',
+        (builtin_root() / "configs/benchmarks/demo-deletion/manifest.json")
+        .read_text()
+        .replace("demo-deletion", "mine")
+        .replace("datasets/demo/deletion.jsonl", "d.jsonl"),
     )
     if there:
         (path.parent / "d.jsonl").write_text("{}\n")
@@ -180,7 +190,7 @@ def test_a_manifest_names_the_file_beside_it(bench: Bench, tmp_path: Path, there
 
 
 def test_a_config_of_the_workspace_stands_before_the_shipped_one_of_its_name(bench: Bench, tmp_path: Path) -> None:
-    write(tmp_path, "benchmarks", "demo.yaml", "name: demo\ndescription: mine\nextends: demo\n")
+    write(tmp_path, "benchmarks", "demo.yaml", "name: demo\ndescription: mine\nextends: locomo\n")
     assert rows(bench, "benchmarks")["demo"]["description"] == "mine"
     assert bench("list", "benchmarks").stdout.count("\n  demo ") == 1
 

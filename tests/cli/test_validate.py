@@ -27,6 +27,14 @@ def write(folder: Path, *, metrics: str = "[accuracy]", evaluation: str = "{meth
     return path
 
 
+def test_notes_on_shipped_configs_are_one_line_per_kind(bench: Bench, tmp_path: Path) -> None:
+    write(tmp_path)
+    done = bench("validate")
+    notes = [line for line in done.stderr.splitlines() if line.startswith("note: ")]
+    assert len(notes) < 10 and sum("shipped configs: the data is not on disk (" in line for line in notes) == 1
+    assert len(json.loads(bench("validate", "--json").stdout)["notes"]) > 30, "JSON has each"
+
+
 @pytest.mark.parametrize(
     ("written", "said"),
     [

@@ -112,7 +112,7 @@ async def test_of_two_that_make_one_run_one_is_told(tmp_path: Path) -> None:
     refused = [one for one in results if one is not None]
     assert len(refused) == 1
     assert isinstance(refused[0], UsageError)
-    assert refused[0].hint == "bench resume r continues it"
+    assert refused[0].hint == "bench resume r continues it; for a new run choose another id"
     assert [one.name for one in (tmp_path / "checkpoints").iterdir()] == ["r"]
 
 

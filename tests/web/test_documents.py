@@ -159,7 +159,7 @@ async def test_the_page_of_runs_filters_and_sorts(tmp_path: Path, query: str) ->
     async with visiting(tmp_path) as visit:
         plain = [row["run_id"] for row in (await visit.document("/runs"))["runs"]]
         _, page = await visit.get(f"/?{query}")
-    places = {name: page.find(f'<a href="/runs/{name}">') for name in ("a1", "b2", "c3")}
+    places = {name: page.find(f'<a href="/runs/{name}"') for name in ("a1", "b2", "c3")}
     shown = sorted((name for name, at in places.items() if at >= 0), key=lambda name: places[name])
     if query in ("", "sort=nope"):
         assert shown == plain
@@ -358,7 +358,7 @@ async def test_an_item_that_failed_shows_why_and_one_that_goes_on_is_pending(wor
         assert (side["outcome"], side["message"], side["hits"]) == ("timeout", "no answer in 5 s", [])
         assert side["loss"] == {"kind": "error", "partial_evidence": False}
         _, page = await visit.get("/runs/r1/items/q3")
-        assert "timeout: no answer in 5 s" in page and "Lost: error" in page
+        assert "timeout: no answer in 5 s" in page and "Lost: failed" in page
         (side,) = (await visit.document("/runs/r2/items/q9"))["sides"]
         assert (side["state"], side["loss"], side["verdicts"]) == ("pending", None, [])
         status, error = await refused(visit, "/runs/r1/items/q3?provider=nope")
@@ -576,14 +576,17 @@ async def test_configs_are_checked_and_checked_again_when_they_change(tmp_path: 
 
         found = await mine()
         assert set(found) == {
-            "name", "kind", "title", "description", "tags", "builtin", "shadowed", "file", "problems",
+            "name", "kind", "title", "description", "tags", "builtin", "shadowed", "file", "problems", "needs",
+            "unset",
         }  # fmt: skip
         assert (found["file"], found["kind"], found["builtin"]) == ("configs/providers/mine.yaml", "providers", False)
         assert any("mine.yaml:2" in problem["where"] for problem in found["problems"])
         one = await visit.document("/configs/providers/mine")
         assert one["text"] == "name: mine\ntype: hostd\n" and one["problems"] == found["problems"]
         place.write_text(PROVIDER.replace("name: faulty", "name: mine"))
-        assert (await mine())["problems"] == []
+        found = await mine()
+        assert (found["problems"], found["needs"], found["unset"]) == ([], ["FAULT_URL"], ["FAULT_URL"])
+        assert "not set</span> FAULT_URL" in (await visit.get("/configs"))[1]
         for path in ("/configs/providers/nope", "/configs/nope/mine", "/configs/benchmarks/mine"):
             assert (await refused(visit, path))[0] == 404
 

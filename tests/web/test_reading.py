@@ -13,6 +13,7 @@ from bench.report.item_outcomes import item_outcomes
 from bench.web.formatting import judge_reason, pieces
 from bench.web.item_filter import ItemFilter, around, positions
 from tests.small_journal import record
+from tests.small_world import BENCHMARK, World
 from tests.told_journal import told
 from tests.web.browser import CHROMIUM, browsing
 from tests.web.test_truth import NAMES, failed, plain, right, text_of, wrong
@@ -98,6 +99,22 @@ async def test_two_providers_are_shown_side_by_side(workspace: Path) -> None:
         html = await text_of(visit, "/runs/r1/items/q1?provider=a")
     assert [side["provider"] for side in sides] == ["a", "b"]
     assert "<mark>Bergen</mark>" in html.replace("<mark>Bergen by the sea</mark>", "<mark>Bergen</mark>")
+
+
+async def test_an_item_shows_what_the_judge_was_asked_and_wrote(tmp_path: Path) -> None:
+    world = World.make(tmp_path, None, corpora=1, items=1)
+    text = BENCHMARK.replace("method: contains", "method: llm-judge, judgePrompts: {default: 'Is ${answer} right?'}")
+    world.write("configs/benchmarks/facts.yaml", text)
+    script = world.write("script.jsonl", '{"match": ".", "reply": "no"}\n')
+    world.variables["MEMORYBENCH_SCRIPT"] = str(script)
+    await world.run(providers="bm25", answering_model="builtin/extractive", judge_model="builtin/scripted", run_id="r1")
+    async with visiting(tmp_path) as visit:
+        (item,) = (await visit.document("/runs/r1/items"))["items"]
+        (side,) = (await visit.document(f"/runs/r1/items/{item['slug']}"))["sides"]
+        html = plain(await text_of(visit, f"/runs/r1/items/{item['slug']}"))
+    (asked,) = side["judge_prompts"]
+    assert asked["evaluator"] == "llm-judge" and side["answer"] in asked["messages"][-1]["content"]
+    assert "What the judge was asked" in html and asked["messages"][-1]["content"].split("?")[0] in html
 
 
 def test_an_item_outside_the_filter_has_no_neighbors() -> None:

@@ -52,6 +52,20 @@ async def test_a_run_started_over_http_ends_complete_with_its_report(tmp_path: P
     assert list((tmp_path / "checkpoints" / ".service").glob("*.json")) == []
 
 
+async def test_what_failed_is_run_again_from_a_button_and_nothing_else(tmp_path: Path, fault_server: Faults) -> None:
+    world = World.make(tmp_path, fault_server("search:status:code=422,match=K0x3"), corpora=1, items=6)
+    await world.run(providers="faulty", answering_model="none", run_id="r1", max_error_rate=1)
+    world.heal()
+    before = world.calls("search")
+    async with visiting(tmp_path, runs=True, variables=world.variables) as visit:
+        _, page = await visit.get("/runs/r1")
+        assert "Retry what failed" in page and visit.site.secret is not None
+        data = {"csrf_token": visit.site.secret.csrf}
+        assert (await visit.ask("POST", "/runs/r1/retry", headers=visit.cookie, data=data))[0] == 303
+        row = await ended(visit, "r1")
+    assert (row["failed"], row["ended"]) == (0, 6) and world.calls("search") == before + 1
+
+
 async def test_a_wrong_request_is_answered_at_once_and_leaves_nothing(tmp_path: Path) -> None:
     async with visiting(tmp_path, runs=True) as visit:
         for body in ('{"benchmarks": ["nope"]}', '{"providers": ["nope"]}', '{"limit": 0}', '{"metrics": ["nope"]}'):

@@ -295,7 +295,7 @@ async def test_a_plan_names_missing_keys_and_wrong_values_and_offers_no_start(tm
         assert (await visit.get("/new"))[0] == 404
 
 
-@pytest.mark.parametrize(("action", "place"), [("pause", "/runs/r1"), ("cancel", "/")])
+@pytest.mark.parametrize(("action", "place"), [("pause", "/runs/r1"), ("cancel", "/runs/r1")])
 async def test_the_buttons_of_a_finished_run_lead_back_to_a_page(tmp_path: Path, action: str, place: str) -> None:
     await told(tmp_path, "r1", [(record("x"), [Told(item="q1")])])
     async with visiting(tmp_path, runs=True) as visit:

@@ -7,11 +7,13 @@ import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
 from bench.journal import RunState
 from bench.model import State
+from bench.plan.job_record import ModelNames
 from bench.report.summary import rebuild
 from bench.web.formatting import day, plain_value
 from tests.small_journal import measuring, record
@@ -126,6 +128,40 @@ async def test_pending_is_not_failed_and_has_no_interval_yet(tmp_path: Path) -> 
     text = plain(html)
     assert "so far 0.75" in text and "n 4 of 50" in text and "failures as 0:" not in text.split("How to read this")[0]
     assert "0 failed" in text and "pending 46" in text
+
+
+async def test_two_answering_models_of_one_run_are_compared(tmp_path: Path) -> None:
+    jobs = []
+    for model, count in (("acme/big", 9), ("acme/small", 3)):
+        own = {**NAMES, "models": ModelNames(embedding=None, answering=model, judge=None)}
+        jobs.append((record("bm25", key=model, answer_owner=f"answer-{model}", **own), share(count)))
+    await told(tmp_path, "r1", jobs)
+    await rebuild(tmp_path)
+    sides = ["r1:bm25:acme/big", "r1:bm25:acme/small"]
+    async with visiting(tmp_path) as visit:
+        assert (await visit.document("/runs"))["runs"][0]["sides"] == ["bm25:acme/big", "bm25:acme/small"]
+        form = await text_of(visit, "/compare")
+        html = await text_of(visit, f"/compare?a={sides[0]}&b={sides[1]}")
+        board = await text_of(visit, "/leaderboard?view=model")
+    assert all(f'<option value="{one}"' in form for one in sides)
+    assert "bm25 with acme/big" in plain(html) and 'class="note"' not in html
+    assert f"/compare?{urlencode({'a': sides[0], 'b': sides[1]})}".replace("&", "&amp;") in board
+
+
+async def test_a_board_by_type_is_a_heat_map_whose_cells_lead_to_the_items(workspace: Path) -> None:
+    two = ({"question_type": "one"}, {"question_type": "two"})
+    items = [replace(one, labels=two[at % 2]) for at, one in enumerate(share(7))]
+    await told(workspace, "r2", [(record("split", **NAMES), items)])
+    await rebuild(workspace)
+    async with visiting(workspace) as visit:
+        html = await text_of(visit, "/leaderboard?view=type")
+    assert "/runs/r2/items?provider=split&amp;benchmark=facts&amp;type=two" in html and "n 6" in plain(html)
+
+
+async def test_the_verify_page_has_the_links_of_the_other_pages(workspace: Path) -> None:
+    async with visiting(workspace) as visit:
+        html = await text_of(visit, "/verify.html")
+    assert '<a href="/leaderboard">' in html and '<a href="/verify.html" aria-current="page">' in html
 
 
 async def test_no_page_shows_python(workspace: Path) -> None:

@@ -41,6 +41,7 @@
     const again = () => setTimeout(() => (document.hidden ? Promise.resolve() : refresh('runs')).then(again), Number(list.dataset.poll));
     again();
   }
+  document.addEventListener('change', event => { if (event.target.matches?.('select[data-submit]')) event.target.form.requestSubmit(); });
   const soon = document.querySelector('[data-again]');
   if (soon) setTimeout(() => location.reload(), Number(soon.dataset.again));
   const rows = () => [...document.querySelectorAll('tbody[data-keys] tr')];
