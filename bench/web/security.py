@@ -51,8 +51,8 @@ async def add_headers(request: web.Request, response: web.StreamResponse) -> Non
     """Give every answer its policy; a page with a policy of its own keeps it."""
     for name, value in HEADERS.items():
         response.headers.setdefault(name, value)
-    if not request.path.startswith("/static/"):
-        response.headers.setdefault("Cache-Control", "no-store")
+    static = request.path.startswith("/static/")  # asked for again by its ETag, as an update changes it
+    response.headers.setdefault("Cache-Control", "no-cache" if static else "no-store")
 
 
 @web.middleware

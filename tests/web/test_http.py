@@ -82,7 +82,7 @@ async def test_what_a_page_is_made_of_is_cached_and_what_a_workspace_holds_never
     async with visiting(workspace) as visit:
         for path in READABLE:
             _, _, headers = await visit.ask("GET", path)
-            assert headers.get("Cache-Control") == (None if path.startswith("/static/") else "no-store"), path
+            assert headers.get("Cache-Control") == ("no-cache" if path.startswith("/static/") else "no-store"), path
         _, _, headers = await visit.ask("GET", "/static/site.css")
         status, body, again = await visit.ask("GET", "/static/site.css", headers={"If-None-Match": headers["ETag"]})
         assert (status, body, again["ETag"]) == (304, "", headers["ETag"])
