@@ -51,7 +51,7 @@ async def report_page_document(site: Site, run: Json) -> tuple[Json, bool]:
     """The report of a run's document, and whether some of it is still being computed."""
     outcomes = await outcomes_of(site, str(run["run_id"]))
     tested, waiting = await _tested(site, run)
-    report_page = report_page_of(run, outcomes.document, tested)
+    report_page = report_page_of(run, outcomes.document, tested, testing=waiting)
     return report_page, waiting or outcomes.document is None or run["results"] is None
 
 

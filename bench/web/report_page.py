@@ -43,12 +43,18 @@ STAGES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
 ORDER = ("correct", "measured", "partial", "abstained", "incorrect", "unscored", "unsupported", "not_ready", "error")
 
 
-def report_page_of(run: Json, outcomes: Json | None, tested: Mapping[str, Json] | None = None) -> Json:
-    """The report of a run's document; ``outcomes`` None = they are being computed, ``tested`` by group."""
+def report_page_of(
+    run: Json, outcomes: Json | None, tested: Mapping[str, Json] | None = None, *, testing: bool = False
+) -> Json:
+    """The report of a run's document; ``outcomes`` None = they are being computed, ``tested`` by group.
+
+    ``testing``: a test that is not there yet is being computed.
+    """
     jobs = jobs_of(run)
     known = cast("list[Json]", outcomes["jobs"]) if outcomes else []
     rows = _named([_row(job, known[at] if at < len(known) else None) for at, job in enumerate(jobs)], run)
-    groups = [_group(key, group, (tested or {}).get(key)) for key, group in _grouped(rows).items()]
+    waits: Json | None = {"waits": True} if testing else None
+    groups = [_group(key, group, (tested or {}).get(key, waits)) for key, group in _grouped(rows).items()]
     return {"run_id": run["run_id"], "groups": groups, "has_outcomes": outcomes is not None}
 
 
@@ -306,6 +312,8 @@ def _lead(metric: str, ranked: Sequence[Json], tested: Json | None) -> list[str]
 
 def _sure(tested: Json | None, names: Sequence[str]) -> str:
     """How sure a lead is, in the words of the paired test."""
+    if tested is not None and tested.get("waits"):
+        return "The paired test of the two is being computed."
     if tested is None:
         return "Whether that lead is more than chance was not tested here."
     p = cast("float | None", tested["p_adjusted"] if tested["p_adjusted"] is not None else tested["p"])
