@@ -288,7 +288,8 @@ def _sentences(metric: str, rows: Sequence[Json], tested: Json | None) -> list[s
     """What came out, how sure that is, and what limits the best."""
     ranked = [row for row in rows if row["ranks"]]
     invalid = [str(row["name"]) for row in rows if row["invalid"]]
-    found = [*_lead(metric, ranked, tested), *_band(metric, ranked[:1], rows), *_limit(ranked[:1])]
+    limits = [text for row in ranked[:2] for text in _limit(row)]
+    found = [*_lead(metric, ranked, tested), *_band(metric, ranked[:1], rows), *limits]
     if invalid:
         found.append(f"INVALID, without a number: {', '.join(invalid)}. The reason is in the table.")
     return found or ["No number yet."]
@@ -343,13 +344,13 @@ def _band(metric: str, best: Sequence[Json], rows: Sequence[Json]) -> list[str]:
     ]
 
 
-def _limit(best: Sequence[Json]) -> list[str]:
-    """Of what is lost, the two commonest causes."""
-    parts = cast("list[Json]", best[0]["losses"] or []) if best else []
+def _limit(row: Json) -> list[str]:
+    """Of what a system lost, the two most frequent causes."""
+    parts = cast("list[Json]", row["losses"] or [])
     lost = [one for one in parts if one["name"] not in ("right", "pending")]
     total = sum(cast("int", one["count"]) for one in lost)
     if not total:
         return []
     worst = sorted(lost, key=lambda one: -cast("int", one["count"]))[:2]
     causes = [f"{100 * cast('int', one['count']) / total:.0f} % {one['words']}" for one in worst]
-    return [f"Of the {total} items that {best[0]['name']} lost: {', '.join(causes)}."]
+    return [f"Of the {total} items that {row['name']} lost: {', '.join(causes)}."]
