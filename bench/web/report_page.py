@@ -308,6 +308,10 @@ def _lead(metric: str, ranked: Sequence[Json], tested: Json | None) -> list[str]
         tied = [str(row["name"]) for row in ranked if _value(row) == _value(ranked[0])]
         return [f"No system leads on {metric}: {', '.join(tied[:-1])} and {tied[-1]} have {_spanned(best)}."]
     names = [str(row["name"]) for row in ranked[:2]]
+    if tested is None and any(row["pending"] for row in ranked):
+        return [
+            f"{lead}, {number(ahead, 2)} ahead of {names[1]}. Whether that is chance is tested once all have ended."
+        ]
     return [f"{lead}, {number(ahead, 2)} ahead of {names[1]}. {_sure(tested, names)}"]
 
 

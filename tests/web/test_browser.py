@@ -34,7 +34,7 @@ async def test_a_run_is_started_watched_and_compared_in_a_browser(
             await browser.value("window.kept = true")
             await browser.until(f"{first} > 5", 60)
             await browser.until(
-                "/^\\d+ % [|] ETA .* phases.s/.test(document.title + document.body.textContent.replace(/\\s+/g, ' '))",
+                "/^\\d+ % [|] ETA .* steps.s/.test(document.title + document.body.textContent.replace(/\\s+/g, ' '))",
                 60,
             )
             assert await browser.value("window.kept"), "live updates load no page anew"
