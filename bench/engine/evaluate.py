@@ -64,7 +64,7 @@ class Evaluated:
     """what its judges' endpoints reported, see `bench.model.Completion.flags`"""
     saved_usd: str | None = None
     """of its judges together, see `bench.model.Completion.saved_usd`"""
-    asked: tuple[Asked, ...] = ()
+    asked: Sequence[Asked] = ()
     """what its judges were sent"""
 
     def entry(self, key: Key, done: Attempt[Evaluated], generation: int = 0) -> JournaledPhase:
@@ -73,7 +73,16 @@ class Evaluated:
             key=key,
             data=facts(self.row.relevant, self.row.reason, self.item, not_sent=self.not_sent)
             | ({} if self.corrected is None else {"corrected": self.corrected}),
-            payloads={"item": shown(self.item)} | ({JUDGE_PROMPTS: _asked(self.asked)} if self.asked else {}),
+            payloads={"item": shown(self.item)}
+            if not self.asked
+            else {
+                "item": shown(self.item),
+                JUDGE_PROMPTS: [
+                    {"evaluator": name, "role": message.role, "content": message.content}
+                    for name, prompt in self.asked
+                    for message in prompt.messages
+                ],
+            },
             measured={"tokens": dict(self.row.tokens), "costs_usd": dict(self.row.costs_usd)}
             | ({"flags": list(self.flags)} if self.flags else {})
             | ({"saved_usd": self.saved_usd} if self.saved_usd is not None else {}),
@@ -91,13 +100,6 @@ JUDGE_PROMPTS = "judge_prompts"
 """the payload with what judges were sent of an item"""
 Asked = tuple[str, Prompt]
 """an evaluator and its prompt"""
-
-
-def _asked(prompts: Sequence[Asked]) -> list[dict[str, object]]:
-    return [
-        {"evaluator": name, "messages": [{"role": one.role, "content": one.content} for one in prompt.messages]}
-        for name, prompt in prompts
-    ]
 
 
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)
@@ -172,7 +174,9 @@ async def evaluate(
     evaluators = [one for one in mine if said is not None or not needs_answer(one)]
     stored = {} if judge is None else await _stored(lane, job, item, epoch, evaluators)
     limit, earlier = judge_tokens(lane.plan.benchmark, lane.live.plan.request), len(memo)
-    once = None if judge is None else OnceJudge(judge=judge, memo=memo, stored=stored, max_tokens=limit, epoch=epoch)
+    once = None
+    if judge is not None:
+        once = OnceJudge(judge=judge, memo=memo, stored=stored, max_tokens=limit, epoch=epoch, asked=[])
     verdicts: list[Verdict] = []
     other: list[Verdict] = []
     with recording() as calls:
@@ -203,6 +207,7 @@ async def evaluate(
         values=values(metrics, row),
         flags=_flags(replies, verdicts),
         saved_usd=_saved(replies) if replies else None,
+        asked=() if once is None else once.asked,
         asked=tuple(once.asked) if once is not None else (),
         not_sent=_not_sent(lane, ready, item, row),
     )

@@ -61,15 +61,15 @@ async def test_the_list_has_a_row_a_run_the_newest_first(workspace: Path) -> Non
     async with visiting(workspace) as visit:
         rows = (await visit.document("/runs"))["runs"]
     plain = {"benchmarks": ["facts"], "created_at": "2026-01-02T03:04:05.000+00:00", "service": None, "cost_usd": None}
-    plain |= {"headline": None, "invalid_jobs": 0}
+    plain |= {"headline": None, "invalid_jobs": 0, "counted": True}
     assert sorted(rows, key=lambda row: row["run_id"]) == [
         {
             "run_id": "r1", "state": "complete", "reason": "", "providers": ["x", "y"], "note": "a note", "planned": 6,
-            "jobs": 2, "ended": 5, "failed": 1, **plain,
+            "jobs": 2, "ended": 5, "failed": 1, "sides": ["x", "y"], **plain,
         },
         {
             "run_id": "r2", "state": "paused", "reason": "", "providers": ["x"], "note": None, "planned": 9, "ended": 3,
-            "jobs": 1, "failed": 1, **plain, "invalid_jobs": 1,
+            "jobs": 1, "failed": 1, "sides": ["x"], **plain, "invalid_jobs": 1,
         },
     ]  # fmt: skip
 

@@ -31,8 +31,8 @@ OVER = "document.documentElement.scrollWidth > document.documentElement.clientWi
 CLIPPED = """[...document.querySelectorAll('main td, main th, main p, main dd')].filter(one => one.clientWidth
     && getComputedStyle(one).overflowX === 'hidden' && one.scrollWidth > one.clientWidth + 1
     && !one.closest('[title]') && !one.querySelector('[title]')).map(one => one.textContent)"""
-CUT = """[...document.querySelectorAll('.wide')].filter(one => one.scrollWidth > one.clientWidth + 1)
-    .map(one => one.getAttribute('aria-label'))"""
+CUT = """[...document.querySelectorAll('.wide')].filter(one => one.scrollWidth > one.clientWidth + 1
+    && !one.closest('details:not([open])')).map(one => one.getAttribute('aria-label'))"""
 ROWS = """Math.max(0, ...[...document.querySelectorAll('#runs tr, table.grid tr, section.report table.cards tbody tr')]
     .map(one => one.getBoundingClientRect().height))"""
 FINDINGS = "axe.run().then(found => found.violations.map(one => one.id + ' ' + one.nodes[0].target.join(' ')))"

@@ -113,8 +113,8 @@ async def test_an_item_shows_what_the_judge_was_asked_and_wrote(tmp_path: Path) 
         (side,) = (await visit.document(f"/runs/r1/items/{item['slug']}"))["sides"]
         html = plain(await text_of(visit, f"/runs/r1/items/{item['slug']}"))
     (asked,) = side["judge_prompts"]
-    assert asked["evaluator"] == "llm-judge" and side["answer"] in asked["messages"][-1]["content"]
-    assert "What the judge was asked" in html and asked["messages"][-1]["content"].split("?")[0] in html
+    assert asked == {"evaluator": "llm-judge", "role": "user", "content": "Is W0y0 right?"}
+    assert side["verdicts"][0]["raw"] == "no" and "What the judge was asked llm-judge Is W0y0 right?" in html
 
 
 def test_an_item_outside_the_filter_has_no_neighbors() -> None:
