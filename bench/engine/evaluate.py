@@ -208,7 +208,6 @@ async def evaluate(
         flags=_flags(replies, verdicts),
         saved_usd=_saved(replies) if replies else None,
         asked=() if once is None else once.asked,
-        asked=tuple(once.asked) if once is not None else (),
         not_sent=_not_sent(lane, ready, item, row),
     )
 
