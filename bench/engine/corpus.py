@@ -1,131 +1,28 @@
 """Bring one corpus from whatever the journal knows of it to ready: enter, ingest, resolve doubt, wait.
 
-Here too:
-
-* Batches in doubt: sent, perhaps, and nothing came back. Are they stored? Asked before anything is thrown away.
-
 Example::
 
     outcome = await prepare(lane, "conv-26")      # a Ready, a Failure, or None when the run was asked to stop
-    settled = await settle(ingest, doubts=[7])      # True: sent again or accepted; False: no one can tell; a Failure
 
-Only ingest holds one of the lane's ingest slots. A batch of which no one knows whether it was stored is resolved as
-the provider's ``on_unknown`` states: it is sent again (repeat), or the provider is asked (probe, reset). Only where it
-cannot tell is the namespace cleared and the corpus ingested again under the next attempt.
-
-What the provider answers decides, in this order: how much the namespace holds, then whether a search finds the
-memories of the batch by their ids. Only where neither tells is a namespace cleared.
+Only ingest holds one of the lane's ingest slots. A batch of which no one knows whether it was stored is resolved by
+`bench.engine.doubts`. Only where no one can tell is the namespace cleared and the corpus ingested again under the next
+attempt.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
-from functools import partial
 
 from bench.engine.anonymizer import Veil
 from bench.engine.corpus_state import CorpusState, Step
+from bench.engine.doubts import settle
 from bench.engine.ingest import Ending, IndexWait, IngestPass
-from bench.engine.isolation import look, samples
+from bench.engine.isolation import samples
 from bench.engine.open_lane import OpenLane, Ready
 from bench.engine.outcome import Failure
-from bench.engine.run_context import Attempt, reread
 from bench.events import bind
 from bench.journal import CorpusKind, CorpusRow, Event
-from bench.model import Corpus, Memory, Phase, Space
-from bench.providers import Counts
-from bench.providers.batching import whole_id
-
-LOOKS = 3
-"""as often a count must stay the same before what is missing counts as not stored"""
-LEAST_PAUSE_S = 0.3
-
-
-async def settle(ingest: IngestPass, doubts: Collection[int]) -> bool | Failure:
-    """Accept the batches that are stored, leave the others to be sent; False when nothing can tell.
-
-    A failure when the provider is not there at all: it cannot be cleared either, so the doubt stays.
-    """
-    if ingest.lane.provider.on_unknown == "repeat":
-        return True
-    stored = await _by_count(ingest, doubts)
-    if stored is None:
-        stored = await _by_search(ingest, doubts)
-    if stored is None or isinstance(stored, Failure):
-        return stored or False
-    if not all(ingest.can_accept(position) for position in stored):
-        return False
-    for position in sorted(stored):
-        ingest.accept(position)
-    return True
-
-
-async def _by_count(ingest: IngestPass, doubts: Collection[int]) -> set[int] | Failure | None:
-    """All of them or none, where the number of memories reports it; None where it reports neither."""
-    provider, live = ingest.lane.provider, ingest.lane.live
-    if not isinstance(provider, Counts):
-        return None
-    before, sizes = ingest.sent, sum(len(ingest.batch(position)) for position in doubts)
-    for number in range(LOOKS):
-        if number:
-            await live.stopping.pause_for(max(LEAST_PAUSE_S, provider.wait.interval_s))
-        counted = await live.aside(lambda: reread(lambda: provider.count(ingest.space)), ingest.ledger)
-        if counted.value is None:
-            return _away(counted)
-        if counted.value == before + sizes:
-            return set(doubts)
-        if counted.value != before:
-            return None
-    return set()
-
-
-async def _by_search(ingest: IngestPass, doubts: Collection[int]) -> set[int] | Failure | None:
-    """The batches that are found by their ids; None where one is not and that proves nothing.
-
-    It proves something of a provider whose adds are searchable at once, while what was acknowledged last is found.
-    """
-    stored = set[int]()
-    for position in doubts:
-        seen = await _seen(ingest, position)
-        if isinstance(seen, Failure) or seen is None:
-            return seen
-        if seen:
-            stored.add(position)
-        elif not await _is_missing(ingest, position):
-            return None
-    return stored
-
-
-async def _is_missing(ingest: IngestPass, position: int) -> bool:
-    """Look again and again, and each time for a batch too that is known to be there."""
-    if ingest.lane.provider.wait.by != "nothing" or not ingest.done:
-        return False
-    for _ in range(LOOKS - 1):
-        await ingest.lane.live.stopping.pause_for(LEAST_PAUSE_S)
-        if await _seen(ingest, max(ingest.done)) is not True or await _seen(ingest, position) is not False:
-            return False
-    return True
-
-
-async def _seen(ingest: IngestPass, position: int) -> bool | Failure | None:
-    """Whether the first and the last memory of a batch are found by their ids; None when only one is, or on errors."""
-    space, memories = ingest.with_batches(position), ingest.batch(position)
-    found = set[bool]()
-    for memory in {one.id: one for one in (*memories[:1], *memories[-1:])}.values():
-        looked = await ingest.lane.live.aside(partial(reread, partial(_finds, ingest, space, memory)), ingest.ledger)
-        if looked.value is None:
-            return _away(looked)
-        found.add(looked.value)
-    return found.pop() if len(found) == 1 else None
-
-
-async def _finds(ingest: IngestPass, space: Space, memory: Memory) -> bool:
-    found = await look(ingest.lane.provider, space, memory.content)
-    return any(whole_id(memory.id) in map(whole_id, hit.source_ids) for hit in found.hits)
-
-
-def _away(looked: Attempt[int] | Attempt[bool]) -> Failure | None:
-    return looked.failure if looked.unreached else None
+from bench.model import Corpus, Phase
 
 
 async def prepare(lane: OpenLane, corpus_id: str) -> Ready | Failure | None:
@@ -229,9 +126,11 @@ class Preparation:
     async def _reset(self, history: CorpusState) -> CorpusState:
         """Clear what the last attempt may have left and begin the next one."""
         ingest = IngestPass.after(history, self.lane, self.corpus.id, self.veil)
+        why = f": {self.lane.provider.name} cannot tell whether an add was stored" if history.doubts else ""
+        cost = f", {ingest.sent} memories that it acknowledged among them" if ingest.sent else ""
+        text = f"{self.corpus.id}: attempt {history.attempt} abandoned{why}; everything is ingested again{cost}"
+        self.lane.tell(Event(kind="corpus_reset", scope=self.lane.key, message=text, data={"again": ingest.sent}))
         await self.lane.clear(self.corpus.id, ingest.with_batches(*sorted(history.doubts)))
-        text = f"{self.corpus.id}: attempt {history.attempt} abandoned, ingested again"
-        self.lane.tell(Event(kind="corpus_reset", scope=self.lane.key, message=text))
         return CorpusState(attempt=history.attempt + 1)
 
     def _give_up(self, ingest: IngestPass, failure: Failure) -> Failure:

@@ -29,7 +29,7 @@ import anyio
 from bench.engine.anonymizer import Veil
 from bench.engine.build_contents import steady, unsearched
 from bench.engine.corpus_state import SPOILS, Collected, CorpusState, returned
-from bench.engine.isolation import Sentinel, foreign_sample, holdings, look, samples, strangers
+from bench.engine.isolation import Sentinel, foreign_sample, holdings, look, samples, shares_text, strangers
 from bench.engine.item_pipeline import tokens_of_all
 from bench.engine.open_lane import OpenLane
 from bench.engine.outcome import Failure
@@ -51,6 +51,7 @@ NOT_STORED = frozenset({"auth", "quota", "rate_limited", "rejected"})
 """the provider refused it: the ingest can continue at this very batch"""
 
 Batch = tuple[int, tuple[Memory, ...]]
+NO_IDS: Mapping[str, tuple[str, ...]] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,16 +155,21 @@ class IngestPass:
         self._row(CorpusKind.INGESTED, data=data, times=times, calls=finished.calls)
         return Ending(complete=True)
 
-    def accept(self, position: int) -> None:
-        """Take a batch in doubt as stored, without what the provider would have returned."""
+    def accept(self, position: int, given: Mapping[str, tuple[str, ...]]) -> None:
+        """Take a batch in doubt as stored, without what the provider would have returned but the ids it gave."""
         self.done.add(position)
-        got = self._assumed(self.batch(position))
+        got = self._assumed(self.batch(position), given)
         self._take(got)
         self._row(CorpusKind.BATCH, data={"batch": position, "found_stored": True, **returned(got)})
 
     def can_accept(self, position: int) -> bool:
         """Return False where only the lost answer tells which memory is which: its hits would count as misses."""
-        return all(self._assumed(self.batch(position)).ids.values())
+        return all(self._assumed(self.batch(position), {}).ids.values())
+
+    def count_alike(self, memory: Memory, *, besides: int) -> int:
+        """How many memories of the batches that are in, one excepted, have a text that could be taken for this one."""
+        others = (batch for position, batch in self._batches() if position in self.done - {besides})
+        return sum(shares_text(memory.content, other.content) for batch in others for other in batch)
 
     def batch(self, position: int) -> tuple[Memory, ...]:
         """The memories of one batch."""
@@ -174,16 +180,16 @@ class IngestPass:
         """How many memories, pieces among them, the batches hold that are in."""
         return sum(len(memories) for position, memories in self._batches() if position in self.done)
 
-    def with_batches(self, *positions: int) -> Space:
+    def with_batches(self, *positions: int, given: Mapping[str, tuple[str, ...]] = NO_IDS) -> Space:
         """The namespace as it is if batches in doubt are in it: hits of their memories can be mapped, and cleared."""
         captures = self.space.captures
         for position in positions:
-            captures = merge_captures(captures, self._assumed(self.batch(position)).captures)
+            captures = merge_captures(captures, self._assumed(self.batch(position), given).captures)
         return replace(self.space, captures=captures)
 
-    def _assumed(self, memories: tuple[Memory, ...]) -> Ingested:
+    def _assumed(self, memories: tuple[Memory, ...], given: Mapping[str, tuple[str, ...]]) -> Ingested:
         provider = self.lane.provider
-        return provider.assumed(self.space, memories) if isinstance(provider, Assumes) else Ingested()
+        return provider.assumed(self.space, memories, given) if isinstance(provider, Assumes) else Ingested()
 
     # ---- inside
 

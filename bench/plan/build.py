@@ -26,6 +26,7 @@ from bench.models import check_model, resolve_name
 from bench.plan.benchmark import at_cutoff, plan_benchmark
 from bench.plan.budget import budget_note, elsewhere
 from bench.plan.cost_estimate import check_prices, unused_prices
+from bench.plan.crash_cost import crash_notes
 from bench.plan.identity import digest, identity_of
 from bench.plan.model import NONE, BenchmarkPlan, Job, Lane, Plan, ProviderPlan
 from bench.plan.plugins import Installed, refuse_doubles
@@ -266,7 +267,7 @@ def _one_process(lanes: Sequence[Lane], request: RunRequest) -> str | None:
 def _without_effect(
     lanes: Sequence[Lane], request: RunRequest, environment: Environment, files: Mapping[str, ModelFile]
 ) -> Iterator[str]:
-    """What was asked for and changes nothing, and prices that may not hold."""
+    """What was asked for and changes nothing, prices that may not hold, and what a crash can cost."""
     running = [lane for lane in lanes if lane.skipped is None]
     if request.judge_model not in ((), (NONE,)) and all(job.judge == NONE for lane in running for job in lane.jobs):
         yield "--judge-model has no effect: nothing in this run asks a judge"
@@ -282,6 +283,7 @@ def _without_effect(
         yield f"--workers has no effect: {why}"
     yield from unused_prices(request.prices, running)
     yield from filter(None, [budget_note(running, request)])
+    yield from crash_notes(running, request)
     yield from elsewhere(running, request, environment, files)
     for benchmark in {lane.benchmark.name: lane.benchmark for lane in running}.values():
         if request.sample is not None and not request.per_type and request.sample > benchmark.n_whole:

@@ -236,8 +236,8 @@ class Finishes(Protocol):
 class Assumes(Protocol):
     """Keeps something of its own about each batch (which ids were sent), also of one whose answer was lost."""
 
-    def assumed(self, space: Space, memories: Sequence[Memory]) -> Ingested:
-        """What is known of a batch that a probe found stored; no call is made."""
+    def assumed(self, space: Space, memories: Sequence[Memory], given: Mapping[str, Sequence[str]]) -> Ingested:
+        """What is known of a batch that a probe found stored, and the ids it has by memory; no call is made."""
         ...
 
 

@@ -74,7 +74,10 @@ async def test_reset_clears_and_begins_anew_where_nothing_tells(world: World, ef
     assert kinds(world, 1) == ["intent", "intent", "batch", "intent", "batch", "intent", "cleared"]
     assert kinds(world, 2) == ["intent", *["intent", "batch"] * 4, "ingested", "ready"]
     assert world.query("r", "select message from event where kind = 'corpus_reset'") == [
-        ("c0: attempt 1 abandoned, ingested again",)
+        (
+            "c0: attempt 1 abandoned: scripted cannot tell whether an add was stored; everything is ingested again, "
+            "2 memories that it acknowledged among them",
+        )
     ]
 
 

@@ -12,7 +12,8 @@ from bench.config.run import RunRequest
 from bench.errors import BenchError, ConfigError, UsageError
 from bench.plan import NONE, Plan
 from bench.plan.ranges import ranges_of
-from tests.small_world import World
+from tests.engine.scripted_store import ScriptedStore
+from tests.small_world import PROVIDER, World
 
 LISTING = 'name: listing\nversion: "1"\nextends: facts\nrequiredCapabilities: [list_memories]\n'
 JUDGING = {"evaluators": "llm-judge"}
@@ -339,3 +340,28 @@ def test_the_judge_is_the_command_lines_then_the_configs_then_the_packs(
     path.write_text(f'name: judged\nversion: "1"\nextends: facts\nevaluation: {evaluation}\n', encoding="utf-8")
     plan = world.plan(benchmarks="judged", providers="bm25", answering_model="openai/a", judge_model=flag)
     assert [job.judge for job in plan.jobs] == [judge]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "cost"),
+    [
+        ("", "", ""),  # what was added is found by its id at once
+        ('$.score"}', '$.score", id_from: none}', "up to 2 of 3 corpora: where neither a count nor a search tells"),
+        ("capabilities:", "wait: sentinel\ncapabilities:", "up to 2 of 3 corpora: where neither a count nor a search"),
+        ("path: /v1/add", "path: /v1/add\n    idempotent: true", ""),
+        ("on_unknown: reset", "on_unknown: repeat", ""),
+    ],
+)
+def test_what_a_crash_in_ingest_can_cost_is_said_at_the_start(world: World, old: str, new: str, cost: str) -> None:
+    world.provider("faulty", base=PROVIDER.replace(old, new) if old else PROVIDER)
+    notes = [note for note in world.plan(providers="faulty bm25", ingest_concurrency=2).notes if "crash" in note]
+    assert len(notes) == bool(cost)
+    assert all(note.startswith(f"faulty: a crash in ingest can cost {cost}") for note in notes)
+
+
+def test_what_a_process_alone_holds_is_lost_with_it(world: World) -> None:
+    ScriptedStore.install(world, durability="process")
+    (note,) = world.plan(providers="scripted").notes
+    assert note == (
+        "scripted: a crash in ingest can cost all 3 corpora: memories that this process holds are ingested again"
+    )

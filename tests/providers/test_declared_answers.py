@@ -416,7 +416,7 @@ async def test_batch_that_a_probe_found_stored_can_be_mapped_and_cleared() -> No
     changes: dict[str, object] = {f"{R}.id_from": [{"field": "$.id"}]}
     async with playing(changes, {"POST /search": {"results": [{"text": "a", "id": "m7"}]}}) as play:
         assert isinstance(play.provider, Assumes)
-        got = play.provider.assumed(play.space, [Memory(id="m7", content="a")])
+        got = play.provider.assumed(play.space, [Memory(id="m7", content="a")], {})
         assert got.captures == {"$sent": ["m7"], "$stored": ["m7"]}
         play.take(got.captures)
         assert (await play.search()).hits[0].source_ids == ("m7",)

@@ -19,7 +19,7 @@ from bench.model import Ingested, Memory, Space
 from bench.providers.declarative.request import ProviderWire, Wired
 from bench.providers.declarative.response import Field, ServiceResponse, as_ids, compact
 from bench.providers.declarative.sources import content_hash
-from bench.providers.declarative.variables import HASHES, SENT, STORED, Shape, of_space, own_uuid
+from bench.providers.declarative.variables import HASHES, LOST, SENT, STORED, Shape, of_space, own_uuid
 from bench.providers.embedding import Vectors
 from bench.providers.protocol import merge_captures
 
@@ -185,18 +185,20 @@ class Adding:
         jobs = tuple(job for job in self.reading.job_ids(answers) if known.get(job) not in refused)
         return Ingested(ids=kept, jobs=jobs, captures=captures, rejected=refused)
 
-    def assumed(self, space: Space, memories: Sequence[Memory]) -> Ingested:
-        """A batch that is there although its answer was lost.
+    def assumed(self, space: Space, memories: Sequence[Memory], given: Mapping[str, Sequence[str]]) -> Ingested:
+        """A batch that is there although its answer was lost; ``given`` = ids that a search showed.
 
         A memory has no ids where they, or captures that later calls need, stood in that answer alone.
         """
         id_map = self.reading.id_map
-        mapped = (id_map is not None and id_map.key is not None) or any(step.captures for step in self.steps)
-        stored = {memory.id: () if mapped else (memory.id,) for memory in memories}
-        captures: dict[str, object] = {}
-        if id_map is not None and not mapped:  # ids of our own making
-            captures[id_map.name] = made = id_map.read((), list(stored), space.namespace)
-            stored = {str(memory_id): (own,) for own, memory_id in made.items()}
+        named = id_map is not None and id_map.key is not None
+        lost = (named and not given) or any(step.captures for step in self.steps)
+        stored: dict[str, tuple[str, ...]] = {memory.id: () if lost else (memory.id,) for memory in memories}
+        captures: dict[str, object] = {LOST: True} if lost else {}
+        if id_map is not None and not lost:
+            made = {own: memory_id for memory_id, some in given.items() for own in some} if named else None
+            captures[id_map.name] = made = made or id_map.read((), list(stored), space.namespace)
+            stored = {one: tuple(own for own, memory_id in made.items() if memory_id == one) for one in stored}
         return Ingested(ids=stored, captures={**captures, **self._own(memories, stored)})
 
     def _own(self, memories: Sequence[Memory], stored: Mapping[str, tuple[str, ...]]) -> dict[str, object]:

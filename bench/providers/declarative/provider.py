@@ -127,9 +127,9 @@ class Declarative:
         """Send one batch as ``endpoints.add`` states."""
         return await self._adding.ingest(space, memories)
 
-    def assumed(self, space: Space, memories: Sequence[Memory]) -> Ingested:
+    def assumed(self, space: Space, memories: Sequence[Memory], given: Mapping[str, Sequence[str]]) -> Ingested:
         """What is known of a batch that a probe found stored."""
-        return self._adding.assumed(space, memories)
+        return self._adding.assumed(space, memories, given)
 
     async def ready(self, space: Space, ingested: Ingested) -> Readiness:
         """One round of ``wait.request``; without it only a sentinel read can tell, and this states ready."""

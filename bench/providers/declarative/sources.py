@@ -18,7 +18,7 @@ from bench.config.value_rules import LONGEST_TEXT
 from bench.model import Hit, Space
 from bench.providers.declarative.request import ProviderWire
 from bench.providers.declarative.response import ServiceResponse, as_ids, compact
-from bench.providers.declarative.variables import BENCH_ID, HASHES, known_ids, of_space
+from bench.providers.declarative.variables import BENCH_ID, HASHES, LOST, known_ids, of_space
 from bench.values import dataclass
 
 REMEMBERED = 64
@@ -121,11 +121,13 @@ class Sources:
         return ()
 
     def require_some(self, answer: ServiceResponse, hits: Sequence[Hit], known: Sent) -> None:
-        """Refuse an answer in which nothing maps although the file states how; before ingest nothing can map.
+        """Refuse an answer in which nothing maps although the file states how; before ingest nothing can map, and
+        nothing that a lost answer named.
 
         An id of another namespace shows that the file is right: the service is not.
         """
-        if not (self.declared and hits and known.ids) or any(hit.source_ids for hit in hits):
+        told = self.declared and known.ids and LOST not in known.captures
+        if not (told and hits) or any(hit.source_ids for hit in hits):
             return
         if not any(_SENT.fullmatch(mark) for hit in hits for mark in hit.marks):
             raise answer.error(self.key, f"none of {len(hits)} hits maps to a memory that was sent")

@@ -25,6 +25,8 @@ STORED = "$stored"
 """capture that holds the service's id of every memory that was stored"""
 HASHES = "$hashes"
 """capture that maps the hash of a content to its memory id"""
+LOST = "$lost"
+"""the ids of something that was sent stood in an answer that never came"""
 
 Timestamp = Literal["iso", "date", "unix", "unix_ms", "omit"]
 Kept = Literal["any", "flat", "strings", "none"]

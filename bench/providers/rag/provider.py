@@ -44,12 +44,16 @@ class Rag:
     def __init__(self, config: ProviderConfig, context: ProviderContext) -> None:
         self.wait = Waiting()
         self.local = local_of(config, RagLocal)
-        self.durability: Durability = "service" if self.local.database.type == "postgres" else "file"
         self._vectors = Vectors.of(config, context.embedder)
         self._config = config
         self._context = context
         self._index = self._opened_index()
         self.model: Model | None = None
+
+    @property
+    def durability(self) -> Durability:
+        """Where the rows are."""
+        return "service" if self.local.database.type == "postgres" else "file"
 
     def _opened_index(self) -> ChunkIndex:
         database = self.local.database

@@ -1,0 +1,175 @@
+"""Batches in doubt: sent, perhaps, and nothing came back. Are they stored? Asked before anything is thrown away.
+
+Example::
+
+    settled = await settle(ingest, doubts=[7])      # True: sent again or accepted; False: no one can tell; a Failure
+
+The provider's ``on_unknown`` decides: what may be repeated is sent again (repeat), of the rest the provider is asked
+(probe, reset). Its answers decide in this order: how much the namespace holds, then whether a search finds the memories
+of the batch, by their ids or, where hits lead to no memory, by their texts. Ids that only the lost answer named are
+taken from those hits, and count only if they lead back to the memories then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from functools import partial
+from typing import TypeVar
+
+from bench.engine.ingest import IngestPass
+from bench.engine.isolation import DEEP_K, look, shares_text
+from bench.engine.outcome import Failure
+from bench.engine.run_context import Attempt, reread
+from bench.model import Hit, Memory, Space
+from bench.providers import Counts
+from bench.providers.batching import whole_id
+
+LOOKS = 3
+"""as often a count must stay the same before what is missing counts as not stored"""
+LEAST_PAUSE_S = 0.3
+Ids = Mapping[str, tuple[str, ...]]
+"""memory -> its ids at the provider"""
+Value = TypeVar("Value")
+
+
+async def settle(ingest: IngestPass, doubts: Collection[int]) -> bool | Failure:
+    """Accept the batches that are stored, leave the others to be sent; False when nothing can tell.
+
+    A failure when the provider is not there at all: it cannot be cleared either, so the doubt stays.
+    """
+    if ingest.lane.provider.on_unknown == "repeat":
+        return True
+    stored = await _by_count(ingest, doubts)
+    if stored is None:
+        stored = await _by_search(ingest, doubts)
+    if stored is None or isinstance(stored, Failure):
+        return stored or False
+    given: dict[int, Ids] = {}
+    for position in sorted(stored):
+        ids = {} if ingest.can_accept(position) else await _given(ingest, position, doubts)
+        if ids is None or isinstance(ids, Failure):
+            return ids or False
+        given[position] = ids
+    for position, ids in given.items():
+        ingest.accept(position, ids)
+    return True
+
+
+async def _by_count(ingest: IngestPass, doubts: Collection[int]) -> set[int] | Failure | None:
+    """All of them or none, where the number of memories reports it; None where it reports neither."""
+    provider, live = ingest.lane.provider, ingest.lane.live
+    if not isinstance(provider, Counts):
+        return None
+    before, sizes = ingest.sent, sum(len(ingest.batch(position)) for position in doubts)
+    for number in range(LOOKS):
+        if number:
+            await live.stopping.pause_for(max(LEAST_PAUSE_S, provider.wait.interval_s))
+        counted = await live.aside(lambda: reread(lambda: provider.count(ingest.space)), ingest.ledger)
+        if counted.value is None:
+            return _away(counted)
+        if counted.value == before + sizes:
+            return set(doubts)
+        if counted.value != before:
+            return None
+    return set()
+
+
+async def _by_search(ingest: IngestPass, doubts: Collection[int]) -> set[int] | Failure | None:
+    """The batches that are found; None where one is not and that proves nothing.
+
+    It proves something of a provider whose adds are searchable at once, while what was acknowledged last is found.
+    """
+    stored = set[int]()
+    for position in doubts:
+        seen = await _seen(ingest, position, doubts)
+        if isinstance(seen, Failure) or seen is None:
+            return seen
+        if seen:
+            stored.add(position)
+        elif not await _is_missing(ingest, position, doubts):
+            return None
+    return stored
+
+
+async def _is_missing(ingest: IngestPass, position: int, doubts: Collection[int]) -> bool:
+    """Look again and again, and each time for a batch too that is known to be there."""
+    if ingest.lane.provider.wait.by != "nothing" or not ingest.done:
+        return False
+    known = max(ingest.done)
+    for _ in range(LOOKS - 1):
+        await ingest.lane.live.stopping.pause_for(LEAST_PAUSE_S)
+        if await _seen(ingest, known, doubts) is not True or await _seen(ingest, position, doubts) is not False:
+            return False
+    return True
+
+
+async def _seen(
+    ingest: IngestPass, position: int, doubts: Collection[int], given: Ids | None = None
+) -> bool | Failure | None:
+    """Whether the first and the last memory of a batch are found; None when only one is, or nothing can tell."""
+    space = ingest.with_batches(position, given=given or {})
+    memories = _telling(ingest, position, doubts)
+    found = set[bool | None]()
+    for memory in {one.id: one for one in (*memories[:1], *memories[-1:])}.values():
+        looked = await _asked(ingest, space, memory)
+        if looked.value is None:
+            return _away(looked)
+        found.add(_is_among(ingest, position, memory, looked.value, by_text=given is None))
+    return found.pop() if len(found) == 1 else None
+
+
+def _telling(ingest: IngestPass, position: int, doubts: Collection[int]) -> list[Memory]:
+    """The memories of a batch whose text is not that of another one in doubt."""
+    others = [memory for one in doubts if one != position for memory in ingest.batch(one)]
+    return [
+        memory
+        for memory in ingest.batch(position)
+        if memory.content.strip() and not any(shares_text(memory.content, other.content) for other in others)
+    ]
+
+
+def _is_among(
+    ingest: IngestPass, position: int, memory: Memory, hits: tuple[Hit, ...], *, by_text: bool
+) -> bool | None:
+    """Whether a hit is the memory: by its id, or by its text, of which there are more than other batches account for.
+
+    None where hits lead to no memory and there may be more of the same text than a search gives.
+    """
+    if any(whole_id(memory.id) in map(whole_id, hit.source_ids) for hit in hits):
+        return True
+    same = [hit for hit in hits if shares_text(hit.content, memory.content)]
+    if not by_text or all(hit.source_ids for hit in same):
+        return False
+    alike = ingest.count_alike(memory, besides=position)
+    most = min(DEEP_K, ingest.lane.provider.capabilities.max_k or DEEP_K)
+    return None if len(same) < alike or alike >= most else len(same) > alike
+
+
+async def _given(ingest: IngestPass, position: int, doubts: Collection[int]) -> Ids | Failure | None:
+    """The ids that a stored batch has at the provider, by the texts of unmapped hits; None where they do not tell."""
+    space, batch, found = ingest.with_batches(position), ingest.batch(position), dict[str, tuple[str, ...]]()
+    if len(_telling(ingest, position, doubts)) < len(batch):
+        return None
+    for memory in batch:
+        looked = await _asked(ingest, space, memory)
+        if looked.value is None:
+            return _away(looked)
+        found[memory.id] = tuple(
+            hit.id for hit in looked.value if not hit.source_ids and hit.content.strip() == memory.content.strip()
+        )
+    ids = [one for some in found.values() for one in some]
+    if not all(found.values()) or len(set(ids)) < len(ids):
+        return None
+    leads_back = await _seen(ingest, position, doubts, found)
+    return leads_back if isinstance(leads_back, Failure) else found if leads_back else None
+
+
+async def _asked(ingest: IngestPass, space: Space, memory: Memory) -> Attempt[tuple[Hit, ...]]:
+    async def hits() -> tuple[Hit, ...]:
+        return (await look(ingest.lane.provider, space, memory.content, k=DEEP_K)).hits
+
+    return await ingest.lane.live.aside(partial(reread, hits), ingest.ledger)
+
+
+def _away(looked: Attempt[Value]) -> Failure | None:
+    return looked.failure if looked.unreached else None

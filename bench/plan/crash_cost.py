@@ -1,0 +1,78 @@
+"""What a crash in the middle of an ingest can cost, as a note of the plan: nothing is said where it costs nothing.
+
+Example::
+
+    crash_notes(lanes, request)
+    # ["mem0: a crash in ingest can cost up to 10 of 10 corpora: ..."]
+
+An add that may be repeated costs nothing, and neither does one that the next search finds by its id. Of the rest a
+count or a search tells in most cases whether it was stored; where neither does, its corpus begins again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from bench.config.run import RunRequest
+from bench.http.adaptive_concurrency import CEILING
+from bench.http.message import SAFE_TO_REPEAT
+from bench.plan.model import Lane
+
+if TYPE_CHECKING:
+    from bench.config.provider import ProviderConfig
+    from bench.config.provider_calls import Endpoints, RequestSection
+
+
+def crash_notes(lanes: Sequence[Lane], request: RunRequest) -> Iterator[str]:
+    """Say it once for each provider and benchmark that a run ingests."""
+    wide = CEILING if request.concurrency == "auto" else request.concurrency
+    for lane in lanes:
+        if lane.skipped is not None or lane.shares or lane.provider.built_in is not None:
+            continue
+        corpora = len({ref.corpus for ref in lane.benchmark.dataset.items(lane.benchmark.selection)})
+        at_once = 1 if lane.provider.config.scoping.single else min(request.ingest_concurrency or wide, corpora)
+        start = f"{lane.provider.label}: a crash in ingest can cost"
+        if _is_lost(lane.provider.config):
+            yield f"{start} all {corpora} corpora: memories that this process holds are ingested again"
+        elif not _tells(lane.provider.config):
+            yield (
+                f"{start} up to {at_once} of {corpora} corpora: where neither a count nor a search tells whether the "
+                "add in flight was stored, its corpus is ingested again"
+            )
+
+
+def _said(config: ProviderConfig, name: str, default: str) -> object:
+    """What the class of an adapter says of itself."""
+    from bench.providers.adapters import provider_class
+
+    return default if config.adapter is None else getattr(provider_class(config), name, default)
+
+
+def _is_lost(config: ProviderConfig) -> bool:
+    """The class keeps its data in this process, as every class does that does not say where."""
+    if config.adapter is None:
+        return False
+    return (config.local.get("durability") or _said(config, "durability", "process")) == "process"
+
+
+def _tells(config: ProviderConfig) -> bool:
+    endpoints = config.endpoints
+    if _said(config, "on_unknown", config.ingest.on_unknown) == "repeat":
+        return True
+    return endpoints is not None and (_is_repeated(endpoints) or _is_found(config, endpoints))
+
+
+def _is_repeated(endpoints: Endpoints) -> bool:
+    return all(map(_is_repeatable, endpoints.add.steps or (endpoints.add,)))
+
+
+def _is_repeatable(call: RequestSection) -> bool:
+    if call.idempotent is not None:
+        return call.idempotent
+    return call.idempotency is not None or call.method in SAFE_TO_REPEAT
+
+
+def _is_found(config: ProviderConfig, endpoints: Endpoints) -> bool:
+    """What was added can be searched at once, and its hits lead to memories."""
+    return config.wait is None and config.capabilities.ids and endpoints.search.response.id_from != "none"
