@@ -76,8 +76,8 @@ def write(folder: Path, corpora: int, url: str) -> None:
     text = BENCHMARK.replace("NAME", "long").replace("EVALUATION", "contains").replace("METRICS", "accuracy")
     (folder / "datasets/long.json").write_text(json.dumps(rows))
     (folder / "configs/benchmarks/long.yaml").write_text(text)
-    items = 'items: {$each: "$.items", $do: {id: "@.id", text: "@.content", when: "@.when"}}'
-    base = PROVIDER.replace('items: {$each: "$.items", $do: {id: "@.id", text: "@.content"}}', f'space: "$.runTag", {items}')
+    base = PROVIDER.replace("body: {items:", 'body: {space: "$.runTag", items:')
+    base = base.replace('text: "@.content"', 'text: "@.content", when: "@.when"')
     for name, batch in WAYS.items():
         config = base.replace("name: stub", f"name: {name}").replace("URL", url).replace("max_items: 100}", batch)
         (folder / f"configs/providers/{name}.yaml").write_text(config)

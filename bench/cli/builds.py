@@ -127,11 +127,6 @@ def _table(found: list[Build]) -> None:
     ]
     head = ("run", "build", "fingerprint", "corpora", "memories", "held", "calls", "USD", "ingest", "searched by")
     console.table(head, rows, title="builds", right=tuple(range(3, 9)))
-    built_in = dict.fromkeys(one.provider.partition("@")[0] for one in found if one.this_run_only)
-    if built_in:
-        console.line(
-            f"note: builds of {', '.join(built_in)} serve their own run only: built-in providers keep memories in it"
-        )
 
 
 def _text(value: object) -> str:

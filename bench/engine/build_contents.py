@@ -7,7 +7,7 @@ Example::
 
 Where a provider counts, the count; and of the last, the first and the longest memory everything that a wide search for
 it finds, ids and texts. What varies from one search to the next, or is searched with other settings, only has to be
-found at all.
+found at all. A provider that can restore a namespace gives a digest of everything in it, and nothing is searched.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from bench.config.provider import ProviderConfig, identity
 from bench.engine.isolation import DEEP_K, look, samples
 from bench.engine.run_context import reread
 from bench.model import Memory, Space
-from bench.providers import Counts, Provider
+from bench.providers import Counts, Provider, Restores
 
-COUNT, FOUND, CONFIG = "count", "found", "searched_with"
+COUNT, FOUND, CONFIG, DIGEST = "count", "found", "searched_with", "sha256"
 VARIES = "varies"
 SHORT = 12
 
@@ -31,20 +31,21 @@ SHORT = 12
 async def contents(
     provider: Provider, config: ProviderConfig, space: Space, memories: Sequence[Memory]
 ) -> dict[str, object]:
-    """Count and look; None in ``found`` = nothing was found."""
-    counted, found = await _counted(provider, space), dict[str, object]()
-    for memory in samples(memories):
+    """Look and count; None in ``found`` = nothing was found. A digest of everything needs no look."""
+    whole, found = await _whole(provider, space), dict[str, object]()
+    for memory in samples(memories) if DIGEST not in whole else ():
         hits = (await reread(partial(look, provider, space, memory.content, k=DEEP_K))).hits
         found[memory.id] = digest(sorted([hit.id, hit.content] for hit in hits)) if hits else None
-    return {**counted, FOUND: found, CONFIG: digest(identity(config))}
+    return {**whole, FOUND: found, CONFIG: digest(identity(config))}
 
 
 async def unsearched(
     provider: Provider, config: ProviderConfig, space: Space, memories: Sequence[Memory]
 ) -> dict[str, object]:
     """Count, and search nothing: later each sample only has to find something."""
-    found = {memory.id: VARIES for memory in samples(memories)}
-    return {**await _counted(provider, space), FOUND: found, CONFIG: digest(identity(config))}
+    whole = await _whole(provider, space)
+    found = {memory.id: VARIES for memory in samples(memories)} if DIGEST not in whole else {}
+    return {**whole, FOUND: found, CONFIG: digest(identity(config))}
 
 
 def is_unsearched(kept: Mapping[str, object]) -> bool:
@@ -53,8 +54,10 @@ def is_unsearched(kept: Mapping[str, object]) -> bool:
     return bool(found) and all(value == VARIES for value in found.values())
 
 
-async def _counted(provider: Provider, space: Space) -> dict[str, object]:
-    return {COUNT: await reread(partial(provider.count, space))} if isinstance(provider, Counts) else {}
+async def _whole(provider: Provider, space: Space) -> dict[str, object]:
+    """The count and the digest, as far as a provider has them."""
+    counted = {COUNT: await reread(partial(provider.count, space))} if isinstance(provider, Counts) else {}
+    return {**counted, DIGEST: await provider.digest(space)} if isinstance(provider, Restores) else {**counted}
 
 
 async def steady(
@@ -62,6 +65,8 @@ async def steady(
 ) -> dict[str, object]:
     """Look twice and keep what is the same."""
     first = await contents(provider, config, space, memories)
+    if DIGEST in first:
+        return first
     again = await contents(provider, config, space, memories)
     before = _found(first)
     found = {name: value if value == before[name] else VARIES for name, value in _found(again).items()}
@@ -72,8 +77,9 @@ async def steady(
 def changed_contents(path: str, before: Mapping[str, object], now: Mapping[str, object]) -> list[tuple[str, str, str]]:
     """List what a namespace does not hold any more, or holds beside it, as (path, before, now)."""
     changed = []
-    if COUNT in before and before[COUNT] != now.get(COUNT):
-        changed.append((f"{path}.count", str(before[COUNT]), str(now.get(COUNT))))
+    for name in (COUNT, DIGEST):
+        if name in before and before[name] != now.get(name):
+            changed.append((f"{path}.{name}", str(before[name]), str(now.get(name))))
     found, alike = _found(now), before[CONFIG] == now[CONFIG]
     for memory, value in _found(before).items():
         known = found.get(memory)

@@ -39,7 +39,7 @@ from bench.errors import CallError, Contaminated, IngestFailed, NotReady
 from bench.journal import CorpusKind, CorpusRow, ProbeRow
 from bench.model import Ingested, Memory, Space
 from bench.plan.validity import in_words
-from bench.providers import Assumes, Counts, Finishes, Prepares, merge_captures
+from bench.providers import Assumes, Counts, Finishes, Prepares, merge_captures, outlives
 from bench.providers.batching import batches, pieces
 
 PARALLEL_BATCHES = 8
@@ -469,7 +469,7 @@ class IndexWait:
         """Record what the namespace holds, where it outlives the run: another one may search it."""
         lane = self.lane
         provider = lane.provider
-        if not lane.keeps or not provider.keeps_store or provider.durability != "service":
+        if not lane.keeps or not provider.keeps_store or not outlives(provider):
             return {}
         record = steady if lane.isolated else unsearched
         look = partial(record, provider, lane.plan.provider.config, self.space, self.veil.memories)

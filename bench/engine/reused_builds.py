@@ -23,7 +23,7 @@ from typing import cast
 import anyio
 
 from bench import canonical
-from bench.engine.anonymizer import space_of
+from bench.engine.anonymizer import opaque, space_of
 from bench.engine.build_contents import changed_contents, contents, is_unsearched
 from bench.engine.corpus_state import CorpusState, returned
 from bench.engine.open_lane import OpenLane
@@ -35,7 +35,7 @@ from bench.journal.paths import CHECKPOINTS, find_run, run_ids
 from bench.plan.builds import Build, builds_of
 from bench.plan.identity import ABSENT, changes
 from bench.plan.shared_builds import BUILD, REUSED, build_identity, can_share, version_of
-from bench.providers import Versioned
+from bench.providers import Restores, Versioned, outlives
 
 NEVER, AUTO = "never", "auto"
 READY = "ready, with a record of what it held"
@@ -91,7 +91,7 @@ async def reuse_builds(live: Live, lanes: Sequence[OpenLane]) -> None:
 
 def _is_kept_elsewhere(lane: OpenLane) -> bool:
     provider = lane.provider
-    return provider.keeps_store and provider.durability == "service" and not lane.single and can_share(lane.plan)
+    return provider.keeps_store and outlives(provider) and not lane.single and can_share(lane.plan)
 
 
 def _folder(live: Live, wanted: str) -> Path:
@@ -239,14 +239,18 @@ async def _lent(live: Live, lane: OpenLane, stored: StoredBuild) -> Changes:
     lend(stored.folder, to=live.run_id)
     different: Changes = []
     try:
-        different = await _changed(lane, {name: stored.rows[name] for name in lane.corpus_ids}, stored.build.run_id)
+        rows = {name: stored.rows[name] for name in lane.corpus_ids}
+        run_dir = stored.folder / "stores" / opaque("l", stored.build.build)
+        different = await _changed(lane, rows, stored.build.run_id, restored_from=run_dir)
     finally:
         if different:
             give_back(stored.folder, by=live.run_id)
     return different
 
 
-async def _changed(lane: OpenLane, rows: Mapping[str, Sequence[CorpusRow]], run_id: str) -> Changes:
+async def _changed(
+    lane: OpenLane, rows: Mapping[str, Sequence[CorpusRow]], run_id: str, *, restored_from: Path | None = None
+) -> Changes:
     """List the namespaces that do not hold what they held when they were ready, in the order of the corpora."""
     found: dict[str, Changes] = {}
     slots = anyio.CapacityLimiter(lane.width)
@@ -255,6 +259,8 @@ async def _changed(lane: OpenLane, rows: Mapping[str, Sequence[CorpusRow]], run_
         async with slots:
             history = CorpusState.of(rows[name])
             space = space_of(lane.plan, journal="", run_id=run_id, corpus=name, history=history)
+            if restored_from is not None and isinstance(lane.provider, Restores):
+                await lane.provider.restore(space, restored_from)
             before = cast("Mapping[str, object]", _data(rows[name], CorpusKind.READY)["contents"])
             memories = lane.veil(lane.corpus(name)).memories
             look = partial(contents, lane.provider, lane.plan.provider.config, space, memories)
@@ -263,6 +269,8 @@ async def _changed(lane: OpenLane, rows: Mapping[str, Sequence[CorpusRow]], run_
                 found[name] = [(f"corpora.{name}", "ready", now.message)]
             else:
                 found[name] = changed_contents(f"corpora.{name}", before, now.value)
+            if found[name] and restored_from is not None and isinstance(lane.provider, Restores):
+                await lane.provider.clear(space)  # a copy of what does not fit
 
     async with anyio.create_task_group() as looks:
         for name in rows:

@@ -23,7 +23,6 @@ from bench.journal.records import CorpusRecord
 from bench.metrics.latency import attempt_us
 from bench.plan.job_record import JobRecord, read
 from bench.plan.shared_builds import BUILD, version_of
-from bench.providers.names import BUILT_IN
 
 SHORT = 12
 """digits of a fingerprint in a table"""
@@ -42,8 +41,6 @@ class Build:
     """providers of the jobs that search it, as results name them"""
     lent_to: tuple[str, ...]
     """other runs that are not complete and search it"""
-    this_run_only: bool
-    """no other run can search it: a built-in provider keeps memories in the run itself"""
     fingerprint: str | None
     """None = a corpus is missing, or the journal of an older version lacks the parts"""
     version: str | None
@@ -148,7 +145,6 @@ async def _build(
         provider=record.provider,
         searched_by=searched_by,
         lent_to=await borrowers(reader.path.parent),
-        this_run_only=record.provider.partition("@")[0] in BUILT_IN,
         fingerprint=totals.fingerprint,
         version=version if isinstance(version, str) else None,
         upstream_version=upstream if isinstance(upstream, str) else None,

@@ -28,11 +28,13 @@ from bench.providers.protocol import (
     Prepares,
     Provider,
     ProviderContext,
+    Restores,
     Updates,
     Versioned,
     Waiting,
     merge_captures,
     merge_ingested,
+    outlives,
 )
 
 __all__ = [
@@ -48,10 +50,12 @@ __all__ = [
     "Prepares",
     "Provider",
     "ProviderContext",
+    "Restores",
     "Updates",
     "Versioned",
     "Waiting",
     "merge_captures",
     "merge_ingested",
     "open_provider",
+    "outlives",
 ]

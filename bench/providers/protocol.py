@@ -249,6 +249,19 @@ class Counts(Protocol):
 
 
 @runtime_checkable
+class Restores(Protocol):
+    """Keeps its data below ``run_dir`` and can take a namespace from the one of another run, exactly."""
+
+    async def restore(self, space: Space, run_dir: Path) -> None:
+        """Replace the namespace by what it is in that folder; what is not there is empty."""
+        ...
+
+    async def digest(self, space: Space) -> str:
+        """One text that differs where anything differs that a namespace holds."""
+        ...
+
+
+@runtime_checkable
 class Versioned(Protocol):
     """Can say which version of the memory system answers."""
 
@@ -274,6 +287,11 @@ class Lists(Protocol):
     """Can list what a namespace holds, or one session of it."""
 
     async def list(self, space: Space, session_id: str | None = None) -> list[Hit]: ...
+
+
+def outlives(provider: Provider) -> bool:
+    """Say whether another run can search what this one stored."""
+    return provider.durability == "service" or isinstance(provider, Restores)
 
 
 def merge_captures(old: Mapping[str, object], new: Mapping[str, object]) -> dict[str, object]:

@@ -106,7 +106,7 @@ async def killed(world: World, server: Killing, kills: int, most: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kills", "sessions", "most"), [(5, 10, 9), pytest.param(100, 180, 8, marks=pytest.mark.long)], ids=["5", "100"]
+    ("kills", "sessions", "most"), [(3, 8, 9), pytest.param(100, 180, 8, marks=pytest.mark.long)], ids=["3", "100"]
 )
 @pytest.mark.parametrize("kind", ["keys", "ids", "none"])
 async def test_a_kill_at_any_request_stores_nothing_twice(

@@ -240,11 +240,3 @@ async def test_a_build_kept_without_isolation_has_its_count_and_no_search(world_
         memories.pop()
     with pytest.raises(IdentityError, match="count: 2 -> 1"):
         await world.run(**kept, run_id="r3", reuse_build="r1")
-
-
-async def test_builds_of_built_ins_are_listed_as_those_of_one_run(world_on: WorldOn, bench: Bench) -> None:
-    world = await world_on(MemoryStub(), corpora=1, items=2)
-    await world.run(providers=("bm25", "faulty"), answering_model="none", run_id="r1")
-    assert "builds of bm25 serve their own run only" in await text(bench, "builds")
-    listed = json.loads((await in_thread(bench, "builds", "--json")).stdout)["builds"]
-    assert {one["provider"]: one["this_run_only"] for one in listed} == {"bm25": True, "faulty": False}

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import anyio.to_thread
@@ -14,9 +17,11 @@ from bench.errors import BenchError, IdentityError
 from bench.model import State
 from tests.cli.conftest import Bench, Done
 from tests.cli.test_builds import in_thread
+from tests.engine.scripted_store import ScriptedStore
 from tests.local_server import LocalServers
 from tests.reality.conftest import WorldOn
 from tests.reality.memory_stub import MemoryStub
+from tests.scenarios.left import results_of
 from tests.small_world import PROVIDER, World
 
 VERSION = '  version: {method: GET, path: /v1/version, value: "$.version"}\n'
@@ -276,7 +281,7 @@ async def test_another_embedding_model_is_another_build(world_on: WorldOn) -> No
     ("flags", "told"),
     [
         ({"reuse_build": "nothing"}, 'there is no run "nothing"'),
-        ({"reuse_build": "r1", "providers": "bm25"}, "the memories of bm25 belong to one run"),
+        ({"reuse_build": "r1", "providers": "bm25"}, "run r1 has no build of facts by bm25"),
         ({"reuse_build": "r1", "benchmarks": "demo"}, "run r1 has no build of demo by faulty"),
         ({"reuse_build": "r1", "cluster": "local:2"}, "exclude each other"),
         ({"reuse_build": "cleared"}, "cleared: keep memories with --cleanup never"),
@@ -290,6 +295,73 @@ async def test_what_cannot_be_reused_is_refused_with_its_reason(
     await world.run(**KEPT, run_id="cleared")
     with pytest.raises(BenchError, match=told):
         await world.run(**{**KEPT, "run_id": "r2", **flags})
+
+
+async def test_memories_in_files_of_an_adapter_belong_to_one_run(tmp_path: Path) -> None:
+    world = World.make(tmp_path, corpora=1, items=2)
+    ScriptedStore.install(world, durability="file")
+    await ingested(world, providers="scripted")
+    with pytest.raises(BenchError, match="the memories of scripted belong to one run"):
+        await world.run(providers="scripted", run_id="r2", reuse_build="r1")
+
+
+# ----------------------------------------------------------------- built-ins
+
+
+@pytest.mark.parametrize("provider", ["bm25", "full-context"])
+async def test_a_build_of_a_built_in_is_restored_as_it_was(provider: str, tmp_path: Path) -> None:
+    world = World.make(tmp_path, corpora=2, items=4)
+    flags = {"providers": provider, "answering_model": "builtin/extractive"}
+    await ingested(world, **flags)
+    again = await world.run(**flags, run_id="r2", reuse_build="r1")
+    assert again.exit_code == 0
+    assert await results_of(world, "r2") == await results_of(world, "r1")
+    (told,) = world.query("r2", "select message from event where kind = 'reused_build'")
+    assert told[0].startswith(f"build facts/{provider} of run r1 (reused)")
+    assert not world.query("r2", "select 1 from corpus_row where kind = 'batch'")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "update memories set content = content || '!' where position = 1",
+        "update memories set at = '2020-01-01T00:00:00' where position = 2",
+        "delete from memories where position = 1",
+        "insert into memories (id, content) values ('x', 'of another')",
+    ],
+)
+async def test_a_build_of_a_built_in_that_was_changed_is_refused(change: str, tmp_path: Path) -> None:
+    world = World.make(tmp_path, corpora=1, items=3)
+    await ingested(world, providers="bm25")
+    (file,) = (tmp_path / "checkpoints/r1/stores").rglob("*.sqlite")
+    with closing(sqlite3.connect(file)) as store:
+        store.execute(change)
+        store.commit()
+    with pytest.raises(IdentityError, match=r"corpora\.c0\.sha256"):
+        await world.run(providers="bm25", run_id="r2", reuse_build="r1")
+    file.unlink()
+    with pytest.raises(IdentityError, match=r"corpora\.c0\.count: 3 -> 0"):
+        await world.run(providers="bm25", run_id="r3", reuse_build="r1")
+
+
+async def test_stored_vectors_are_copied_and_not_paid_again(world_on: WorldOn) -> None:
+    texts: list[str] = []
+
+    async def embed(request: web.Request) -> web.StreamResponse:
+        sent = (await request.json())["input"]
+        texts.extend(sent)
+        rows = [{"index": at, "embedding": [float(len(text)), 1.0]} for at, text in enumerate(sent)]
+        return web.json_response({"data": rows, "usage": {"prompt_tokens": 1, "total_tokens": 1}})
+
+    servers = LocalServers()
+    world = await world_on(MemoryStub(), corpora=1, items=3)
+    world.write("configs/models/acme.yaml", f"name: acme\ndialect: openai\nbaseUrl: {await servers.start(embed)}/v1\n")
+    flags = {"providers": "vector", "embedding_model": "acme/lengths"}
+    await ingested(world, **flags)
+    texts.clear()
+    assert (await world.run(**flags, run_id="r2", reuse_build="r1", answering_model="none")).exit_code == 0
+    assert len(texts) == 3 and all(text.endswith("?") for text in texts), "only the questions are embedded"
+    await servers.close()
 
 
 # ----------------------------------------------------------------- who holds it

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, ClassVar, Self
 
@@ -83,6 +84,15 @@ class BuiltInProvider(ABC):
             return 0
         async with self.stores.open(space.namespace) as store:
             return await store.count()
+
+    async def digest(self, space: Space) -> str:
+        """Everything that the namespace holds, as one digest."""
+        async with self.stores.open(space.namespace) as store:
+            return await store.digest()
+
+    async def restore(self, space: Space, run_dir: Path) -> None:
+        """Copy the file of another run."""
+        await self.stores.copy(space.namespace, run_dir)
 
     async def delete(self, space: Space, memory_ids: Sequence[str]) -> None:
         """Remove memories by id."""

@@ -21,10 +21,11 @@ A built-in shares its process with everything else that runs, so a clock on the 
 
 from __future__ import annotations
 
+import hashlib
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, closing, contextmanager
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -34,7 +35,7 @@ from types import TracebackType, coroutine
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 from urllib.parse import quote
 
-from anyio import CancelScope, Lock
+from anyio import CancelScope, Lock, to_thread
 
 from bench.errors import DiskFull, is_disk_full
 from bench.metrics.text_normalization import indexed
@@ -209,6 +210,14 @@ class NamespaceFile:
             with measured_by(self.clock):
                 return await self.connection.execute_fetchall(SQL[query], values)
 
+    async def digest(self) -> str:
+        """A SHA-256 over everything in the order of writing, vectors too."""
+        sha = hashlib.sha256()
+        async with self.connection.execute(SQL["embeddings"]) as rows:
+            async for row in rows:
+                sha.update(repr(tuple(row)).encode("utf-8", "surrogatepass"))
+        return sha.hexdigest()
+
     async def count(self) -> int:
         """How many memories there are."""
         rows = list(await self.connection.execute_fetchall(SQL["count"]))
@@ -239,6 +248,14 @@ def _told(path: Path) -> Iterator[None]:
         if not is_disk_full(error):
             raise
         raise DiskFull(f"the disk is full ({error})", where=str(path)) from error
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Copy a database in one transaction, with what another process has not yet merged into its file."""
+    import sqlite3
+
+    with closing(sqlite3.connect(source)) as old, closing(sqlite3.connect(target)) as new:
+        old.backup(new)
 
 
 class Stores:
@@ -298,6 +315,15 @@ class Stores:
         for suffix in ("", "-wal", "-shm"):
             path.with_name(path.name + suffix).unlink(missing_ok=True)
         return held
+
+    async def copy(self, namespace: str, folder: Path) -> None:
+        """Take a namespace as the stores of another run have it; nothing when they have no such file."""
+        await self.remove(namespace)
+        source = folder / self._folder.name / self.path(namespace).name
+        if source.exists():
+            self._folder.mkdir(parents=True, exist_ok=True)
+            with _told(self.path(namespace)):
+                await to_thread.run_sync(_copy, source, self.path(namespace))
 
     async def _connect(self, namespace: str) -> NamespaceFile:
         import aiosqlite
