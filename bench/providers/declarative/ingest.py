@@ -196,8 +196,9 @@ class Adding:
         stored: dict[str, tuple[str, ...]] = {memory.id: () if lost else (memory.id,) for memory in memories}
         captures: dict[str, object] = {LOST: True} if lost else {}
         if id_map is not None and not lost:
-            made = {own: memory_id for memory_id, some in given.items() for own in some} if named else None
-            captures[id_map.name] = made = made or id_map.read((), list(stored), space.namespace)
+            found = {own: memory_id for memory_id, some in given.items() for own in some}
+            made = found if named else id_map.read((), list(stored), space.namespace)
+            captures[id_map.name] = made
             stored = {one: tuple(own for own, memory_id in made.items() if memory_id == one) for one in stored}
         return Ingested(ids=stored, captures={**captures, **self._own(memories, stored)})
 
