@@ -55,16 +55,6 @@ async def test_only_the_batch_in_doubt_may_be_sent_twice(counts: bool, world_on:
     assert held == [SESSIONS] * CORPORA, "and nothing is stored twice"
 
 
-async def test_an_idempotent_add_is_sent_again_without_a_look(world_on: WorldOn) -> None:
-    stub = MemoryStub()
-    world = await world_on(stub, corpora=CORPORA, items=SESSIONS, sessions=SESSIONS)
-    keyed = PATIENT.replace(COUNTING, "").replace("path: /v1/add", "path: /v1/add\n    idempotent: true")
-    world.provider("faulty", base=keyed)
-    await killed_and_resumed(world, stub, at=(9, 25))
-    assert stub.calls("clear") == 0
-    assert sum(sent(stub).values()) <= CORPORA * SESSIONS + 2 * WORKERS
-
-
 async def test_looks_that_time_out_throw_nothing_away(world_on: WorldOn) -> None:
     never = anyio.Event()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sqlite3
 from collections.abc import Callable
@@ -350,7 +351,10 @@ async def test_stored_vectors_are_copied_and_not_paid_again(world_on: WorldOn) -
     async def embed(request: web.Request) -> web.StreamResponse:
         sent = (await request.json())["input"]
         texts.extend(sent)
-        rows = [{"index": at, "embedding": [float(len(text)), 1.0]} for at, text in enumerate(sent)]
+        rows = [
+            {"index": at, "embedding": [float(byte) for byte in hashlib.sha256(text.encode()).digest()]}
+            for at, text in enumerate(sent)
+        ]
         return web.json_response({"data": rows, "usage": {"prompt_tokens": 1, "total_tokens": 1}})
 
     servers = LocalServers()
