@@ -46,18 +46,18 @@ PARTS: Mapping[str, tuple[tuple[str, ...], int]] = {
     "response decoding": (
         ("json/decoder", "json/__init__", "json/scanner", "bench/http/message", "bench/config/jsonpath",
          "bench/scalars", "bench/providers", "bench/models", "bench/reasoning", "bench/redaction",
-         "bench/visible"), 690),
+         "bench/visible"), 735),
     "verdicts and metrics": (
-        ("bench/evaluators", "bench/structured", "bench/metrics", "bench/stats", "bench/engine/evaluate"), 190),
+        ("bench/evaluators", "bench/structured", "bench/metrics", "bench/stats", "bench/engine/evaluate"), 205),
     "progress": (("bench/engine/progress", "bench/engine/work_queue", "bench/engine/stopping"), 78),
     "journal hand-over": (("bench/journal",), 70),
     "phase records": (
         ("bench/engine", "bench/http/call_log", "bench/events", "bench/model", "bench/datasets", "bench/plan",
-         "dataclasses", "functools", "<string>"), 650),
+         "dataclasses", "functools", "<string>"), 665),
 }  # fmt: skip
 """part -> where its modules lie (the first that fits counts), and the calls that it may make for an item"""
 REST = "the rest"
-REST_BUDGET = 90
+REST_BUDGET = 95
 
 
 def profiled(items: int, url: str) -> dict[Place, tuple[int, Mapping[Place, int]]]:

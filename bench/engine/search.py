@@ -317,7 +317,7 @@ async def search(lane: OpenLane, ready: Ready, item: Item) -> SearchResult:
     sentences = sentences_of(item, ready.content.turn_texts) if lane.plan.level == "text" else None
     result = mapped(lane, ready.content.veil, found, sentences=sentences)
     asked = item.question.strip()
-    if any(not hit.source_ids and hit.content.strip() == asked for hit in result.hits):
+    if [hit for hit in result.hits if asked in hit.content and not hit.source_ids and hit.content.strip() == asked]:
         result = replace(result, flags=(*result.flags, QUESTION_FOUND))
     tell_flags(lane, result)
     if result.hits and result.reason == "no_source_ids" and _wants_ids(lane):
