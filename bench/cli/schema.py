@@ -47,12 +47,24 @@ def editors_schema(kind: Kind) -> dict[str, object]:
         if kind == "benchmark":  # a file that extends another one states only what differs
             block.pop("required", None)
         _write_freely(block)
+        if kind == "benchmark":
+            _take_away(block)
     _write_freely(schema)
     if kind == "benchmark":
         schema["anyOf"] = [{"required": ["extends"]}, {"allOf": schema.pop("allOf")}]
     for name in SHORT.keys() & blocks.keys():
         blocks[name] = {"anyOf": [SHORT[name], blocks[name]]}
     return schema
+
+
+def _take_away(block: dict[str, Any]) -> None:
+    """Null takes a key of the extended file away, or a name out of one of its maps."""
+    null = {"type": "null"}
+    for name, key in block.get("properties", {}).items():
+        if isinstance(values := key.get("additionalProperties"), dict):
+            key["additionalProperties"] = {"anyOf": [values, null]}
+        about = {"description": key["description"]} if "description" in key else {}
+        block["properties"][name] = {"anyOf": [key, null], **about}
 
 
 def _as_typed(keys: dict[str, dict[str, Any]]) -> None:

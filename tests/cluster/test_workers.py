@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+import threading
 import time
 
 import psutil
@@ -23,9 +24,16 @@ WORDS = ["run", "--benchmarks", "facts", "--providers", "faulty", "--answering-m
          "--concurrency", "1", "--workers", "2"]  # fmt: skip
 
 
+def command_of(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:  # it has just ended
+        return ""
+
+
 def workers_of(pid: int) -> list[psutil.Process]:
     found = psutil.Process(pid).children(recursive=True)
-    return [one for one in found if "bench.cluster.processes" in " ".join(one.cmdline())]
+    return [one for one in found if "bench.cluster.processes" in command_of(one)]
 
 
 def questions(world: World) -> dict[str, int]:
@@ -59,15 +67,21 @@ async def test_a_killed_worker_is_replaced_and_only_what_was_in_flight_is_asked_
 
 async def test_a_shard_whose_workers_all_die_ends_with_how_they_died(world: World) -> None:
     world.fault("search:latency:ms=1000")
+    ended = threading.Event()
 
     def kill_all() -> None:
-        killed: set[int] = set()
-        while len(killed) < 8:
+        while not ended.is_set():
             for one in workers_of(os.getpid()):
                 one.kill()
-                killed.add(one.pid)
+            time.sleep(0.01)
 
-    outcome = await run(world, world.plan(**FLAGS, run_id="r", workers=2), once=kill_all, after=0)
+    killer = threading.Thread(target=kill_all)
+    killer.start()
+    try:
+        outcome = await run(world, world.plan(**FLAGS, run_id="r", workers=2))
+    finally:
+        ended.set()
+        killer.join()
     assert (outcome.status, outcome.exit_code) == (RunState.STOPPED, 3)
     assert "4 workers died one after the other, the last by SIGKILL" in outcome.message
     world.heal()

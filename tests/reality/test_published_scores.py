@@ -120,9 +120,8 @@ def test_a_plan_counts_a_call_for_each_point(
 ) -> None:
     serve(graded)
     metrics_of("  rubric: rubric\n", "evaluation: {method: rubric-points}\nmetrics: [correctness]\n", *BOTH)
-    plan = bench("plan", "--benchmarks", "b", "--providers", "bm25", *BOTH).stdout
-    assert "local/j.judge" in plan
-    assert next(line for line in plan.splitlines() if "local/j.judge" in line).split()[1] == "5", plan
+    plan = json.loads(bench("plan", "--benchmarks", "b", "--providers", "bm25", *BOTH, "--json").stdout)
+    assert {one["endpoint"]: one["calls"] for one in plan["endpoints"]}["local/j.judge"] == 5
 
 
 LABELED = """\
