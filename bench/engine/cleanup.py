@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -76,7 +76,7 @@ async def sweep(
         return 0
     cleared = 0
     refused: list[CallError] = []
-    async with Http() as http, _written(folder) as journal:
+    async with Http() as http, Journal.append_to(folder) as journal:
         left = {one.lane: one for one in await _left_in(folder)}
         run_ids = await _run_ids(folder)
         for lane in plan.running:
@@ -103,7 +103,7 @@ async def forget(folder: Path, names: Collection[str]) -> int:
     """
     chosen = [one for one in await _left_in(folder) if one.is_at(names)]
     if chosen:
-        async with _written(folder) as journal:
+        async with Journal.append_to(folder) as journal:
             for one in chosen:
                 journal.append(one.given_up())
     return sum(len(one.attempts) for one in chosen)
@@ -151,18 +151,6 @@ async def sweepable(
     if found:
         raise _other_place(meta, found, labels, again)
     return plan
-
-
-@asynccontextmanager
-async def _written(folder: Path) -> AsyncIterator[Journal]:
-    """The journal, open to be written; taking it marks the run as running, and afterwards it is what it was."""
-    async with Reader.open(folder) as reader:
-        before = await reader.status()
-    async with Journal.resume(folder) as journal:
-        try:
-            yield journal
-        finally:
-            await journal.set_state(before.state, before.reason)
 
 
 async def _left_in(folder: Path) -> list[Leftover]:

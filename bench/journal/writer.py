@@ -51,6 +51,7 @@ from bench.journal.queries import (
     read_spending,
     run_meta,
 )
+from bench.journal.reader import Reader
 from bench.journal.rows import (
     HEARTBEAT_S,
     CorpusRow,
@@ -145,6 +146,21 @@ class Journal:
         file is left as it was), UsageError (no such file) or DiskFull.
         """
         return Journal(locate(path), new=None, bound=bound, linger_s=linger_s)
+
+    @staticmethod
+    @asynccontextmanager
+    async def append_to(path: Path) -> AsyncIterator[Journal]:
+        """Add rows to a run that is not carried on; its state is afterwards what it was.
+
+        Entering raises what `resume` does.
+        """
+        async with Reader.open(path) as reader:
+            before = await reader.status()
+        async with Journal.resume(path) as journal:
+            try:
+                yield journal
+            finally:
+                await journal.set_state(before.state, before.reason)
 
     async def __aenter__(self) -> Journal:
         self._tasks = create_task_group()

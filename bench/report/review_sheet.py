@@ -117,6 +117,6 @@ async def record_labels(folder: Path, labels: Iterable[tuple[str, bool]]) -> Non
 
 async def _record(folder: Path, events: Sequence[Event]) -> None:
     if events:
-        async with Journal.resume(folder) as journal:
+        async with Journal.append_to(folder) as journal:
             for event in events:
                 await journal.put(event)

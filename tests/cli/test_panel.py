@@ -276,6 +276,7 @@ def test_labels_of_people_correct_the_score_and_measure_the_judge(answered: Stub
     assert "human review" in bench("sheet", "r").stdout
     assert "Human review: codes x bm25" in bench("review", "r").stdout
     assert len(answered.asked) == asked, "no judge is asked"
+    assert json.loads(bench("status", "r", "--json").stdout)["state"] == "complete"
 
 
 def test_an_answer_that_two_judges_saw_is_labelled_once(answered: Stub, bench: Bench) -> None:
