@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -209,8 +209,7 @@ def _of_file(path: Path, dataset: Dataset) -> Answers:
 def _of_receipt(path: Path, receipt: Receipt, dataset: Dataset) -> Answers:
     from bench.engine.external_rows import ForeignRow
     from bench.plan.prompt_leaks import KNOWS_ANSWER, KNOWS_TYPE
-    from bench.receipt.receipt_sheet import receipt_rows
-    from bench.receipt.sheet import context_share
+    from bench.receipt.receipt_sheet import context_of, receipt_rows
 
     items = path.parent / receipt.per_query.file
     every = [row for row in receipt_rows(items) if row.get("epoch") == 1]
@@ -222,18 +221,11 @@ def _of_receipt(path: Path, receipt: Receipt, dataset: Dataset) -> Answers:
     if not rows:
         raise UsageError(f"{path}: its items file has no answers", hint="bench sign --with-answers puts them there")
     named = [why for why in receipt.reproducibility.reasons if why.startswith((KNOWS_ANSWER, KNOWS_TYPE))]
-    tokens: dict[str, list[int]] = {}
-    for row in every:
-        used = row.get("tokens")
-        context = used.get("context") if isinstance(used, Mapping) else None
-        if isinstance(context, int):
-            tokens.setdefault(str(row["corpusId"]), []).append(context)
-    same = dataset if dataset.sha256 == receipt.benchmark.dataset.sha256 else None
     return Answers(
         name=receipt.receipt_id,
         rows=rows,
         source=f"receipt of {receipt.provider.name}, {len(rows)} answers; bench verify checks it",
-        context=context_share(tokens, same).text or "unknown",
+        context=context_of(receipt, path) or "unknown",
         leaks="; ".join(named) or "the receipt names nothing",
     )
 
@@ -256,7 +248,8 @@ async def _of_run(catalog: Catalog, target: str, dataset: Dataset) -> list[Answe
 async def _of_job(reader: Reader, record: JobRecord, dataset: Dataset) -> Answers:
     from bench.engine.external_rows import ForeignRow
     from bench.model import Phase
-    from bench.receipt.sheet import context_of, context_share
+    from bench.receipt.sheet import context_text
+    from bench.report.memory_cost import read_context
 
     rows = []
     async for item in reader.items(record.chain):
@@ -267,7 +260,7 @@ async def _of_job(reader: Reader, record: JobRecord, dataset: Dataset) -> Answer
         name=f"{reader.meta.run_id}:{record.provider}:{record.models.answering}",
         rows=rows,
         source=f"run {reader.meta.run_id}, {len(rows)} answers",
-        context=context_share(await context_of(reader, record), dataset).text or "unknown",
+        context=context_text(await read_context(reader, record)) or "unknown",
         leaks="; ".join(record.prompt_leaks) or "knows neither the answer nor the type",
         labels=(record, [event for _, event in await reader.events()]),
     )

@@ -147,11 +147,16 @@ def _ms(us: int | None) -> str:
 def _context(receipt: Receipt, path: Path) -> tuple[str, str]:
     if not any(model.role == "answering" for model in receipt.models):
         return "no answer is asked for", ""
-    cost, budget = memory_cost_of(receipt), receipt.run.context_budget_tokens
-    text = context_text(None if cost is None else cost.context) or _tokens_of_rows(path.parent / receipt.per_query.file)
+    text, budget = context_of(receipt, path), receipt.run.context_budget_tokens
     return fact(
         text + (f", budget {budget} tokens" if text and budget else ""), "the items file is not beside the receipt"
     )
+
+
+def context_of(receipt: Receipt, path: Path) -> str:
+    """How much of its corpus the answering model read; empty where neither the receipt nor its rows state it."""
+    cost = memory_cost_of(receipt)
+    return context_text(None if cost is None else cost.context) or _tokens_of_rows(path.parent / receipt.per_query.file)
 
 
 def _tokens_of_rows(items: Path) -> str:

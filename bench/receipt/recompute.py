@@ -33,6 +33,7 @@ from bench.errors import ConfigError
 from bench.metrics.protocol import Measure
 from bench.metrics.registry import registry
 from bench.model import FAILED_STATES, Row, State, Verdict
+from bench.receipt.cost_check import CostCheck
 from bench.receipt.findings import Finding, fail, ok, skip, warn
 from bench.receipt.items_file import ItemRow
 from bench.receipt.schema import Body
@@ -220,6 +221,7 @@ class Recompute:
         judged = [_Column(name, score) for name, score in body.scores.judged.items()]
         self._judged = [column for column in judged if column.measure is not None]
         self._taken = [column.name for column in (*self._deterministic, *judged) if column.measure is None]
+        self._cost = CostCheck(body)
         self._states: Counter[str] = Counter()
         self._errors: Counter[str] = Counter()
         self._wrong_rows: list[str] = []
@@ -231,6 +233,7 @@ class Recompute:
         self._states[row.state] += 1
         if row.error_kind is not None:
             self._errors[row.error_kind] += 1
+        self._cost.add(row)
         self._look_at_hits(row)
         plain, places = plain_row(row), Places(row.labels)
         for column in self._deterministic:
@@ -270,6 +273,7 @@ class Recompute:
         yield from faults or [ok("recompute", "every total follows from the rows")]
         if self._taken:
             yield skip("recompute", f"taken as the signer states it: {', '.join(self._taken)}")
+        yield from self._cost.taken()
 
     def _faults(self) -> Iterator[Finding]:
         for detail in _shortened(self._wrong_rows):
@@ -279,6 +283,7 @@ class Recompute:
             column.settle()
         for column in (*self._deterministic, *self._judged):
             yield from _compare(column, self._body.counts.pending)
+        yield from self._cost.faults()
 
     def hit_findings(self) -> Iterator[Finding]:
         """What the lists of hits look like."""

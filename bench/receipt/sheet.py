@@ -14,11 +14,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 
 from bench.config.catalog import Catalog
-from bench.datasets import Dataset
 from bench.journal import Reader
 from bench.journal.pages import sampled_times
 from bench.journal.paths import report_folder
@@ -32,15 +30,12 @@ from bench.report.job_data import job_facts
 from bench.report.memory_cost import ContextSize, MemoryCost
 from bench.report.tables import Grid, models_named, number, with_interval
 from bench.stats import percentile
-from bench.tokens import count_tokens
 
 FACTS = (
     "dataset", "items", "score", "memory system", "configs", "answer prompt", "prompt check", "judge prompt", "k",
     "context share", "models", "judge error", "isolation", "readiness", "failures", "cost of build", "cost per query",
     "repeats", "signature",
 )  # fmt: skip
-MOST_CORPORA = 50
-"""histories that are counted for the context share"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,55 +108,6 @@ def fact(value: str | None, missing: str) -> tuple[str, str]:
     return (value, "") if value else ("", missing)
 
 
-# ------------------------------------------------------------------------------ context share
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ContextShare:
-    """How much of its conversation the answering model read of each question, on average."""
-
-    tokens: float | None = None
-    """of context, mean over the items; None where no answer was made here"""
-    share: float | None = None
-    """of the history; None where the dataset is not at hand"""
-    corpora: int = 0
-
-    @property
-    def text(self) -> str:
-        """One phrase, empty where nothing is known."""
-        if self.tokens is None:
-            return ""
-        shown = f"{self.tokens:.0f} tokens of context per question"
-        return shown if self.share is None else f"{self.share:.1%} of the history, {shown} ({self.corpora} histories)"
-
-
-async def context_of(reader: Reader, record: JobRecord) -> dict[str, list[int]]:
-    """Return the context tokens of each answered item, by corpus."""
-    found: dict[str, list[int]] = {}
-    async for item in reader.items(record.chain):
-        answered = item.phases.get(Phase.ANSWER)
-        tokens = None if answered is None or not answered.ok else answered.measured.get("context_tokens")
-        if isinstance(tokens, int) and answered is not None and answered.measured.get("model") != "(given)":
-            found.setdefault(item.corpus, []).append(tokens)
-    return found
-
-
-def context_share(tokens: Mapping[str, Sequence[int]], dataset: Dataset | None) -> ContextShare:
-    """Divide the context of each item by the length of its history; both in tokens by our own count."""
-    every = [one for some in tokens.values() for one in some]
-    if not every:
-        return ContextShare()
-    mean = sum(every) / len(every)
-    if dataset is None:
-        return ContextShare(tokens=mean)
-    shares: list[float] = []
-    counted = list(islice(sorted(tokens), MOST_CORPORA))
-    for corpus in counted:
-        history = sum(count_tokens(turn.text) for one in dataset.corpus(corpus).sessions for turn in one.turns)
-        shares += [min(1.0, one / history) for one in tokens[corpus] if history]
-    return ContextShare(tokens=mean, share=sum(shares) / len(shares) if shares else None, corpora=len(counted))
-
-
 # ------------------------------------------------------------------------------ of a run
 
 
@@ -222,7 +168,8 @@ def context_text(size: ContextSize | None) -> str:
     """State how much of its corpus the answering model read."""
     if size is None:
         return ""
-    return ContextShare(tokens=size.tokens / size.answers, share=size.share, corpora=size.corpora).text
+    shown = f"{size.tokens / size.answers:.0f} tokens of context per question"
+    return shown if size.share is None else f"{size.share:.1%} of the history, {shown} ({size.corpora} histories)"
 
 
 def _measured(job: JobReport) -> dict[str, tuple[str, str]]:

@@ -8,7 +8,7 @@ Example::
 Formulas, with sums over all items, epochs and attempts of a job:
 
 * per question = (search + answer calls) / questions. The judge is left out: a memory in use has none.
-* per correct answer = (build + search + answer calls) / correct items. A build that another run paid for counts with
+* per correct answer = (build + search + answer calls) / correct answers. A build that another run paid for counts with
   its price.
 * context share = context tokens of the answers / tokens of their corpora, both counted as ``chars/4``.
 * full context per question = answer calls / questions + input price x (corpus tokens - context tokens) / answers: the
@@ -208,6 +208,14 @@ async def read_memory_cost(
     is_compared = context is not None and not is_bound(record.provider)
     even = break_even(build, query, context, record.input_usd) if is_compared and context is not None else None
     return MemoryCost(build=build, query=query, context=context, break_even=even, n_correct=n_correct)
+
+
+async def read_context(reader: Reader, record: JobRecord) -> ContextSize | None:
+    """Return the contexts of a job's answers; None where no model answered."""
+    totals = BuildTotals({})
+    async for corpus in reader.corpora(record.build):
+        totals.add(corpus)
+    return _context(await reader.contexts(record.answer_owner), totals.sizes)
 
 
 def own_build(run_id: str, record: JobRecord, totals: BuildTotals) -> BuildCost:

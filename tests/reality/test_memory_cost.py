@@ -219,6 +219,20 @@ async def test_the_receipt_and_the_sheets_of_a_reused_build_name_it_and_who_paid
         assert facts["context share"].startswith(f"{found['context_share']:.1%} of the history")
 
 
+async def test_each_repeat_of_an_item_is_an_answer_that_was_paid(
+    world_on: WorldOn, bench: Bench, chat: Stub, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    world = await priced(world_on, chat)
+    await world.run(**PRICED, run_id="r1", isolation="off", epochs=3)
+    found = await cost(bench, "r1")
+    assert found["usd_per_correct_answer"] == pytest.approx((0.40 + 3 * 8 * 0.00228) / 6), "two of eight, three times"
+    await in_thread(bench, "keys", "new", "-q")
+    path = (await in_thread(bench, "sign", "r1")).stdout.split()[-1]
+    assert (await in_thread(bench, "verify", path)).stdout.startswith("VALID")
+    assert "USD 0.075787 per correct answer" in await text(bench, "sheet", path)
+
+
 async def test_lanes_that_share_a_build_pay_it_once(world_on: WorldOn, bench: Bench, chat: Stub) -> None:
     world = await priced(world_on, chat)
     await world.run(**{**PRICED, "k": (1, 2)}, run_id="r1")

@@ -10,6 +10,7 @@ from typing import Any
 
 import tests.receipt.receipt_making as make
 import tests.receipt.test_arithmetic as arithmetic
+import tests.receipt.test_cost_check as costs
 import tests.receipt.test_items_rows as rows
 import tests.receipt.test_outsider as outsider
 import tests.receipt.test_schema_fields as fields
@@ -75,6 +76,11 @@ def number_cases() -> Iterator[Case]:
         yield f"{changes}", dumps(sign(make.with_digests(body), outsider.KEY)), ITEMS
 
 
+def cost_cases() -> Iterator[Case]:
+    for changes in (*(changes for changes, _ in costs.FALSE), *costs.TRUE):
+        yield f"{changes}", dumps(sign(make.with_digests(costs.body(**changes)), outsider.KEY)), ITEMS
+
+
 def row_cases() -> Iterator[Case]:
     data, lines = dumps(SIGNED), ITEMS.splitlines(keepends=True)
     for path, value, _ in rows.FIELDS:
@@ -101,7 +107,7 @@ def on_the_command_line(folder: Path, receipt: bytes, items: bytes | None) -> se
 
 @needs_browser
 async def test_the_page_finds_in_every_spoiled_document_what_the_command_line_finds(root: Path, tmp_path: Path) -> None:
-    cases = [*schema_cases(), *signature_cases(), *number_cases(), *row_cases()]
+    cases = [*schema_cases(), *signature_cases(), *number_cases(), *cost_cases(), *row_cases()]
     assert len(cases) > 1000
     told: list[list[str]] = []
     async with Driven(root / PAGE, tmp_path / "profile") as browser:

@@ -1,0 +1,99 @@
+"""Does ``memoryCost`` follow from the rows? What they show is counted again, the rest is named as the signer's own.
+
+Example::
+
+    check = CostCheck(body)
+    for row in rows: check.add(row)
+    findings = [*check.faults(), *check.taken()]
+
+Rows state which items were searched, how many tokens of context each answer rested on, and which answers are right.
+They do not state calls, money or time by phase, the size of a corpus, or what the ingest cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import isclose
+
+from bench.receipt.findings import Finding, fail, skip
+from bench.receipt.items_file import ItemRow
+from bench.receipt.schema import Body
+from bench.receipt.schema_results import ReceiptContext, ReceiptMemoryCost, ReceiptTotals
+
+NOT_IN_ROWS = "build, calls, tokens, money and time of the questions, corpusTokens, breakEven.questions"
+ROUNDED = 1.0
+"""micro-USD by which two rounded sums may differ from the sum"""
+
+
+class CostCheck:
+    """Counts rows as they pass and compares with what the receipt states."""
+
+    def __init__(self, body: Body) -> None:
+        self._body = body
+        self._searched = 0
+        self._answers = 0
+        self._tokens = 0
+        self._corpora: set[str] = set()
+
+    def add(self, row: ItemRow) -> None:
+        """Take one row."""
+        self._searched += row.retrieved is not None
+        if row.tokens is not None and row.tokens.context is not None:
+            self._answers += 1
+            self._tokens += row.tokens.context
+            self._corpora.add(row.corpus_id)
+
+    def faults(self) -> Iterator[Finding]:
+        """Everything that the rows contradict."""
+        cost = self._body.memory_cost
+        if cost is None:
+            return
+        for name, detail in (*self._questions(cost), *self._context(cost.context), *self._paid(cost), *_even(cost)):
+            yield fail("recompute", "cost_mismatch", f"memoryCost.{name}: {detail}")
+
+    def taken(self) -> Iterator[Finding]:
+        """What no row can show."""
+        if self._body.memory_cost is not None:
+            yield skip("recompute", f"of memoryCost not recomputable from the rows: {NOT_IN_ROWS}")
+
+    def _questions(self, cost: ReceiptMemoryCost) -> Iterator[tuple[str, str]]:
+        """A search that failed was made, too, and has no hits in its row."""
+        most = self._body.counts.planned
+        if not self._searched <= cost.questions <= most:
+            yield "questions", f"{cost.questions}, the rows give {self._searched} to {most}"
+
+    def _context(self, stated: ReceiptContext | None) -> Iterator[tuple[str, str]]:
+        pending = self._body.counts.pending > 0  # of those that have not ended an answer may be in
+        counted = {"answers": self._answers, "tokens": self._tokens, "corpora": len(self._corpora)}
+        if stated is None:
+            if self._tokens:
+                yield "context", f"null, the rows give {counted}"
+            return
+        for name, rows in counted.items():
+            value = getattr(stated, name)
+            if value < rows or (value > rows and not pending):
+                yield f"context.{name}", f"{value}, the rows give {rows}"
+        share = stated.tokens / stated.corpus_tokens if stated.corpus_tokens else None
+        if stated.share != share:
+            yield "context.share", f"{stated.share}, tokens / corpusTokens is {share}"
+
+    def _paid(self, cost: ReceiptMemoryCost) -> Iterator[tuple[str, str]]:
+        """The build is paid whole or not at all, and by one run; what an answer costs follows from both sides."""
+        build, correct = cost.build, self._body.counts.by_state.correct
+        nothing = ReceiptTotals(calls=0, tokens=0, usd_micros=0, time_us=0)
+        whole = build.price if build.paid_by == self._body.run.run_id else nothing
+        if build.paid not in (whole, nothing):
+            yield "build.paid", "neither build.price nor nothing"
+        sides = (build.price.usd_micros, cost.query.usd_micros)
+        known = correct > 0 and None not in sides
+        each, stated = sum(side or 0 for side in sides) / correct if known else None, cost.usd_micros_per_correct
+        if (each is None) != (stated is None) or (
+            each is not None and stated is not None and not isclose(each, stated, rel_tol=1e-9, abs_tol=ROUNDED)
+        ):
+            yield "usdMicrosPerCorrect", f"{stated}, build.price and query over {correct} correct items give {each}"
+
+
+def _even(cost: ReceiptMemoryCost) -> Iterator[tuple[str, str]]:
+    even = cost.break_even
+    if even is not None and ((even.questions is None) is (even.reason == "") or (even.never and even.questions)):
+        yield "breakEven", f"{even.questions} questions, never {even.never}, reason {even.reason!r}"
