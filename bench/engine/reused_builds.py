@@ -128,7 +128,7 @@ async def _named(live: Live, lane: OpenLane, folder: Path) -> None:
     different, one = min(found, key=lambda pair: len(pair[0]))
     different = different or await _lent(live, lane, one)
     if different:
-        raise _refused(one.build.run_id, one.build.build, different)
+        raise _refused(lane, one.build.run_id, one.build.build, different)
     await _take_over(live, lane, one)
 
 
@@ -159,11 +159,11 @@ def _line(change: tuple[str, str, str]) -> str:
     return f"{path}: {before} -> {now}"
 
 
-def _refused(run_id: str, build: str, different: Changes) -> IdentityError:
+def _refused(lane: OpenLane, run_id: str, build: str, different: Changes) -> IdentityError:
     return IdentityError(
-        f"build {build} of run {run_id} is not what this run would search",
+        f"build {build} of run {run_id} is not what {lane.plan.provider.label} would search",
         changes=different,
-        hint="put back what changed, or leave --reuse-build out: the run ingests its own",
+        hint="put back what changed, or bench run --reuse-build auto: it searches builds that fit, ingests the rest",
     )
 
 
@@ -222,7 +222,7 @@ def _standing(rows: Sequence[CorpusRow]) -> str:
         return ABSENT
     state = CorpusState.of(rows)
     if state.reused_from:
-        return f"taken over from run {state.reused_from}"
+        return f"taken over from run {state.reused_from}: name that run"
     if CorpusKind.CLEARED in state.kinds:
         return "cleared: keep memories with --cleanup never"
     if not state.is_ready:
@@ -289,7 +289,7 @@ async def _look_again(live: Live, lane: OpenLane, noted: Mapping[str, object]) -
     different = changes({"upstream": noted.get("upstream")}, {"upstream": await _upstream(lane)})
     different += await _changed(lane, {name: some for name, some in rows.items() if _is_reused(some)}, run_id)
     if different:
-        raise _refused(run_id, build, different)
+        raise _refused(lane, run_id, build, different)
 
 
 def _is_reused(rows: Sequence[CorpusRow]) -> bool:

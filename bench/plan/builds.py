@@ -87,6 +87,8 @@ class BuildTotals:
     """corpus -> digest of its memories, of those that were ingested whole"""
     sizes: dict[str, int | None] = field(default_factory=dict)
     """corpus -> tokens of all its memories, also of those that another run ingested; None = not stated"""
+    n_reused: int = 0
+    """corpora that another run ingested"""
     n_begun: int = 0
     n_held: int = 0
     n_ingests: int = 0
@@ -103,6 +105,7 @@ class BuildTotals:
         ingested = one.row(CorpusKind.INGESTED)
         if ingested is not None:
             self.sizes[one.corpus] = _count(ingested.data.get("tokens"))
+        self.n_reused += one.is_reused
         if not one.last or one.is_reused:
             return
         self.n_begun += 1
@@ -120,9 +123,9 @@ class BuildTotals:
 
     @property
     def fingerprint(self) -> str | None:
-        """None = a corpus is missing, or the journal of an older version lacks the parts."""
+        """None = a corpus is missing or of another run, or the journal of an older version lacks the parts."""
         texts, identity = self.texts, self.identity
-        if not texts or len(texts) != self.n_begun or None in texts.values() or not identity:
+        if not texts or self.n_reused or len(texts) != self.n_begun or None in texts.values() or not identity:
             return None
         return digest({**identity, "version": version_of(identity), "corpora": texts})
 

@@ -78,12 +78,12 @@ class CostCheck:
             yield "context.share", f"{stated.share}, tokens / corpusTokens is {share}"
 
     def _paid(self, cost: ReceiptMemoryCost) -> Iterator[tuple[str, str]]:
-        """The build is paid whole or not at all, and by one run; what an answer costs follows from both sides."""
+        """A build of this run is paid whole or not at all; what an answer costs follows from both sides."""
         build, correct = cost.build, self._body.counts.by_state.correct
         nothing = ReceiptTotals(calls=0, tokens=0, usd_micros=0, time_us=0)
-        whole = build.price if build.paid_by == self._body.run.run_id else nothing
-        if build.paid not in (whole, nothing):
-            yield "build.paid", "neither build.price nor nothing"
+        is_own = build.paid_by == self._body.run.run_id
+        if build.paid not in (build.price, nothing) if is_own else not _is_part(build.paid, build.price):
+            yield "build.paid", "neither build.price nor nothing" if is_own else "more than build.price"
         sides = (build.price.usd_micros, cost.query.usd_micros)
         known = correct > 0 and None not in sides
         each, stated = sum(side or 0 for side in sides) / correct if known else None, cost.usd_micros_per_correct
@@ -91,6 +91,13 @@ class CostCheck:
             each is not None and stated is not None and not isclose(each, stated, rel_tol=1e-9, abs_tol=ROUNDED)
         ):
             yield "usdMicrosPerCorrect", f"{stated}, build.price and query over {correct} correct items give {each}"
+
+
+def _is_part(paid: ReceiptTotals, price: ReceiptTotals) -> bool:
+    """A run may add corpora to the build of another one."""
+    pairs = [(paid.calls, price.calls), (paid.tokens, price.tokens), (paid.time_us, price.time_us)]
+    known = price.usd_micros is None or (paid.usd_micros is not None and paid.usd_micros <= price.usd_micros)
+    return known and all(part <= whole for part, whole in pairs)
 
 
 def _even(cost: ReceiptMemoryCost) -> Iterator[tuple[str, str]]:

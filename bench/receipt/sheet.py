@@ -243,7 +243,8 @@ def build_cost_text(cost: MemoryCost | None) -> str:
         return ""
     build, price = cost.build, cost.build.price
     number_of = "corpora" if build.corpora is None else f"{build.corpora} corpora"
-    paid = "" if build.paid == price else f"; paid by {build.lane} of run {build.paid_by}, nothing of it by this job"
+    ours = f"{build.paid.calls} calls of it" if build.paid.calls else "nothing of it"
+    paid = "" if build.paid == price else f"; paid by {build.lane} of run {build.paid_by}, {ours} by this job"
     name = "" if build.fingerprint is None else f"; fingerprint {build.fingerprint}"
     return (
         f"{number_of}, {build.memories} memories, {price.time_us / 1e6:.2f} s in all, {price.calls} calls, "

@@ -26,7 +26,8 @@ def build_name(cost: MemoryCost) -> str:
     build = cost.build
     if build.paid == build.price:
         return "build"
-    return f"build, paid by {build.lane} of run {build.paid_by}"
+    part = " in part" if build.paid.calls else ""
+    return f"build, paid{part} by {build.lane} of run {build.paid_by}"
 
 
 def _row(name: str, totals: CallTotals, n: int) -> tuple[str, ...]:

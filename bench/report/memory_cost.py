@@ -203,7 +203,8 @@ async def read_memory_cost(
         return None
     answer = await reader.phase_spent(record.answer_owner, Phase.ANSWER)
     query = QueryCost(questions=search.units, search=CallTotals.of(search), answer=CallTotals.of(answer))
-    build = reused_build(reused) if reused else own_build(reader.meta.run_id, record, totals)
+    own = own_build(reader.meta.run_id, record, totals)
+    build = with_reused(own, reused) if reused else own
     context = _context(await reader.contexts(record.answer_owner), totals.sizes)
     is_compared = context is not None and not is_bound(record.provider)
     even = break_even(build, query, context, record.input_usd) if is_compared and context is not None else None
@@ -238,8 +239,11 @@ def own_build(run_id: str, record: JobRecord, totals: BuildTotals) -> BuildCost:
     )
 
 
-def reused_build(reused: Mapping[str, object]) -> BuildCost:
-    """Return the build of another run as the event that took it over states it; this run paid nothing for it."""
+def with_reused(own: BuildCost, reused: Mapping[str, object]) -> BuildCost:
+    """Return the build of another run as the event that took it over states it, with what this run added to it.
+
+    A run that was extended after it took a build over has ingested, and paid, the corpora that are new.
+    """
 
     def count(name: str) -> int:
         value = reused.get(name)
@@ -252,15 +256,15 @@ def reused_build(reused: Mapping[str, object]) -> BuildCost:
         cost_unknown_calls=count("cost_unknown_calls"),
         time_us=count("ingest_us"),
     )
-    fingerprint = reused.get("fingerprint")
+    fingerprint, corpora = reused.get("fingerprint"), count("n_corpora")
     return BuildCost(
-        fingerprint=fingerprint if isinstance(fingerprint, str) else None,
+        fingerprint=fingerprint if isinstance(fingerprint, str) and not own.corpora else None,
         paid_by=str(reused.get("run")),
         lane=str(reused.get("build")),
-        corpora=count("n_corpora") or None,
-        memories=count("n_memories"),
-        price=price,
-        paid=CallTotals(),
+        corpora=corpora + (own.corpora or 0) if corpora else None,
+        memories=count("n_memories") + own.memories,
+        price=price + own.price,
+        paid=own.paid,
     )
 
 

@@ -247,7 +247,7 @@ async def test_a_build_that_changed_is_refused_before_the_first_question(what: s
     with pytest.raises(BenchError) as refused:
         await world.run(**KEPT, run_id="r2", reuse_build="r1", **(flags if isinstance(flags, dict) else {}))
     assert isinstance(refused.value, IdentityError) and refused.value.exit_code == 2
-    assert told in str(refused.value) and "leave --reuse-build out" in str(refused.value.hint)
+    assert told in str(refused.value) and "--reuse-build auto" in str(refused.value.hint)
     assert stub.calls("add") == adds, "nothing was ingested"
     assert not (world.workspace / "checkpoints/r2").exists()
     assert await in_use(world) == ()
