@@ -55,6 +55,8 @@ class Told:
     corrected: Mapping[str, float] | None = None
     calls: Mapping[Phase, tuple[Call, ...]] = field(default_factory=dict)
     generation: int = 0
+    provider_us: int = 700
+    """of the search"""
 
 
 def call(role: Role, *, cost: str | None = None, tokens: int = 0, **more: object) -> Call:
@@ -92,7 +94,7 @@ def rows_of(record: JobRecord, one: Told) -> Iterator[JournaledPhase]:
             key=key(chain.lane, Phase.SEARCH),
             data={"retrieved": retrieved, "requested": 10, "returned": len(one.hits), "unmapped": 0, **beyond},
             payloads={"hits": [{"id": f"m{at}", "content": text, "score": 0.5} for at, text in enumerate(one.hits)]},
-            times_us=took,
+            times_us={**took, "provider": one.provider_us},
             calls=one.calls.get(Phase.SEARCH, ()),
         )
         if one.answer is not None:

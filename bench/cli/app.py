@@ -33,7 +33,7 @@ COMMANDS: tuple[tuple[str, Group, str, str], ...] = (
     ("plan", RUN, "bench.cli.run_command:plan", "What a run would do, cost and take; calls nothing."),
     ("run", RUN, "bench.cli.run_command:run", "Measure providers on benchmarks."),
     ("eval", RUN, "bench.cli.run_command:eval_", "The same as run; takes BENCHMARK PROVIDER too."),
-    ("resume", RUN, "bench.cli.run_command:resume", "Go on with a run; needs no other flag."),
+    ("resume", RUN, "bench.cli.run_command:resume", "Continue a run; needs no other flag."),
     ("status", RUN, "bench.cli.status:status", "How far a run is, also one of another process."),
     ("pause", RUN, "bench.cli.status:pause", "Ask a live run to stop cleanly."),
     ("builds", RUN, "bench.cli.builds:builds_app", "What runs have ingested, its cost, and what is still held."),

@@ -72,7 +72,8 @@ def validate(paths: list[Path] | None = None, /) -> int:
             console.note(f"note: {note}")
         if report.of_shipped:
             console.note("note: bench validate FILE shows what holds for one of them")
-        console.line(f"{report.checked} configs checked, {len(report.problems)} with errors")
+        configs = "1 config" if report.checked == 1 else f"{report.checked} configs"
+        console.line(f"{configs} checked, {len(report.problems)} with errors")
     return 2 if report.problems else 0
 
 

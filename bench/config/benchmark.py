@@ -132,7 +132,7 @@ class BenchmarkFile(ConfigModel):
     required_capabilities: tuple[Capability, ...] = ("add_memory", "retrieve_memory")
     """what a provider must offer; one that lacks it is skipped"""
     runtime: Runtime = Runtime()
-    """kept for files of the other dialect; a run always has its journal"""
+    """accepted and not used, so that manifests that have it load: a run always writes its journal"""
 
     @field_validator("categories", mode="before")
     @classmethod

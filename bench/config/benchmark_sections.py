@@ -301,8 +301,8 @@ class EvidenceFields(ConfigModel):
     texts_field: FieldPaths | None = None
     """path of sentences that hold the answer, for granularity text"""
     parser: Parser = "direct"
-    """``exact_text``: a reference is a turn once more, found by its words and who said them; ``ranges``: numbers and
-    ranges at its end, ``1, 3-5``, represent each number; ``position``: ``SESSION#N`` is its turn N, counted from 0"""
+    """``direct``: a turn's id; ``dialog_refs``: ids such as ``D1:3``, also several in one text; ``exact_text``: the
+    turn's own text; ``ranges``: numbers and ranges at its end, ``1, 3-5``; ``position``: ``SESSION#N``, from 0"""
     reference: FieldValue | None = None
     """a template that makes an id of each object that the evidence path finds"""
 

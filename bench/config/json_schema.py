@@ -26,6 +26,8 @@ from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import core_schema
 
+from bench.scalars import python_tree
+
 if TYPE_CHECKING:
     from bench.config.file import ConfigModel
 
@@ -80,8 +82,9 @@ def docstrings(kind: type) -> dict[str, str]:
 
 @cache
 def _of_module(name: str) -> Mapping[str, Mapping[str, str]]:
-    tree = ast.parse(inspect.getsource(sys.modules[name]))
-    return {node.name: dict(_of_class(node)) for node in tree.body if isinstance(node, ast.ClassDef)}
+    tree = python_tree(inspect.getsource(sys.modules[name]))
+    classes = (node for node in ast.iter_child_nodes(tree) if isinstance(node, ast.ClassDef))
+    return {node.name: dict(_of_class(node)) for node in classes}
 
 
 def _of_class(node: ast.ClassDef) -> Iterator[tuple[str, str]]:

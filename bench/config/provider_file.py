@@ -22,6 +22,7 @@ from bench.config.provider_calls import RequestSection
 from bench.config.provider_checks import BUILT_INS, CHECKS, mentions
 from bench.config.provider_templates import answer_path_problems, template_problems
 from bench.errors import ConfigError
+from bench.scalars import python_tree
 
 FOREIGN_SUFFIXES = (".ts", ".js", ".mjs")
 
@@ -117,10 +118,10 @@ def _file_problem(name: str, class_name: str, source: Source, where: str) -> Con
     if not path.is_file():
         return ConfigError(f"no such adapter file: {name}", where=where, hint="the path starts beside the config")
     try:
-        tree = ast.parse(path.read_bytes())
+        tree = python_tree(path.read_bytes())
     except (SyntaxError, ValueError) as error:
         return ConfigError(f"adapter file {name} is not Python: {error}", where=where, hint="correct the file")
-    classes = {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
+    classes = {node.name for node in ast.iter_child_nodes(tree) if isinstance(node, ast.ClassDef)}
     if class_name in classes:
         return None
     guess = did_you_mean(class_name, classes)

@@ -28,6 +28,7 @@ from bench.datasets.index import IdTable, RowIndex
 from bench.datasets.row import FileRow, FloatText, RowPlace, content_id, scalar_text, strict_json, value_of
 from bench.datasets.row_reader import RowFile, without_empty_cells
 from bench.errors import DataError
+from bench.scalars import python_tree
 
 _KEPT = 2
 """joined values that are kept of each step: rows of one corpus often follow each other"""
@@ -321,7 +322,7 @@ def decoded(text: str) -> object:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return _as_json(ast.literal_eval(text.strip()))
+            return _as_json(ast.literal_eval(python_tree(text.strip(), mode="eval")))
     except SyntaxError as error:
         raise ValueError(f"line {error.lineno or 1}, column {error.offset or 1}") from error
     except (ValueError, TypeError, RecursionError, MemoryError) as error:

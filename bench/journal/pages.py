@@ -26,7 +26,7 @@ import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from bench.errors import UsageError
 from bench.journal.codec import PHASES, clean, decode, from_json, to_json, unpack
@@ -39,7 +39,6 @@ from bench.model import Phase, Verdict
 
 Unit = tuple[str, str]
 """(corpus, item)"""
-Sort = Literal["item", "state", "type"]
 
 SEARCH_S = 0.08
 """how long one page may look for a text"""
@@ -59,7 +58,6 @@ class Wanted:
     question_type: str | None = None
     text: str = ""
     """part of an item id or of a question, whatever the case"""
-    sort: Sort = "item"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,18 +85,39 @@ class ItemOutcome:
 
 
 async def page_of(reader: Reader, jobs: Sequence[str], wanted: Wanted, *, after: str, limit: int) -> ItemPage:
-    """Find the next ``limit`` items that any of the jobs has under the filter; sorted pages look at the first job.
+    """Find the next ``limit`` items that any of the jobs has under the filter.
 
     Raises:
         UsageError: the cursor is none of ours.
     """
     with reported(reader.path):
-        if wanted.sort != "item":
-            return await _sorted_page(reader, jobs[0], wanted, after=after, limit=limit)
         if wanted.text:
             return await _searched_page(reader, jobs, wanted, after=after, limit=limit)
         units = await _next_units(reader, jobs, wanted, _unit_of(after), limit + 1)
     return _page(list(units), limit)
+
+
+async def units_with(
+    reader: Reader, jobs: Sequence[str], units: Sequence[Unit], text: str, *, limit: int
+) -> tuple[list[Unit], int]:
+    """Those of these units, in their order, that hold a text; and how many were looked at before the page was full."""
+    needle, found, until = text.casefold(), list[Unit](), time.monotonic() + SEARCH_S
+    for start in range(0, len(units), SEARCHED_AT_ONCE):
+        block = units[start : start + SEARCHED_AT_ONCE]
+        entries: dict[Unit, int] = {}
+        for job in jobs:
+            missing = [unit for unit in block if unit not in entries]
+            cells = await cells_of(reader, job, missing) if missing else {}
+            entries |= {unit: cell.entry for unit, cell in cells.items()}
+        questions = await payloads_of(reader, list(entries.values()), "item")
+        for at, unit in enumerate(block, start=start + 1):
+            if needle in _searchable(unit, questions.get(entries.get(unit, -1))):
+                found.append(unit)
+            if len(found) == limit:
+                return found, at
+        if time.monotonic() > until:
+            return found, start + len(block)
+    return found, len(units)
 
 
 async def cells_of(reader: Reader, job: str, units: Sequence[Unit]) -> dict[Unit, ItemOutcome]:
@@ -159,7 +178,7 @@ async def ends_of(reader: Reader, job: str, epochs: int = 1) -> list[tuple[float
     return found
 
 
-# ------------------------------------------------------------------ the three ways to a page
+# ------------------------------------------------------------------ the two ways to a page
 
 
 async def _next_units(reader: Reader, jobs: Sequence[str], wanted: Wanted, after: Unit, limit: int) -> dict[Unit, int]:
@@ -188,20 +207,6 @@ async def _searched_page(reader: Reader, jobs: Sequence[str], wanted: Wanted, *,
         if time.monotonic() > until and len(units) <= limit:
             return ItemPage(units=tuple(units), cursor=_cursor(position), cut=True)
     return _page(units, limit)
-
-
-async def _sorted_page(reader: Reader, job: str, wanted: Wanted, *, after: str, limit: int) -> ItemPage:
-    if after and not (after.isascii() and after.isdigit() and len(after) < 10):
-        raise _foreign(after)
-    offset = int(after or 0)
-    columns: list[str | int | None] = [clean(job), wanted.state, await _labels(reader, wanted.question_type)]
-    columns += [await _rescored(reader, job), limit + 1, offset]
-    if wanted.sort == "type":
-        types = {number: str(data.get(_TYPE, "")) for number, data in await _label_sets(reader)}
-        columns.append(to_json(sorted(types, key=lambda number: (types[number], number))))
-    rows = await _all(reader, "by_labels" if wanted.sort == "type" else "by_state", *columns)
-    units = tuple((corpus, item) for corpus, item, _ in rows[:limit])
-    return ItemPage(units=units, cursor=str(offset + limit) if len(rows) > limit else None)
 
 
 def _page(units: list[Unit], limit: int) -> ItemPage:

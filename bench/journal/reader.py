@@ -343,6 +343,9 @@ class Reader:
         units = list(dict.fromkeys(row.unit for row in rows))
         # oldest generation first, so the newest one stays
         found = [ScoreRow(*row) for row in await self._all("scores", clean(chain.job), to_json(units))]
+        for unit in units:
+            if "\0" in f"{unit[0]}{unit[1]}":
+                found += [ScoreRow(*row) for row in await self._all("scores_of_one", clean(chain.job), *unit)]
         scores = {(score.corpus, score.item, score.epoch): score for score in found}
         parts = Parts(
             entries=await self._entries(chain, rows),

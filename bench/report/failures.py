@@ -345,7 +345,7 @@ def _counts_grid(losses: Losses) -> Grid:
     same = [at for at in (1, 2) if len({row[at] for row in rows}) == 1]
     shown = [at for at in range(len(head)) if at not in same]
     return Grid(
-        title=" | ".join([f"lost items of {losses.run_id}, each counted once", *(rows[0][at] for at in same)]),
+        title=" | ".join([f"lost items of {losses.run_id}, one cause per item", *(rows[0][at] for at in same)]),
         head=tuple(head[at] for at in shown),
         rows=tuple(tuple(row[at] for at in shown) for row in rows),
         right=tuple(place for place, at in enumerate(shown) if at > 2),

@@ -1,4 +1,4 @@
-"""How every item of a run ended in each job, read once: state, loss, rank of the first evidence, tokens of the context.
+"""How every item of a run ended in each job, read once: state, loss, rank of the first evidence, value, time, tokens.
 
 Example::
 
@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from bench.journal import Reader
 from bench.journal.records import ItemRecord
 from bench.metrics.failure_reason import Loss, LossFacts, loss_of, tally
+from bench.metrics.latency import attempt_us
 from bench.model import Phase
 from bench.plan.job_record import JobRecord, read
 from bench.report.failures import facts_of, loss_of_item, verdicts_of
@@ -38,6 +39,11 @@ class UnitOutcome:
     loss: Loss | None
     rank: int | None
     """of the first hit that holds evidence; 0 = none does, None = the item has no known evidence"""
+    value: float | None
+    """of the headline metric"""
+    search_us: int | None
+    tokens: int | None
+    """of the context in the prompt"""
 
 
 @dataclass(slots=True)
@@ -62,6 +68,7 @@ async def item_outcomes(reader: Reader) -> dict[str, object]:
 
 async def _job(reader: Reader, record: JobRecord, records: Sequence[JobRecord], types: dict[Unit, str | None]) -> _Job:
     job, verdicts, suspects = _Job(), await verdicts_of(reader, record, records), record.suspects
+    headline = record.metrics[0].name if record.metrics else ""
     repeats: list[tuple[ItemRecord, Loss | None]] = []
     ranks: list[int | None] = []
 
@@ -71,7 +78,16 @@ async def _job(reader: Reader, record: JobRecord, records: Sequence[JobRecord], 
             first = ended[0]
             error = first.outcome if first.outcome not in (None, "ok") else None
             loss = loss_of_item(repeats, record.epochs)
-            job.units[first.corpus, first.item] = UnitOutcome(str(first.state), error, loss, ranks[0])
+            search = first.phases.get(Phase.SEARCH)
+            job.units[first.corpus, first.item] = UnitOutcome(
+                state=str(first.state),
+                error=error,
+                loss=loss,
+                rank=ranks[0],
+                value=first.values.get(headline),
+                search_us=attempt_us(search.times_us) if search is not None and search.ok else None,
+                tokens=context_tokens(first),
+            )
             types.setdefault((first.corpus, first.item), first.labels.get("question_type"))
 
     async for item in reader.items(record.chain):
@@ -83,7 +99,9 @@ async def _job(reader: Reader, record: JobRecord, records: Sequence[JobRecord], 
         )
         repeats.append((item, loss_of(facts)))
         ranks.append(first_rank(facts))
-        _count_context(job, item)
+        tokens = context_tokens(item)
+        job.context_tokens += tokens or 0
+        job.contexts += tokens is not None
     settle()
     return job
 
@@ -96,12 +114,11 @@ def first_rank(facts: LossFacts) -> int | None:
     return next((at for at, slot in enumerate(facts.returned, start=1) if wanted.intersection(slot)), 0)
 
 
-def _count_context(job: _Job, item: ItemRecord) -> None:
+def context_tokens(item: ItemRecord) -> int | None:
+    """The tokens of the context that an answer was made of."""
     answer = item.phases.get(Phase.ANSWER)
     tokens = answer.measured.get("context_tokens") if answer is not None and answer.ok else None
-    if isinstance(tokens, int):
-        job.context_tokens += tokens
-        job.contexts += 1
+    return tokens if isinstance(tokens, int) else None
 
 
 def _json(record: JobRecord, job: _Job, units: Sequence[Unit]) -> dict[str, object]:
@@ -126,4 +143,7 @@ def _json(record: JobRecord, job: _Job, units: Sequence[Unit]) -> dict[str, obje
         "errors": [None if one is None else one.error for one in found],
         "item_losses": [None if one is None or one.loss is None else str(one.loss.kind) for one in found],
         "ranks": [None if one is None else one.rank for one in found],
+        "values": [None if one is None else one.value for one in found],
+        "search_us": [None if one is None else one.search_us for one in found],
+        "tokens": [None if one is None else one.tokens for one in found],
     }

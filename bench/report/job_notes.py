@@ -256,13 +256,14 @@ def gold_json(record: JobRecord, scores: Mapping[str, GoldScores]) -> dict[str, 
 
 
 def gold_notes(scores: Mapping[str, GoldScores]) -> list[str]:
-    """One sentence a metric, and a flag where a score needs doubtful golds to be met."""
-    return [
-        f"{name} raw {one.raw:.4f}, corrected {_shown(one.corrected)}, ceiling {_shown(one.ceiling)} "
-        f"({one.n_listed} golds doubted)" + ("; the raw score lies above the ceiling" if one.above_ceiling else "")
-        for name, one in scores.items()
-        if one.raw is not None
-    ]
+    """One sentence per metric, and a flag where a score is reached only with questionable labels."""
+    found = []
+    for name, one in scores.items():
+        labels = "1 questionable label" if one.n_listed == 1 else f"{one.n_listed} questionable labels"
+        text = f"{name} raw {one.raw or 0.0:.4f}, corrected {_shown(one.corrected)}, ceiling {_shown(one.ceiling)}"
+        above = "; the raw score lies above the ceiling" if one.above_ceiling else ""
+        found += [f"{text} ({labels}){above}"] if one.raw is not None else []
+    return found
 
 
 def _shown(value: float | None) -> str:

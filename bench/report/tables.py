@@ -355,6 +355,13 @@ def number(value: float | None, unit: str | None = None) -> str:
     return f"{value:.1f}"
 
 
+def brief(value: float | None, unit: str | None = None) -> str:
+    """A number in a sentence: two decimals for a share, as beside an interval, unless they would show a zero."""
+    share = unit is None and value is not None and abs(value) <= SHARE_BOUND
+    two = f"{value:.2f}" if share else ""
+    return two if two and (float(two) or not value) else number(value, unit)
+
+
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 

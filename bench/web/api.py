@@ -24,7 +24,7 @@ from typing import cast
 from aiohttp import web
 
 from bench.events import redact
-from bench.journal.pages import Sort, Unit, Wanted
+from bench.journal.pages import Unit, Wanted
 from bench.journal.paths import CHECKPOINTS
 from bench.model import State
 from bench.version import __version__
@@ -49,7 +49,7 @@ PATHS: tuple[tuple[str, str, str, tuple[str, ...], int], ...] = (
     ("post", "/runs", "Start a run: the body is a run file's content", (), 202),
     ("get", "/runs/{run_id}", "One run: state, progress, jobs, digests, numbers", (), 200),
     ("post", "/runs/{run_id}/pause", "Stop cleanly; a later resume continues", (), 202),
-    ("post", "/runs/{run_id}/resume", "Go on with a run", (), 202),
+    ("post", "/runs/{run_id}/resume", "Resume a run", (), 202),
     ("post", "/runs/{run_id}/retry", "Run what failed again, and nothing else", (), 202),
     ("post", "/runs/{run_id}/cancel", "Stop cleanly and leave it stopped", (), 202),
     ("get", "/runs/{run_id}/results", "The numbers, as bench results --json", (), 200),
@@ -57,7 +57,7 @@ PATHS: tuple[tuple[str, str, str, tuple[str, ...], int], ...] = (
         "get",
         "/runs/{run_id}/items",
         "A page of items x providers",
-        ("cursor", "limit", "benchmark", "provider", "type", "state", "q", "sort"),
+        ("cursor", "limit", "benchmark", "provider", "type", "state", "show", "loss", "error", "q", "sort", "by"),
         200,
     ),
     ("get", "/runs/{run_id}/items/{item}", "Everything of one item", ("provider",), 200),
@@ -155,7 +155,6 @@ def _error_schema() -> Json:
 
 PAGE_ITEMS = 50
 MOST_ITEMS = 500
-SORTS = ("item", "state", "type")
 
 
 def routes() -> list[web.RouteDef]:
@@ -223,21 +222,19 @@ async def items_of(request: web.Request) -> Json:
     query, site, run_id = request.query, request.app[SITE], request.match_info["run_id"]
     wanted, asked, limit = wanted_of(query), ItemFilter.of(query), _limit(query.get("limit", ""))
     grid = partial(grid_document, site, run_id, wanted, limit=limit, benchmark=asked.benchmark, provider=asked.provider)
-    shown = await outcomes_of(site, run_id)
-    if shown.document is None:
-        if asked.needs_outcomes:
-            known(shown, "the outcomes of the items are being read")
-        return {**await grid(cursor=query.get("cursor", "")), "total": None, "previous": None}
-    found = positions(shown.document, asked)
-    if not asked.needs_outcomes:
-        document = await grid(cursor=query.get("cursor", ""))
-        return {**_ranked(document, shown.document), "total": None if wanted.text else len(found), "previous": None}
-    start = _offset(query.get("cursor", ""))
-    units = cast("list[Unit]", shown.document["units"])
-    page = [(units[at][0], units[at][1]) for at in found[start : start + limit]]
-    more = {"cursor": str(start + limit) if start + limit < len(found) else None, "total": len(found)}
-    previous = str(max(0, start - limit)) if start else None
-    return {**_ranked(await grid(chosen_units=page), shown.document), **more, "previous": previous}
+    shown, cursor = await outcomes_of(site, run_id), query.get("cursor", "")
+    counted = cursor.isdigit() if cursor else shown.fresh and shown.document is not None
+    if not asked.needs_outcomes and (wanted.text or not counted):
+        document = {**await grid(cursor=cursor), "total": None, "previous": None, "first": None}
+        return document if shown.document is None else _ranked(document, shown.document)
+    outcomes = known(shown, "the outcomes of the items are being read")
+    start, units = _offset(cursor), [cast("Unit", tuple(unit)) for unit in cast("list[list[str]]", outcomes["units"])]
+    found = [units[at] for at in positions(outcomes, asked)]
+    document = await grid(chosen_units=found[start:] if wanted.text else found[start : start + limit])
+    end = start + cast("int", document.pop("looked_at"))
+    more = {"cursor": str(end) if end < len(found) else None, "total": None if wanted.text else len(found)}
+    place = {"previous": str(max(0, start - limit)) if start and not wanted.text else None, "first": start + 1}
+    return {**_ranked(document, outcomes), **more, **place}
 
 
 def _offset(cursor: str) -> int:
@@ -249,32 +246,36 @@ def _offset(cursor: str) -> int:
 
 
 def _ranked(document: Json, outcomes: Json) -> Json:
-    """The grid with the rank of the first evidence in each cell."""
+    """The grid with the rank of the first evidence, the search time and the context tokens in each cell."""
     at = {(unit[0], unit[1]): place for place, unit in enumerate(cast("list[list[str]]", outcomes["units"]))}
-    ranks = {str(job["job"]): cast("list[int | None]", job["ranks"]) for job in cast("list[Json]", outcomes["jobs"])}
-    columns = [ranks.get(str(job["job"]), []) for job in cast("list[Json]", document["jobs"])]
+    known = {str(job["job"]): job for job in cast("list[Json]", outcomes["jobs"])}
+    columns = [known.get(str(job["job"])) for job in cast("list[Json]", document["jobs"])]
     for row in cast("list[Json]", document["items"]):
         place = at.get((str(row["corpus"]), str(row["item_id"])))
         for cell, column in zip(cast("list[Json | None]", row["cells"]), columns, strict=True):
             if cell is not None:
-                cell["rank"] = None if place is None or place >= len(column) else column[place]
+                cell.update(_more_of(column, place))
     return document
+
+
+def _more_of(column: Json | None, place: int | None) -> Json:
+    known = {name: cast("list[object]", column[of]) if column else [] for name, of in MORE_OF_A_CELL.items()}
+    return {name: None if place is None or place >= len(of) else of[place] for name, of in known.items()}
+
+
+MORE_OF_A_CELL = {"rank": "ranks", "search_us": "search_us", "tokens": "tokens"}
 
 
 def wanted_of(query: Mapping[str, str]) -> Wanted:
     """The filters of a query string.
 
     Raises:
-        Refused: a state or an order that there is not.
+        RequestRefused: a state that there is not.
     """
-    state, sort = query.get("state") or None, query.get("sort") or "item"
+    state = query.get("state") or None
     if state is not None and state not in set(State):
         raise RequestRefused(400, "usage", f"there is no state {state!r}", f"known: {', '.join(State)}")
-    if sort not in SORTS:
-        raise RequestRefused(400, "usage", f"items cannot be sorted by {sort!r}", f"known: {', '.join(SORTS)}")
-    return Wanted(
-        state=state, question_type=query.get("type") or None, text=query.get("q", "")[:200], sort=cast("Sort", sort)
-    )
+    return Wanted(state=state, question_type=query.get("type") or None, text=query.get("q", "")[:200])
 
 
 def _limit(text: str) -> int:

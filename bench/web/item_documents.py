@@ -24,6 +24,7 @@ from bench.journal.pages import (
     page_of,
     payloads_of,
     question_types,
+    units_with,
 )
 from bench.metrics.failure_reason import loss_of
 from bench.metrics.latency import attempt_us
@@ -56,7 +57,8 @@ async def grid_document(
 ) -> Json:
     """A page of items x jobs; ``provider`` states whose outcome the filters look at and leaves only its column.
 
-    ``chosen_units`` are the items to show where they were chosen elsewhere.
+    ``chosen_units`` are the items to show where they were chosen elsewhere, of which a text is looked for in turn;
+    ``looked_at`` of them lead to this page.
     """
     async with Reader.open(folder_of(site, run_id)) as reader:
         jobs = read(reader.meta.extra)
@@ -64,9 +66,13 @@ async def grid_document(
         if not shown:
             raise NotFound("this run has no such job", "see the page of the run")
         if chosen_units is None:
-            page = await page_of(reader, [job.key for job in shown], wanted, after=cursor, limit=limit)
+            page, looked_at = await page_of(reader, [job.key for job in shown], wanted, after=cursor, limit=limit), 0
+        elif wanted.text:
+            keys = [job.key for job in shown]
+            found, looked_at = await units_with(reader, keys, chosen_units, wanted.text, limit=limit)
+            page = ItemPage(units=tuple(found), cursor=None, cut=looked_at < len(chosen_units) and len(found) < limit)
         else:
-            page = ItemPage(units=tuple(chosen_units), cursor=None)
+            page, looked_at = ItemPage(units=tuple(chosen_units), cursor=None), len(chosen_units)
         columns = [await cells_of(reader, job.key, page.units) for job in shown]
         questions = await _questions(reader, columns)
         types = await question_types(reader)
@@ -94,6 +100,7 @@ async def grid_document(
         "items": rows,
         "cursor": page.cursor,
         "cut": page.cut,
+        **({} if chosen_units is None else {"looked_at": looked_at}),
     }
 
 

@@ -1,8 +1,9 @@
-"""Which items of a run a reader wants to see next: by outcome, cause, evidence, and where systems differ.
+"""Which items of a run a reader wants to see, in which order: by outcome, cause, evidence, and where systems differ.
 
 Example::
 
     positions(outcomes, ItemFilter(provider="bm25", show="missed"))      # [3, 17, 40]
+    positions(outcomes, ItemFilter(sort="latency", by="bm25"))      # its slowest search first
     around(outcomes, ItemFilter(provider="bm25", state="incorrect"), "q17")      # {"at": 12, "of": 40, ...}
 
 The outcomes are those of `bench.report.item_outcomes`; a text is searched for in the journal, not here.
@@ -12,6 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
+from statistics import fmean
 from typing import cast
 
 from bench.metrics.failure_reason import LossKind
@@ -29,6 +32,26 @@ SHOWS: Mapping[str, str] = {
     "found_wrong": "evidence returned, answered wrong",
     "missed": "evidence not returned",
 }
+ORDERS: Mapping[str, str] = {
+    "item": "item",
+    "type": "question type",
+    "state": "outcome, worst first",
+    "value": "value, lowest first",
+    "rank": "first evidence, missed first",
+    "latency": "search time, slowest first",
+    "tokens": "context tokens, most first",
+    "differ": "disagreement, most first",
+}
+WORST = ("error", "not_ready", "unsupported", "incorrect", "abstained", "partial", "unscored", "measured", "correct")
+FOLDS: Mapping[str, tuple[str, Callable[[Sequence[float]], float]]] = {
+    "state": ("states", lambda found: fmean(WORST.index(str(one)) for one in found)),
+    "value": ("values", fmean),
+    "rank": ("ranks", lambda found: -max(rank or inf for rank in found)),
+    "latency": ("search_us", lambda found: -max(found)),
+    "tokens": ("tokens", lambda found: -max(found)),
+    "differ": ("values", lambda found: min(found) - max(found)),
+}
+"""order -> the column that it looks at, and the key of an item from what its systems have there; the least is first"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,19 +65,25 @@ class ItemFilter:
     show: str | None = None
     loss: str | None = None
     error: str | None = None
+    sort: str = "item"
+    by: str | None = None
+    """the provider whose outcomes order the items; None = all that rank"""
 
     @classmethod
     def of(cls, query: Mapping[str, str]) -> ItemFilter:
         """Read a query string.
 
         Raises:
-            RequestRefused: a way to show or a cause that there is not.
+            RequestRefused: a way to show, a cause or an order that there is not.
         """
         show, loss = query.get("show") or None, query.get("loss") or None
         if show is not None and show not in SHOWS:
             raise RequestRefused(400, "usage", f"items cannot be shown by {show!r}", f"known: {', '.join(SHOWS)}")
         if loss is not None and loss not in set(LossKind):
             raise RequestRefused(400, "usage", f"there is no cause {loss!r}", f"known: {', '.join(LossKind)}")
+        sort = query.get("sort") or "item"
+        if sort not in ORDERS:
+            raise RequestRefused(400, "usage", f"items cannot be sorted by {sort!r}", f"known: {', '.join(ORDERS)}")
         return cls(
             provider=query.get("provider") or None,
             benchmark=query.get("benchmark") or None,
@@ -63,12 +92,14 @@ class ItemFilter:
             show=show,
             loss=loss,
             error=query.get("error") or None,
+            sort=sort,
+            by=query.get("by") or None,
         )
 
     @property
     def needs_outcomes(self) -> bool:
         """Whether it asks for more than a journal can be searched for."""
-        return any((self.show, self.loss, self.error))
+        return any((self.show, self.loss, self.error)) or self.sort != "item"
 
 
 LOSS_WORDS: Mapping[str, str] = {
@@ -87,11 +118,11 @@ LOSS_WORDS: Mapping[str, str] = {
 }
 
 Column = Mapping[str, Sequence[object]]
-"""states, item_losses, errors and ranks of one job, by position"""
+"""states, losses, errors, ranks, values, times and tokens of one job, by position"""
 
 
 def positions(outcomes: Json, wanted: ItemFilter) -> list[int]:
-    """The positions of the items that fit, in the order of the list."""
+    """The positions of the items that fit, in the order that is asked for."""
     every = cast("list[Json]", outcomes["jobs"])
     benchmark = wanted.benchmark or (str(every[0]["benchmark"]) if every else None)
     jobs = [cast("Column", job) for job in every if job["benchmark"] == benchmark]
@@ -100,7 +131,7 @@ def positions(outcomes: Json, wanted: ItemFilter) -> list[int]:
     if wanted.provider is None and wanted.show in OF_A_JOB:
         own = ranked
     types = cast("list[str | None]", outcomes["types"])
-    return [
+    found = [
         at
         for at, kind in enumerate(types)
         if wanted.question_type in (None, kind)
@@ -108,6 +139,22 @@ def positions(outcomes: Json, wanted: ItemFilter) -> list[int]:
         and (not _asks_of_a_job(wanted) or any(_fits(job, at, wanted) for job in own))
         and _across(ranked, at, wanted.show)
     ]
+    if wanted.sort == "type":
+        return sorted(found, key=lambda at: types[at] or "")
+    chosen = [job for job in jobs if job["provider"] == (wanted.by or wanted.provider)] or ranked
+    return sorted(found, key=_order(wanted.sort, chosen)) if wanted.sort in FOLDS else found
+
+
+def _order(sort: str, jobs: Sequence[Column]) -> Callable[[int], tuple[bool, float]]:
+    """The key of a position; items of which nothing is known are last."""
+    column, fold = FOLDS[sort]
+    columns = [cast("Sequence[float | None]", job[column]) for job in jobs]
+
+    def key(at: int) -> tuple[bool, float]:
+        known = [one for values in columns if (one := values[at]) is not None]
+        return not known, fold(known) if known else 0.0
+
+    return key
 
 
 def _asks_of_a_job(wanted: ItemFilter) -> bool:

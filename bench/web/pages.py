@@ -37,7 +37,7 @@ from bench.web.errors import Busy, NotFound, item_of, status_of
 from bench.web.errors import run_id as checked
 from bench.web.figures import board_charts, forest_chart, jobs_of, run_charts, shown_metric, type_chart
 from bench.web.item_documents import item_document
-from bench.web.item_filter import LOSS_WORDS, SHOWS, ItemFilter, around
+from bench.web.item_filter import LOSS_WORDS, ORDERS, SHOWS, ItemFilter, around
 from bench.web.provider_documents import provider_document
 from bench.web.receipt_summary import badge_of
 from bench.web.rendering import html, page, standalone
@@ -207,11 +207,12 @@ async def download(request: web.Request) -> web.Response:
 async def items(request: web.Request) -> web.Response:
     document = await api.items_of(request)
     template = "items_table.html" if request.headers.get("HX-Request") else "items.html"
-    return html(request, template, grid=document, shows=SHOWS, losses=LOSS_WORDS, kept=_kept(request.query))
+    more = {"shows": SHOWS, "losses": LOSS_WORDS, "orders": ORDERS, "kept": _kept(request.query)}
+    return html(request, template, grid=document, **more)
 
 
-KEPT = ("provider", "benchmark", "state", "type", "show", "loss", "error")
-"""filters of the list that an item keeps"""
+KEPT = ("provider", "benchmark", "state", "type", "show", "loss", "error", "sort", "by")
+"""what an item keeps of its list: the filter and the order"""
 
 
 def _kept(query: Mapping[str, str]) -> dict[str, str]:

@@ -16,6 +16,7 @@ from typing import cast
 
 from bench.metrics.failure_reason import LossKind
 from bench.providers.names import is_bound
+from bench.report.tables import brief
 from bench.web.cache import Json
 from bench.web.charts import Line, Scatter, intervals, scatter
 from bench.web.figures import LINES, jobs_of, measured
@@ -309,10 +310,8 @@ def _lead(metric: str, ranked: Sequence[Json], tested: Json | None) -> list[str]
         return [f"No system leads on {metric}: {', '.join(tied[:-1])} and {tied[-1]} have {_spanned(best)}."]
     names = [str(row["name"]) for row in ranked[:2]]
     if tested is None and any(row["pending"] for row in ranked):
-        return [
-            f"{lead}, {number(ahead, 2)} ahead of {names[1]}. Whether that is chance is tested once all have ended."
-        ]
-    return [f"{lead}, {number(ahead, 2)} ahead of {names[1]}. {_sure(tested, names)}"]
+        return [f"{lead}, {brief(ahead)} ahead of {names[1]}. Whether that is chance is tested once all have ended."]
+    return [f"{lead}, {brief(ahead)} ahead of {names[1]}. {_sure(tested, names)}"]
 
 
 def _sure(tested: Json | None, names: Sequence[str]) -> str:

@@ -27,7 +27,7 @@ OURS: Mapping[str, str] = {
     "MEMORYBENCH_WORKSPACE": "workspace of a cluster's worker, where it is not the folder that it was started in",
     "XDG_CONFIG_HOME": "private keys lie in `$XDG_CONFIG_HOME/bench/keys` (default `~/.config`)",
     "HF_TOKEN": "token for datasets of type `huggingface`",
-    "HF_ENDPOINT": "another address for them",
+    "HF_ENDPOINT": "address of the Hugging Face hub or of a mirror; default `https://huggingface.co`",
     "NO_COLOR": "no colours",
     "CI": "plain lines instead of a live table, as with `TERM=dumb`",
     "TERM": "`dumb`: plain lines",

@@ -46,7 +46,7 @@ def test_what_is_written_validates(bench: Bench, kind: str, name: str) -> None:
     path = done.stdout.strip()
     assert path == f"configs/{kind}s/{name}.yaml"
     assert done.stderr == f"next: bench validate {path}\n"
-    assert "1 configs checked, 0 with errors" in bench("validate", path).stdout
+    assert "1 config checked, 0 with errors" in bench("validate", path).stdout
 
 
 def test_the_sample_benchmark_runs_and_is_right(bench: Bench) -> None:

@@ -127,7 +127,7 @@ def test_the_config_of_an_evaluator_beside_the_file_reaches_it(bench: Bench, tmp
 def test_what_a_run_would_take_validates(bench: Bench, tmp_path: Path) -> None:
     metrics = "[{name: accuracy, breakdown: [category, team, group]}, semantic_similarity, accuracy.llm_judge]"
     path = write(tmp_path, metrics=metrics)
-    assert "1 configs checked, 0 with errors" in bench("validate", str(path)).stdout
+    assert "1 config checked, 0 with errors" in bench("validate", str(path)).stdout
     bench("plan", "--benchmarks", path.stem, "--judge-model", "none", "--embedding-model", "ollama/nomic")
 
 
@@ -155,4 +155,4 @@ def test_validate_reads_the_overlay_with_the_data(bench: Bench, tmp_path: Path) 
 def test_a_path_is_looked_for_in_the_workspace_too(bench: Bench, tmp_path: Path) -> None:
     write(tmp_path / "elsewhere")
     done = bench("--workspace", "elsewhere", "validate", "configs/benchmarks/b.yaml")
-    assert "1 configs checked, 0 with errors" in done.stdout
+    assert "1 config checked, 0 with errors" in done.stdout

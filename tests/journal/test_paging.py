@@ -109,29 +109,11 @@ async def test_a_page_that_is_just_full_has_no_cursor(reader: Reader) -> None:
         (Wanted(text="ÄRGER"), ["q4"]),
         (Wanted(text="Q9"), ["q9"]),
         (Wanted(text="%"), []),
-        (Wanted(sort="state"), ["q2", "q1", "q9", "q3", "q4"]),
-        (Wanted(sort="type"), ["q1", "q4", "q2", "q3", "q9"]),
-        (Wanted(sort="state", state="correct"), ["q2", "q1"]),
-        (Wanted(sort="type", question_type="temporal"), ["q2", "q3", "q9"]),
     ],
 )
 @pytest.mark.parametrize("limit", [1, 2, 50])
 async def test_filters_and_orders(reader: Reader, wanted: Wanted, items: list[str], limit: int) -> None:
     assert [item for _, item in units_of(await pages(reader, wanted, limit=limit))] == items
-
-
-@pytest.mark.parametrize("sort", ["state", "type"])
-async def test_a_sorted_list_goes_on_at_a_number(reader: Reader, sort: paging.Sort) -> None:
-    first, *_ = await pages(reader, Wanted(sort=sort), limit=2)
-    assert first.cursor == "2"
-
-
-@pytest.mark.parametrize("cursor", ["x", "-1", "1.5", "0x2", "²", "9" * 10])
-async def test_a_sorted_list_takes_no_other_cursor(reader: Reader, cursor: str) -> None:
-    with pytest.raises(UsageError) as refused:
-        await page_of(reader, [JOB], Wanted(sort="state"), after=cursor, limit=5)
-    assert str(refused.value) == f"cursor {cursor!r} is not one of this list"
-    assert refused.value.hint == "leave it out to begin at the first item"
 
 
 @pytest.mark.parametrize(
@@ -163,7 +145,7 @@ async def test_a_rescored_item_stands_under_its_newest_state(tmp_path: Path) -> 
     rows = [asked("q1", "a", 0.0), asked("q2", "b", 0.0), asked("q1", "a", 1.0, generation=1)]
     async with Reader.open(await journal_of(tmp_path / "run", rows)) as reader:
         assert units_of(await pages(reader, Wanted(state="incorrect"))) == [("c1", "q2")]
-        assert units_of(await pages(reader, Wanted(state="correct", sort="state"))) == [("c1", "q1")]
+        assert units_of(await pages(reader, Wanted(state="correct"))) == [("c1", "q1")]
         cells = await cells_of(reader, JOB, [("c1", "q1"), ("c1", "q2"), ("c1", "nobody")])
     assert {unit: cell.state for unit, cell in cells.items()} == {("c1", "q1"): "correct", ("c1", "q2"): "incorrect"}
 
@@ -253,16 +235,13 @@ async def test_the_ends_of_a_run_add_up_to_its_items(tmp_path: Path) -> None:
         st.tuples(st.text(min_size=1, max_size=3), st.text(min_size=1, max_size=3)), unique=True, max_size=9
     ),
     limit=st.integers(1, 4),
-    sort=st.sampled_from(["item", "state", "type"]),
 )
-def test_every_item_comes_once_whatever_its_name(units: list[tuple[str, str]], limit: int, sort: paging.Sort) -> None:
+def test_every_item_comes_once_whatever_its_name(units: list[tuple[str, str]], limit: int) -> None:
     async def check() -> None:
         with tempfile.TemporaryDirectory() as folder:
             rows = [scored(unit, float(at % 2), corpus=corpus) for at, (corpus, unit) in enumerate(units)]
             async with Reader.open(await journal_of(Path(folder) / "run", rows)) as reader:
-                found = units_of(await pages(reader, Wanted(sort=sort), limit=limit))
-        assert sorted(found) == sorted(units)
-        if sort == "item":
-            assert found == sorted(units, key=lambda unit: (unit[0].encode(), unit[1].encode()))
+                found = units_of(await pages(reader, Wanted(), limit=limit))
+        assert found == sorted(units, key=lambda unit: (unit[0].encode(), unit[1].encode()))
 
     asyncio.run(check())

@@ -29,6 +29,17 @@ def test_a_class_name_stands_for_one_class(trees: dict[Path, ast.Module]) -> Non
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
 
 
+def test_python_is_parsed_in_one_place_where_threads_wait_for_each_other(trees: dict[Path, ast.Module]) -> None:
+    calls = [
+        ast.unparse(node)
+        for tree in trees.values()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("ast.parse", "ast.literal_eval")
+    ]
+    raw = [text for text in calls if not text.startswith("ast.literal_eval(python_tree(")]
+    assert raw == ["ast.parse(source, mode=mode)"]
+
+
 def test_a_function_is_read_on_one_screen(trees: dict[Path, ast.Module]) -> None:
     long = {
         f"{path}:{node.lineno} {node.name}": lines

@@ -57,7 +57,7 @@ async def test_the_mean_of_benchmarks_is_led_and_not_called_tested(tmp_path: Pat
     ]  # fmt: skip
     ((text,),) = await said(tmp_path, "overall", *jobs)
     assert text == (
-        "a leads on the mean of 2 benchmarks with 0.7500; b is next, 0.2500 behind "
+        "a leads on the mean of 2 benchmarks with 0.75; b is next, 0.25 behind "
         "(a mean over benchmarks is not tested: compare them one by one)"
     )
 
@@ -66,7 +66,7 @@ async def test_models_of_one_provider_are_named_by_their_model_and_compared_by_i
     other = ModelNames(embedding=None, answering="acme/m2", judge=None)
     jobs = [(named("a", key="1"), items(10)), (named("a", key="2", models=other, answer_owner="o"), items(15))]
     ((text,),) = await said(tmp_path, "model", *jobs)
-    assert text.startswith("acme/m2 leads on accuracy with 0.7500 [") and "acme/m1 is next, 0.2500 behind" in text
+    assert text.startswith("acme/m2 leads on accuracy with 0.75 [") and "acme/m1 is next, 0.25 behind" in text
     assert text.endswith("bench compare r1:a:acme/m2 r1:a:acme/m1 tells it from chance")
 
 

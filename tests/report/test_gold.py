@@ -48,14 +48,14 @@ async def test_listed_items_are_left_out_of_the_corrected_score_and_wrong_in_the
     assert job.gold == {
         "accuracy": GoldScores(raw=0.5, corrected=0.5, ceiling=0.5, n=4, n_listed=2),
     }, "answer metrics between 0 and 1 in which more is better, no others"
-    assert job.notes == ("accuracy raw 0.5000, corrected 0.5000, ceiling 0.5000 (2 golds doubted)",)
+    assert job.notes == ("accuracy raw 0.5000, corrected 0.5000, ceiling 0.5000 (2 questionable labels)",)
 
 
 async def test_a_raw_score_above_the_ceiling_is_flagged(tmp_path: Path) -> None:
     job = await job_of(tmp_path, [item("q1", 1.0), item("q2", 1.0)], doubted=overlay("q1"))
     assert job.gold["accuracy"].above_ceiling
     (note,) = job.notes
-    assert note.endswith("(1 golds doubted); the raw score lies above the ceiling")
+    assert note.endswith("(1 questionable label); the raw score lies above the ceiling")
 
 
 async def test_a_rescore_counts_listed_items_against_their_corrected_answer(tmp_path: Path) -> None:
@@ -86,4 +86,4 @@ def test_what_is_not_known_is_a_dash_and_no_raw_score_is_no_note() -> None:
     unknown = GoldScores(raw=0.5, corrected=None, ceiling=None, n=2, n_listed=2)
     assert gold_notes(
         {"accuracy": unknown, "mrr": GoldScores(raw=None, corrected=None, ceiling=None, n=0, n_listed=0)}
-    ) == ["accuracy raw 0.5000, corrected -, ceiling - (2 golds doubted)"]
+    ) == ["accuracy raw 0.5000, corrected -, ceiling - (2 questionable labels)"]

@@ -88,8 +88,8 @@ async def test_a_table_says_who_leads_by_how_much_and_how_to_test_it(tmp_path: P
     await rebuild(tmp_path)
     (table,) = tables_of(await load_board(tmp_path), "benchmark")
     (text,) = saying(table)
-    assert text.startswith("b leads on accuracy with 0.7500 [")
-    assert "a is next, 0.2500 behind. A rank is not proof: bench compare r1:b r1:a tells it from chance" in text
+    assert text.startswith("b leads on accuracy with 0.75 [")
+    assert "a is next, 0.25 behind. A rank is not proof: bench compare r1:b r1:a tells it from chance" in text
 
 
 async def test_where_several_are_first_nobody_leads_and_one_row_has_nothing_to_compare_with(tmp_path: Path) -> None:
@@ -97,7 +97,7 @@ async def test_where_several_are_first_nobody_leads_and_one_row_has_nothing_to_c
     await rebuild(tmp_path)
     said = [text for table in tables_of(await load_board(tmp_path), "benchmark") for text in saying(table)]
     assert len(said) == 2
-    assert "no provider leads on accuracy: a, b and d have 0.5000" in said
+    assert "no provider leads on accuracy: a, b and d have 0.50" in said
     assert "only c is here: nothing to compare with yet" in said
 
 

@@ -195,7 +195,7 @@ async def test_grids_count_first_and_then_list_and_say_what_they_leave_out(tmp_p
     many = [wrong(item=f"q{at:03d}", question="so long a question " * 20) for at in range(43)]
     found = await losses(tmp_path, [*many, Told(item="q900", state=State.ERROR, outcome="timeout", message="late")])
     counts, *rest = losses_grids(found, limit=40, cut=True)
-    assert counts.title == "lost items of r, each counted once | facts | acme/m1"
+    assert counts.title == "lost items of r, one cause per item | facts | acme/m1"
     assert counts.head == ("provider", "lost", "error", "answer_wrong")
     assert counts.rows == (("p", "44", "1", "43"),) and counts.right == (1, 2, 3)
     items = rest[-1]

@@ -20,7 +20,8 @@ WORDS = "Ann said on the way to the harbour that it was Oslo and not Bergen wher
 REASON = "acme.search -> 500 Internal Server Error: upstream connect error or disconnect before headers. " * 2
 ITEM = "/runs/r1/items/q1"
 PAGES = {
-    "/": 900, "/runs/r1": 4000, "/report/r1": 4000, "/runs/r1/items": 2000, ITEM: 6000, f"{ITEM}?provider=bm25": 6000,
+    "/": 900, "/runs/r1": 4000, "/report/r1": 4000, "/runs/r1/items": 2000, "/runs/r1/items?sort=latency": 2000,
+    ITEM: 6000, f"{ITEM}?provider=bm25": 6000,
     "/compare": 900, f"/compare?a=r1:{LONG}&b=r1:bm25": 6000, "/leaderboard": 4000, "/leaderboard?view=type": 4000,
     "/receipts": 900, "/configs": 9000, "/configs/providers/mem0": 2000, "/providers/bm25": 1200, "/new": 1200,
     "/new?providers=bm25&limit=5": 1200, "/verify.html": 900,

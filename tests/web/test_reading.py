@@ -21,9 +21,9 @@ from tests.web.workspaces import visiting
 
 A = [
     right(0),
-    wrong(1, answer="Bergen by the sea", hits=("It was Oslo in June",)),
-    wrong(2, retrieved=(("s9",),), answer="Paris", hits=("Nothing of use",)),
-    wrong(3, retrieved=(("s9",),), answer="Rome", hits=("Nothing at all",)),
+    wrong(1, answer="Bergen by the sea", hits=("It was Oslo in June",), provider_us=99_700),
+    wrong(2, provider_us=199_700, retrieved=(("s9",),), answer="Paris", hits=("Nothing of use",)),
+    wrong(3, provider_us=299_700, retrieved=(("s9",),), answer="Rome", hits=("Nothing at all",)),
     failed(4),
 ]
 B = [right(0), right(1), right(2, hits=("Ann said it was Oslo",)), wrong(3, retrieved=(("s9",),)), right(4)]
@@ -70,6 +70,49 @@ async def test_a_filtered_list_is_paged_counted_and_has_ranks(workspace: Path) -
         assert whole["total"] == 5 and [row["cells"][0].get("rank") for row in whole["items"]] == [1, 1, 0, 0, 0]
         for query in ("show=nope", "loss=nope", "show=differ&cursor=x"):
             assert (await visit.get(f"/api/v1/runs/r1/items?{query}"))[0] == 400, query
+
+
+ORDERED = [
+    ("sort=state&by=a", ["q4", "q1", "q2", "q3", "q0"]),
+    ("sort=state&by=b", ["q3", "q0", "q1", "q2", "q4"]),
+    ("sort=value&provider=a", ["q1", "q2", "q3", "q0", "q4"]),
+    ("sort=rank", ["q2", "q3", "q4", "q0", "q1"]),
+    ("sort=differ", ["q1", "q2", "q0", "q3", "q4"]),
+    ("sort=latency&by=a", ["q3", "q2", "q1", "q0", "q4"]),
+    ("sort=differ&state=incorrect", ["q1", "q2", "q3"]),
+    ("sort=item&show=missed", ["q2", "q3"]),
+]
+
+
+@pytest.mark.parametrize(("query", "items"), ORDERED)
+async def test_items_come_in_the_order_that_is_asked_for(workspace: Path, query: str, items: list[str]) -> None:
+    async with visiting(workspace) as visit:
+        whole = await visit.document(f"/runs/r1/items?{query}")
+        second = await visit.document(f"/runs/r1/items?{query}&limit=1&cursor=1")
+    assert [one["item_id"] for one in whole["items"]] == items and whole["total"] == len(items)
+    assert [one["item_id"] for one in second["items"]] == items[1:2] and (second["first"], second["previous"]) == (
+        2,
+        "0",
+    )
+
+
+async def test_a_text_is_looked_for_in_every_filter_and_order(workspace: Path) -> None:
+    async with visiting(workspace) as visit:
+        found = await visit.document("/runs/r1/items?sort=state&by=a&q=q3")
+        none = await visit.document("/runs/r1/items?show=missed&q=q1")
+        first = await visit.document("/runs/r1/items?sort=differ&q=q&limit=2")
+        second = await visit.document(f"/runs/r1/items?sort=differ&q=q&limit=2&cursor={first['cursor']}")
+    assert [one["item_id"] for one in found["items"]] == ["q3"] and none["items"] == []
+    assert [one["item_id"] for one in (*first["items"], *second["items"])] == ["q1", "q2", "q0", "q3"]
+
+
+async def test_the_head_of_a_column_orders_by_it_and_an_item_keeps_the_order(workspace: Path) -> None:
+    async with visiting(workspace) as visit:
+        html = await text_of(visit, "/runs/r1/items?sort=latency&by=a&limit=1&cursor=1")
+        item = await text_of(visit, "/runs/r1/items/q2?sort=latency&by=a")
+    assert 'href="?sort=state&amp;by=b&amp;limit=1"' in html and "2 to 2 of 5 items" in plain(html)
+    assert 'href="/runs/r1/items/q2?sort=latency&amp;by=a"' in html and "200 ms" in plain(html)
+    assert 'rel="prev" href="/runs/r1/items/q3?sort=latency&amp;by=a"' in item and "2 of 5" in plain(item)
 
 
 async def test_an_item_knows_its_neighbors_and_keeps_the_filter(workspace: Path) -> None:
@@ -119,9 +162,10 @@ async def test_an_item_shows_what_the_judge_was_asked_and_wrote(tmp_path: Path) 
 
 def test_an_item_outside_the_filter_has_no_neighbors() -> None:
     job = {"job": "j", "provider": "a", "benchmark": "x", "states": ["correct"], "errors": [None],
-           "item_losses": [None], "ranks": [1]}  # fmt: skip
+           "item_losses": [None], "ranks": [1], "values": [None]}  # fmt: skip
     outcomes: Any = {"units": [["c", "q1"]], "types": [None], "jobs": [job]}
     assert around(outcomes, ItemFilter(state="error"), "q1") is None
+    assert around(outcomes, ItemFilter(sort="value"), "q1") == around(outcomes, ItemFilter(sort="item"), "q1")
     assert around(outcomes, ItemFilter(), "q1") == {"at": 1, "of": 1, "previous": None, "next": None}
 
 

@@ -14,29 +14,6 @@ GROUP BY s.corpus, s.unit
 ORDER BY s.corpus, s.unit
 LIMIT ?7;
 
--- name: by_state
-SELECT s.corpus, s.unit, s.entry FROM score s
-WHERE s.owner = (SELECT id FROM owner WHERE name = ?1)
-  AND (?2 IS NULL OR s.state = ?2)
-  AND (?3 IS NULL OR s.labels IN (SELECT value FROM json_each(?3)))
-  AND (?4 = 0 OR s.generation = (SELECT max(t.generation) FROM score t
-    WHERE t.owner = s.owner AND t.corpus = s.corpus AND t.unit = s.unit AND t.epoch = s.epoch))
-  AND s.epoch = 1
-ORDER BY s.state, s.corpus, s.unit
-LIMIT ?5 OFFSET ?6;
-
--- name: by_labels
-SELECT s.corpus, s.unit, s.entry FROM score s
-JOIN json_each(?7) rank ON rank.value = s.labels
-WHERE s.owner = (SELECT id FROM owner WHERE name = ?1)
-  AND (?2 IS NULL OR s.state = ?2)
-  AND (?3 IS NULL OR s.labels IN (SELECT value FROM json_each(?3)))
-  AND (?4 = 0 OR s.generation = (SELECT max(t.generation) FROM score t
-    WHERE t.owner = s.owner AND t.corpus = s.corpus AND t.unit = s.unit AND t.epoch = s.epoch))
-  AND s.epoch = 1
-ORDER BY rank.key, s.corpus, s.unit
-LIMIT ?5 OFFSET ?6;
-
 -- name: payload_names
 SELECT e.id, e.payloads FROM json_each(?1) j CROSS JOIN entry e ON e.id = j.value;
 

@@ -204,6 +204,13 @@ JOIN labels l ON l.id = s.labels
 JOIN shape h ON h.id = s.shape
 ORDER BY s.corpus, s.unit, s.epoch, s.generation;
 
+-- name: scores_of_one
+-- for an id with a NUL, at which a text out of JSON ends
+SELECT s.corpus, s.unit, s.epoch, s.entry, s.state, s.outcome, l.data, h.names, s.packed, s.generation
+FROM score s JOIN labels l ON l.id = s.labels JOIN shape h ON h.id = s.shape
+WHERE s.owner = (SELECT id FROM owner WHERE name = ?1) AND s.corpus = ?2 AND s.unit = ?3 AND s.epoch = ?4
+ORDER BY s.generation;
+
 -- name: said
 -- what every attempt of an evaluate phase came to, the newest first
 SELECT v.* FROM phase p CROSS JOIN verdict v ON v.entry = p.entry

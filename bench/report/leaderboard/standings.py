@@ -10,7 +10,7 @@ Example::
     tables_of(board, "benchmark")[0].standings[0].first.job.provider        # who is first
     board = await load_board(Path("."), ["locomo"])
     board[0].headline.value, board[0].task
-    saying(table)      # ("bm25 leads on accuracy with 0.3563 [0.2566, 0.4559]; vector is next, 0.1250 behind ...",)
+    saying(table)      # ("bm25 leads on accuracy with 0.36 [0.26, 0.46]; vector is next, 0.12 behind ...",)
 
 ``benchmark`` a table a setting; ``type`` the same by question type; ``provider`` models fixed, a column a benchmark;
 ``model`` provider fixed, answering models under one another; ``overall`` macro over benchmarks, only providers that
@@ -29,7 +29,7 @@ from bench.errors import UsageError
 from bench.journal.results_db import JobSummary, MetricSummary, ResultsDb
 from bench.providers.names import is_bound
 from bench.report.summary import FILE
-from bench.report.tables import number
+from bench.report.tables import brief, number
 
 SETTINGS = ("k", "context_budget", "level", "selection", "prompts")
 
@@ -331,9 +331,9 @@ def _lead(table: Table, ranked: Sequence[Standing], *, command: bool) -> tuple[s
     if ahead == 0:
         tied = [_who(table, one) for one in ranked if one.value == first.value]
         names = f"{', '.join(tied[:-1])} and {tied[-1]}"
-        return (f"no provider leads on {_metric(first)}: {names} have {number(first.value, _unit(first))}",)
+        return (f"no provider leads on {_metric(first)}: {names} have {brief(first.value, _unit(first))}",)
     lead = f"{_who(table, first)} leads on {_metric(first)} with {_value(first)}"
-    behind = number(ahead, _unit(first))
+    behind = brief(ahead, _unit(first))
     proof = _proof(first, second) if command or len(first.places) > 1 else ""
     return (f"{lead}; {_who(table, second)} is next, {behind} behind{proof}",)
 
@@ -357,8 +357,8 @@ def _unit(one: Standing) -> str | None:
 def _value(one: Standing) -> str:
     headline = one.first.headline
     if len(one.places) > 1 or headline is None:
-        return number(one.value)
-    return spanned(headline)
+        return brief(one.value)
+    return spanned(headline, brief)
 
 
 def _proof(first: Standing, second: Standing) -> str:
@@ -375,9 +375,9 @@ def _sides(first: Standing, second: Standing) -> list[str]:
     return sides
 
 
-def spanned(one: MetricSummary | None) -> str:
+def spanned(one: MetricSummary | None, shown: Callable[[float | None, str | None], str] = number) -> str:
     """A value with its interval."""
     if one is None:
         return "-"
-    bounds = "" if one.low is None else f" [{number(one.low, one.unit)}, {number(one.high, one.unit)}]"
-    return number(one.value, one.unit) + bounds
+    bounds = "" if one.low is None else f" [{shown(one.low, one.unit)}, {shown(one.high, one.unit)}]"
+    return shown(one.value, one.unit) + bounds
