@@ -1,14 +1,18 @@
 """The arguments of a command are assembled once for a process: that takes longer than many a command itself.
 
 A user's process parses one command line, that of the tests thousands. Each gets arguments of its own that hold no
-words yet.
+words yet. What validates the values of a type is made once too.
 """
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
+from functools import cache
 from types import FunctionType
+from typing import Any
 
+import pydantic
 from cyclopts import App, Parameter
 from cyclopts.argument import ArgumentCollection
 
@@ -30,6 +34,20 @@ def register() -> None:
         return unused(known[key])
 
     App.assemble_argument_collection = assembled  # type: ignore[method-assign]
+    pydantic.TypeAdapter = once(pydantic.TypeAdapter)  # type: ignore[assignment, misc]
+
+
+def once(make: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Make a thing once for each type that can be a key."""
+    kept = cache(make)
+
+    def made(of: Any) -> Any:
+        try:
+            return kept(of)
+        except TypeError:
+            return make(of)
+
+    return made
 
 
 def unused(arguments: ArgumentCollection) -> ArgumentCollection:

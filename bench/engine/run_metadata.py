@@ -47,6 +47,8 @@ from bench.version import built_commit
 
 OWN_OUTPUT = ("results", "checkpoints", "datasets")
 PATIENCE_S = 10.0
+COMMIT_AND_NAMES = ("-c", "log.showSignature=false", "log", "-1", "--format=%H %D")
+TAG = "tag: "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,13 +66,11 @@ class CodeState:
         root = Path(__file__).resolve().parents[2]
         git = shutil.which("git")
         if git is not None and (root / ".git").exists():
-            commit = _ask(git, root, "rev-parse", "HEAD")
-            if commit:
+            head, _, names = (_ask(git, root, *COMMIT_AND_NAMES) or "").partition(" ")
+            if head:
                 changed = _ask(git, root, "status", "--porcelain", "--", ".", *(f":!{name}" for name in OWN_OUTPUT))
-                tag = _ask(git, root, "describe", "--tags", "--exact-match")
-                return cls(
-                    commit=commit, tag=tag or None, dirty=None if changed is None else bool(changed), source="git"
-                )
+                tag = next((name[len(TAG) :] for name in names.split(", ") if name.startswith(TAG)), None)
+                return cls(commit=head, tag=tag, dirty=None if changed is None else bool(changed), source="git")
         commit = environment.get("MEMORYBENCH_GIT_COMMIT") or built_commit()
         if commit is None:
             return cls()

@@ -18,7 +18,7 @@ from bench.canonical import dumps
 from bench.receipt.signature import sign
 from bench.receipt.trust_store import TrustStore
 from bench.receipt.verify import VerificationRequest, verify_file
-from tests.receipt.test_page import PAGE, Driven, needs_browser
+from tests.receipt.test_page import PAGE, driven, needs_browser
 
 ROWS = make.default_rows()
 ITEMS = b"".join(dumps(row) + b"\n" for row in ROWS)
@@ -110,7 +110,7 @@ async def test_the_page_finds_in_every_spoiled_document_what_the_command_line_fi
     cases = [*schema_cases(), *signature_cases(), *number_cases(), *cost_cases(), *row_cases()]
     assert len(cases) > 1000
     told: list[list[str]] = []
-    async with Driven(root / PAGE, tmp_path / "profile") as browser:
+    async with driven(root / PAGE) as browser:
         for start in range(0, len(cases), 50):
             part = [
                 [base64.b64encode(r).decode(), i and base64.b64encode(i).decode()]

@@ -2,23 +2,26 @@
 
 Example::
 
-    async with browsing(tmp_path) as browser:
+    async with browsing() as browser:
         await browser.open(url)
         await browser.value("document.title")
 """
 
 from __future__ import annotations
 
+import atexit
 import base64
 import itertools
-import re
 import shutil
 import subprocess
+import tempfile
+import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import aiohttp
 import anyio
@@ -28,6 +31,9 @@ FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--remote-debugging-port=0",
 )  # fmt: skip
+
+
+B = TypeVar("B", bound="Browser")
 
 
 @dataclass
@@ -90,31 +96,41 @@ class Browser:
 
 
 @asynccontextmanager
-async def browsing(profile: Path) -> AsyncIterator[Browser]:
-    """Start a browser with an empty page."""
-    command = [str(CHROMIUM), *FLAGS, f"--user-data-dir={profile}", "about:blank"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
-    assert process.stderr is not None
-    found = next(match for line in process.stderr if (match := re.search(r"listening on ws://([^/]+)/", line)))
-    try:
-        async with aiohttp.ClientSession() as session:
-            target = await _target(session, found[1])
-            async with session.ws_connect(target, max_msg_size=0) as socket:
-                browser = Browser(socket)
+async def browsing(kind: type[B] = Browser) -> AsyncIterator[B]:  # type: ignore[assignment]
+    """Open an empty page that shares no storage with another; one browser serves all tests of a process."""
+    address, path = _started()
+    async with aiohttp.ClientSession() as session, session.ws_connect(f"{address}{path}") as socket:
+        whole = Browser(socket)
+        context = (await whole.call("Target.createBrowserContext"))["browserContextId"]
+        target = (await whole.call("Target.createTarget", url="about:blank", browserContextId=context))["targetId"]
+        try:
+            async with session.ws_connect(f"{address}/devtools/page/{target}", max_msg_size=0) as page:
+                browser = kind(page)
                 for name in ("Page", "Runtime", "DOM", "Network", "Log"):
                     await browser.call(f"{name}.enable")
                 yield browser
-    finally:
-        process.terminate()
-        process.wait(timeout=120)
-        process.stderr.close()
+        finally:
+            await whole.call("Target.disposeBrowserContext", browserContextId=context)
 
 
-async def _target(session: aiohttp.ClientSession, address: str) -> str:
-    with anyio.fail_after(30):
-        while True:
-            async with session.get(f"http://{address}/json") as response:
-                for one in await response.json():
-                    if one["type"] == "page":
-                        return str(one["webSocketDebuggerUrl"])
-            await anyio.sleep(0.05)
+@cache
+def _started() -> tuple[str, str]:
+    """Start the browser; where it listens, and the path of the browser itself."""
+    profile = Path(tempfile.mkdtemp(prefix="browser-"))
+    command = [str(CHROMIUM), *FLAGS, f"--user-data-dir={profile}"]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    atexit.register(_end, process, profile)
+    ends = time.monotonic() + 120
+    while process.poll() is None and time.monotonic() < ends:
+        with suppress(FileNotFoundError):
+            port, _, path = (profile / "DevToolsActivePort").read_text().partition("\n")
+            if path:
+                return f"ws://127.0.0.1:{port}", path
+        time.sleep(0.02)
+    raise AssertionError("the browser did not start")
+
+
+def _end(process: subprocess.Popen[bytes], profile: Path) -> None:
+    process.terminate()
+    process.wait(timeout=120)
+    shutil.rmtree(profile, ignore_errors=True)

@@ -24,7 +24,7 @@ async def test_a_run_is_started_watched_and_compared_in_a_browser(
     world = World.make(tmp_path / "w", url, corpora=1, items=60)
     service = ServiceProcess(world.workspace, variables=world.variables)
     try:
-        async with browsing(tmp_path / "profile") as browser:
+        async with browsing() as browser:
             await browser.open(f"{service.url}/login?token={service.token}", "document.title === 'Runs'")
             chosen = "benchmarks=facts&providers=faulty&providers=oracle&run_id=seen"
             await browser.open(f"{service.url}/new?{chosen}", "document.querySelector('button.start')")
@@ -58,7 +58,7 @@ async def test_a_run_is_started_watched_and_compared_in_a_browser(
 
 
 async def test_no_page_is_wider_than_a_phone_or_complains(finished: Path, tmp_path: Path) -> None:
-    async with visiting(finished) as visit, browsing(tmp_path / "profile") as browser:
+    async with visiting(finished) as visit, browsing() as browser:
         slug = (await visit.document("/runs/r1/items"))["items"][0]["slug"]
         item = f"/runs/r1/items/{slug}"
         paths = ("/", "/runs/r1", "/runs/r1/items", item, "/compare?a=r1:bm25&b=r1:oracle", "/leaderboard", "/configs")
@@ -75,7 +75,7 @@ async def test_a_failed_item_is_found_opened_and_says_why(tmp_path: Path, fault_
     url = fault_server("search:status:code=422,match=K0x3")
     world = World.make(tmp_path / "w", url, corpora=1, items=8)
     await world.run(providers=["faulty", "oracle"], answering_model="builtin/extractive", run_id="r1", max_error_rate=1)
-    async with visiting(world.workspace) as visit, browsing(tmp_path / "profile") as browser:
+    async with visiting(world.workspace) as visit, browsing() as browser:
         await browser.open(f"{visit.site.url}/runs/r1", "document.querySelector('a.state.error')")
         await browser.value("document.querySelector('a.state.error').click()")
         await browser.until("location.search.includes('state=error') && document.querySelector('tbody[data-keys] tr')")
@@ -91,7 +91,7 @@ async def test_a_failed_item_is_found_opened_and_says_why(tmp_path: Path, fault_
 
 
 async def test_two_providers_are_chosen_and_compared(finished: Path, tmp_path: Path) -> None:
-    async with visiting(finished) as visit, browsing(tmp_path / "profile") as browser:
+    async with visiting(finished) as visit, browsing() as browser:
         await browser.open(f"{visit.site.url}/compare", "document.querySelector('select[name=a]')")
         await browser.value(
             "(() => { const form = document.querySelector('form[action=\"/compare\"]');"
@@ -105,7 +105,7 @@ async def test_two_providers_are_chosen_and_compared(finished: Path, tmp_path: P
 
 
 async def test_charts_are_drawn_and_the_leaderboard_leads_to_the_run(finished: Path, tmp_path: Path) -> None:
-    async with visiting(finished) as visit, browsing(tmp_path / "profile") as browser:
+    async with visiting(finished) as visit, browsing() as browser:
         await browser.open(f"{visit.site.url}/runs/r1", "document.querySelector('figure.chart')")
         for drawn in ("circle.dot", "rect.bar", "path.area"):
             width = f"document.querySelector('{drawn}').getBoundingClientRect().width"
@@ -119,7 +119,7 @@ async def test_charts_are_drawn_and_the_leaderboard_leads_to_the_run(finished: P
 
 
 async def test_filters_change_the_list_without_loading_the_page(finished: Path, tmp_path: Path) -> None:
-    async with visiting(finished) as visit, browsing(tmp_path / "profile") as browser:
+    async with visiting(finished) as visit, browsing() as browser:
         await browser.open(f"{visit.site.url}/runs/r1/items", "window.htmx")
         await browser.value("window.kept = true")
         await browser.value(
@@ -137,7 +137,7 @@ async def test_the_served_verify_page_tells_a_good_receipt_from_a_tampered_one(f
     bench(workspace, "sign", "r1", "--provider", "bm25", "--key", str(tmp_path / "private" / "ops.key"))
     (receipt,) = (workspace / "results" / "r1" / "receipts").glob("*[A-Z0-9].json")
     items, public = receipt.with_suffix(".items.jsonl"), workspace / "keys" / "ops.pub"
-    async with visiting(workspace) as visit, browsing(tmp_path / "profile") as browser:
+    async with visiting(workspace) as visit, browsing() as browser:
         await browser.open(f"{visit.site.url}/receipts", "document.querySelector('.state.VALID')")
         await browser.open(f"{visit.site.url}/leaderboard", "document.querySelector('a[href^=\"/receipts/r1/\"]')")
         await browser.open(f"{visit.site.url}/verify.html", "document.querySelector('#files')")
@@ -159,7 +159,7 @@ async def test_the_served_verify_page_tells_a_good_receipt_from_a_tampered_one(f
 async def test_the_served_verify_page_names_what_is_no_receipt(finished: Path, tmp_path: Path) -> None:
     bad = tmp_path / "bad.json"
     bad.write_text('{"provider": "<img src=x onerror=alert(1)>"}')
-    async with visiting(finished) as visit, browsing(tmp_path / "profile") as browser:
+    async with visiting(finished) as visit, browsing() as browser:
         await browser.open(f"{visit.site.url}/verify.html", "document.querySelector('#files')")
         await browser.give("#files", bad)
         await browser.until("document.querySelector('#verdict').textContent.startsWith('INVALID')")

@@ -63,7 +63,7 @@ async def looking(browser: Browser, url: str, width: int, scheme: str = "light")
 
 @needs_browser
 async def test_nothing_is_clipped_cut_or_endless_with_long_names_and_reasons(workspace: Path, tmp_path: Path) -> None:
-    async with visiting(workspace, runs=True) as visit, browsing(tmp_path / "profile") as browser:
+    async with visiting(workspace, runs=True) as visit, browsing() as browser:
         await browser.open(visit.site.login)
         for path, height in PAGES.items():
             await looking(browser, visit.site.url + path, 1280)
@@ -77,7 +77,7 @@ async def test_nothing_is_clipped_cut_or_endless_with_long_names_and_reasons(wor
 @needs_browser
 async def test_a_run_and_then_a_system_are_chosen_to_compare(workspace: Path, tmp_path: Path) -> None:
     await told(workspace, "r2", [(record("zep", **NAMES), share(5)), (record("bm25", **NAMES), share(5))])
-    async with visiting(workspace) as visit, browsing(tmp_path / "profile") as browser:
+    async with visiting(workspace) as visit, browsing() as browser:
         await browser.open(f"{visit.site.url}/compare?run_a=r1&run_b=r1", "document.querySelector('[name=run_b]')")
         await browser.value(
             "(() => { const run = document.querySelector('[name=run_b]'); run.value = 'r2';"
@@ -97,7 +97,7 @@ async def test_a_run_and_then_a_system_are_chosen_to_compare(workspace: Path, tm
 async def test_axe_finds_nothing_on_any_page_in_both_schemes_and_three_widths(workspace: Path, tmp_path: Path) -> None:
     assert AXE is not None and AXE.origin is not None
     script = Path(AXE.origin).with_name("axe.min.js").read_text(encoding="utf-8")
-    async with visiting(workspace, runs=True) as visit, browsing(tmp_path / "profile") as browser:
+    async with visiting(workspace, runs=True) as visit, browsing() as browser:
         await browser.open(visit.site.login)
         for path in PAGES:
             for width in (1280, 768, 390):

@@ -191,7 +191,7 @@ def test_the_reason_of_a_judge_is_read_out_of_its_reply(raw: object, reason: str
 
 @pytest.mark.skipif(CHROMIUM is None, reason="CHROMIUM IS NOT INSTALLED: the pages were not driven")
 async def test_failures_are_read_with_keys_and_the_page_is_short(workspace: Path, tmp_path: Path) -> None:
-    async with visiting(workspace) as visit, browsing(tmp_path / "profile") as browser:
+    async with visiting(workspace) as visit, browsing() as browser:
         first = f"{visit.site.url}/runs/r1/items/q1?provider=a&state=incorrect"
         await browser.open(first, "document.querySelector('h1')")
         await browser.press("j")

@@ -105,7 +105,7 @@ async def test_a_page_of_seven_systems_is_short_at_every_width_and_in_both_schem
     workspace: Path, tmp_path: Path
 ) -> None:
     over = "document.documentElement.scrollWidth > document.documentElement.clientWidth + 1"
-    async with visiting(workspace) as visit, browsing(tmp_path / "profile") as browser:
+    async with visiting(workspace) as visit, browsing() as browser:
         for path in ("/runs/r1", "/report/r1"):
             for width, most in ((1400, 4000), (768, 5000), (390, 9000)):
                 size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}

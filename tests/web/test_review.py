@@ -137,7 +137,7 @@ async def test_a_program_draws_and_labels_and_what_does_not_fit_is_refused(works
 
 @pytest.mark.skipif(CHROMIUM is None, reason="CHROMIUM IS NOT INSTALLED: the pages were not driven")
 async def test_two_keys_label_every_answer(workspace: Path, tmp_path: Path) -> None:
-    async with visiting(workspace, runs=True) as visit, browsing(tmp_path / "profile") as browser:
+    async with visiting(workspace, runs=True) as visit, browsing() as browser:
         await browser.open(visit.site.login, "document.querySelector('h1')")
         await browser.open(f"{visit.site.url}/runs/r1/review", "document.querySelector('input[name=n]')")
         await browser.value("document.querySelector('input[name=n]').value = 2")

@@ -83,7 +83,7 @@ def test_addresses_become_files_that_any_disk_takes() -> None:
 @pytest.mark.skipif(CHROMIUM is None, reason="CHROMIUM IS NOT INSTALLED: the site was not opened")
 async def test_a_browser_goes_from_the_first_page_to_an_item_without_a_server(workspace: Path) -> None:
     site, _ = await exported(workspace, "r1")
-    async with browsing(workspace / "profile") as browser:
+    async with browsing() as browser:
         await browser.open(f"file://{site}/index.html", "document.querySelector('tbody a')")
         assert await browser.value("getComputedStyle(document.querySelector('header')).borderBottomWidth") == "1px"
         for link in ("tbody a", "td.who a", "tbody[data-keys] a", "a[rel=next]"):

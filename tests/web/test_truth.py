@@ -181,7 +181,7 @@ def test_values_and_days_are_words() -> None:
 
 @pytest.mark.skipif(CHROMIUM is None, reason="CHROMIUM IS NOT INSTALLED: the pages were not driven")
 async def test_a_refreshed_page_keeps_what_is_open_and_focused(workspace: Path, tmp_path: Path) -> None:
-    async with visiting(workspace) as visit, browsing(tmp_path / "profile") as browser:
+    async with visiting(workspace) as visit, browsing() as browser:
         await browser.open(f"{visit.site.url}/?", "document.querySelector('[data-poll]')")
         await browser.value(
             "(() => { const link = document.querySelector('#runs td a'); link.focus(); window.kept = link;"
