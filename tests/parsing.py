@@ -37,11 +37,13 @@ def register() -> None:
     pydantic.TypeAdapter = once(pydantic.TypeAdapter)  # type: ignore[assignment, misc]
 
 
-def once(make: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Make a thing once for each type that can be a key."""
+def once(make: Callable[..., Any]) -> Callable[..., Any]:
+    """Make a thing once for each type that can be a key and says all of it."""
     kept = cache(make)
 
-    def made(of: Any) -> Any:
+    def made(of: Any, **settings: Any) -> Any:
+        if settings:
+            return make(of, **settings)
         try:
             return kept(of)
         except TypeError:
