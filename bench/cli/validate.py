@@ -75,7 +75,7 @@ def check_all(catalog: Catalog, paths: Sequence[Path], environment: Environment)
         UsageError: a path is not there.
     """
     found = Checked()
-    chosen = list(_given(catalog.workspace, paths)) if paths else list(_known(catalog))
+    chosen = list(_given(catalog, paths)) if paths else list(_known(catalog))
     for kind, path in chosen:
         found.checked += 1
         try:
@@ -105,12 +105,20 @@ def _known(catalog: Catalog) -> Iterator[tuple[Kind | None, Path]]:
             yield kind, entry.path
 
 
-def _given(workspace: Path, paths: Iterable[Path]) -> Iterator[tuple[Kind | None, Path]]:
-    """Paths start where the user is; what is not there is looked for in the workspace."""
+def _given(catalog: Catalog, paths: Iterable[Path]) -> Iterator[tuple[Kind | None, Path]]:
+    """Paths start where the user is; what is not there is looked for in the workspace, then among config names."""
     for named in paths:
-        path = named if named.exists() else workspace / named
+        path = named if named.exists() else catalog.workspace / named
         if not path.exists():
-            raise UsageError(f"{named}: no such file or folder", hint="name a config file, or a folder of them")
+            known = [
+                (kind, entry.path) for kind in KINDS for entry in catalog.entries(kind) if entry.name == str(named)
+            ]
+            if not known:
+                raise UsageError(
+                    f"{named}: no such file, folder or config", hint="name a config, its file, or a folder of them"
+                )
+            yield from known
+            continue
         files = [path] if path.is_file() else sorted(one for one in path.rglob("*") if one.suffix in SUFFIXES)
         for file in files:
             if file.stem.endswith(".compose"):  # is next to a provider and is Docker's

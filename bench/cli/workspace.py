@@ -56,7 +56,7 @@ def validate(paths: list[Path] | None = None, /) -> int:
     Parameters
     ----------
     paths
-        Config files, or folders of them.
+        Config files, folders of them, or names of configs.
     """
     from bench.cli.validate import check_all
     from bench.settings import Environment

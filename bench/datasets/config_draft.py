@@ -192,6 +192,7 @@ def _text(name: str, data: str, guess: Guess, layout: Layout) -> str:
     rubric = first(guess.place.asked, ("rubric", "rubrics"), list)
     graded = guess.brought is not None
     contexts = Contexts(guess, layout)
+    evidence = bool(guess.evidence or contexts.evidence or guess.history.turn.golds)
     return SAMPLE.format(
         quoted=quoted(name),
         data=data,
@@ -217,8 +218,15 @@ def _text(name: str, data: str, guess: Guess, layout: Layout) -> str:
         if answered
         else "none",
         reader=READER if answered and not rubric else "",
-        metrics="  - accuracy\n" if answered and not graded else "  - hit_at_10\n",
+        metrics="".join(f"  - {metric}\n" for metric in _metrics(answered and not graded, evidence)),
     )
+
+
+def _metrics(answered: bool, evidence: bool) -> tuple[str, ...]:
+    """What the data allows: right answers where they are given, found evidence where it is marked."""
+    if not answered:
+        return ("hit_at_10",)
+    return ("accuracy", "hit_at_5", "ndcg_at_10") if evidence else ("accuracy",)
 
 
 def _formats(layout: Layout) -> list[str]:

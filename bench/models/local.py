@@ -14,10 +14,14 @@ from __future__ import annotations
 
 import difflib
 import os
+import urllib.error
+import urllib.request
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +36,8 @@ if TYPE_CHECKING:
     from bench.models.embedding import EmbeddingOptions
 
 CACHE = "FASTEMBED_CACHE_PATH"
+HUB = "https://huggingface.co"
+PATIENCE_S = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,16 +67,32 @@ class LocalWeights:
         """
         from fastembed import TextEmbedding
 
-        place: dict[str, Any] = {"specific_model_path": str(self.folder)} if self.folder is not None else {}
+        import_module("loguru").logger.disable("fastembed")  # it logs each attempt; the error below says it once
         cache = os.environ.get(CACHE) or str(Path.home() / ".cache" / "fastembed")
         try:
-            return TextEmbedding(self.model, cache_dir=cache, **place)
+            if self.folder is not None:
+                return TextEmbedding(self.model, cache_dir=cache, specific_model_path=str(self.folder))
+            with suppress(Exception):
+                return TextEmbedding(self.model, cache_dir=cache, local_files_only=True)
+            _reach_hub()
+            return TextEmbedding(self.model, cache_dir=cache)
         except Exception as error:  # the library, the hub's client and the runtime each raise their own
             where = f"in {self.folder}" if self.folder is not None else "from the hub"
             text = f"{self.name}: the weights of {self.model} cannot be loaded {where}: {error}"
+            short = self.name.partition("/")[2]
             raise ConfigError(
-                text, hint=f"models: {{{self.name}: {{path: FOLDER}}}} of a run file names a folder with them"
+                text,
+                hint=f"put them into a folder and name it in configs/models/{LOCAL}.yaml: "
+                f'{{name: {LOCAL}, models: {{"{short}": {{path: FOLDER}}}}}}; docs/use-a-model.md names the files',
             ) from error
+
+
+def _reach_hub() -> None:
+    """Raise where the hub does not answer; the library would try three times and wait 39 seconds between."""
+    try:
+        urllib.request.urlopen(os.environ.get("HF_ENDPOINT") or HUB, timeout=PATIENCE_S).close()  # noqa: S310 - the user's own
+    except urllib.error.HTTPError:
+        return  # it answered
 
 
 def weights(name: str, files: Mapping[str, ModelFile]) -> LocalWeights:
@@ -126,7 +148,14 @@ class LocalEmbedder(CachingEmbedder):
         self._turn = anyio.CapacityLimiter(1)
 
     async def _fetch(self, texts: Sequence[str]) -> list[tuple[float, ...]]:
-        return self._checked(await to_thread.run_sync(self._vectors, texts, limiter=self._turn), texts)
+        try:
+            vectors = await to_thread.run_sync(self._vectors, texts, limiter=self._turn)
+        except Exception as error:  # the runtime raises its own
+            raise ConfigError(
+                f"{self.name}: the weights give no vectors: {error}",
+                hint="the folder holds the files of another model?",
+            ) from error
+        return self._checked(vectors, texts)
 
     def _vectors(self, texts: Sequence[str]) -> list[tuple[float, ...]]:
         return [tuple(vector.tolist()) for vector in self._model.embed(list(texts), batch_size=len(texts))]

@@ -41,7 +41,11 @@ NOT_AVAILABLE = {
         "is the docker daemon running",
         "error during connect",
     ),
-    "its compose plug-in is not installed": ("unknown command: docker compose", "'compose' is not a docker command"),
+    "its compose plug-in is not installed": (
+        "unknown command: docker compose",
+        "'compose' is not a docker command",
+        "unknown shorthand flag: 'p'",
+    ),
 }
 """why -> what Docker states then"""
 PORT_TAKEN = ("port is already allocated", "address already in use")

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, cast
 
 from bench.errors import UsageError
 from bench.journal import Reader
+from bench.metrics.latency import attempt_us
 from bench.plan.job_record import JobRecord, read
 from bench.report.export import flat_row, rows_of
 
@@ -105,7 +106,7 @@ def _add(rows: Mapping[str, list[Record]], record: JobRecord, row: Record) -> No
         {
             "job": record.key,
             **flat_row(row),
-            **{f"{phase}_us": times.get("total") for phase, times in latency.items()},
+            **{f"{phase}_us": attempt_us(times) for phase, times in latency.items()},
             **cast("Mapping[str, object]", row["metrics"]),
         }
     )

@@ -76,6 +76,17 @@ def test_a_folder_without_weights_is_one_error_with_its_place(tmp_path: Path) ->
         open_embedder(NAME, http=Http(), environment=NOTHING, files=empty)
 
 
+def test_a_hub_out_of_reach_is_an_error_at_once_that_names_the_file_for_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:1")
+    monkeypatch.setenv("FASTEMBED_CACHE_PATH", str(tmp_path))
+    with pytest.raises(ConfigError, match=r"cannot be loaded from the hub: .*refused") as caught:
+        open_embedder(NAME, http=Http(), environment=NOTHING)
+    assert caught.value.hint is not None and "configs/models/local.yaml" in caught.value.hint
+    assert capfd.readouterr().err == "", "the library's own attempts are not told"
+
+
 def test_without_the_extra_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     from bench.models import local
 
