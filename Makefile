@@ -12,7 +12,7 @@ PYTEST_ARGS ?=
 # Hundreds of tests start the program: what is compiled once is kept.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-long lint coverage docs lock servers fleet clean
+.PHONY: demo test test-long lint coverage docs lock servers fleet site clean
 
 demo: $(VENV)/.installed
 	$(BIN)/bench run
@@ -47,8 +47,14 @@ servers: $(VENV)/.installed-test
 
 # Real memory systems on the demo, each installed, started, measured and stopped; ends with a table.
 SYSTEMS ?= chroma pgvector mem0-oss
+BENCHMARKS ?= demo
 fleet: $(VENV)/.installed-test
-	$(BIN)/python -m perf.fleet $(SYSTEMS)
+	$(BIN)/python -m perf.fleet $(SYSTEMS) --benchmarks $(BENCHMARKS) $(if $(WORKSPACE),--workspace $(WORKSPACE))
+
+# The published results as pages, with the receipts beside them and a page that verifies one in the browser.
+site: $(VENV)/.installed
+	$(BIN)/bench export --site build/site
+	cp -R results/published build/site/
 
 # For maintainers: pins every dependency with its hashes (needs uv on the PATH).
 lock:

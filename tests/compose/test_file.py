@@ -16,6 +16,7 @@ from ruamel.yaml import YAML
 from tests import forked
 
 OURS = ("bench", "sign", "scheduler", "worker")
+SYSTEMS = {"chroma", "pgvector", "mem0", "qdrant", "weaviate", "agent-memory-server", "letta", "hindsight"}
 
 
 @pytest.fixture(scope="module")
@@ -41,11 +42,13 @@ def test_what_a_service_names_is_there(compose: dict[str, Any]) -> None:
             assert needed in compose["services"]
 
 
-def test_the_profiles_are_those_that_the_guide_names(compose: dict[str, Any]) -> None:
+def test_the_profiles_are_those_that_the_guide_names(compose: dict[str, Any], root: Path) -> None:
     services = compose["services"]
     assert [name for name, service in services.items() if "profiles" not in service] == ["bench"]
     profiles = {profile for service in services.values() for profile in service.get("profiles", ())}
-    assert profiles == {"chroma", "pgvector", "mem0", "cluster", "sign"}
+    assert profiles == {"cluster", "sign"} | SYSTEMS
+    guide = (root / "docs/server.md").read_text()
+    assert all(f"`{profile}`" in guide for profile in profiles)
 
 
 def test_ports_are_published_on_the_loopback_address_only(compose: dict[str, Any]) -> None:
@@ -57,6 +60,21 @@ def test_ports_are_published_on_the_loopback_address_only(compose: dict[str, Any
 def test_images_are_pinned_by_version(compose: dict[str, Any]) -> None:
     for service in compose["services"].values():
         assert re.search(r":v?\d+\.\d+", service["image"]), service["image"]
+
+
+def test_each_system_has_a_health_check_a_place_for_its_digest_and_keeps_its_data_in_a_volume(
+    compose: dict[str, Any],
+) -> None:
+    systems = {name: one for name, one in compose["services"].items() if SYSTEMS & {*one.get("profiles", ())}}
+    assert systems.keys() >= SYSTEMS
+    for name, service in systems.items():
+        assert service["healthcheck"]["test"], name
+        assert "build" in service or re.search(r"\$\{[A-Z0-9_]+_DIGEST:-\}$", service["image"]), name
+        data = [
+            *service.get("volumes", ()),
+            *(systems[one].get("volumes", ()) for one in service.get("depends_on", ())),
+        ]
+        assert data, f"{name} forgets what it was given when its container goes"
 
 
 def test_our_services_can_write_nowhere_but_their_volumes(compose: dict[str, Any]) -> None:

