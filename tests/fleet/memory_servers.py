@@ -19,13 +19,16 @@ from pathlib import Path
 from tests.contract import servers
 
 KEY = "sk-of-this-machine-only"
-START_S = 300
+START_S = 600
 TABLES = """
 import letta.orm, sqlalchemy, sys
 engine = sqlalchemy.create_engine(sys.argv[1].replace("postgresql:", "postgresql+pg8000:"))
 with engine.begin() as connection:
     connection.execute(sqlalchemy.text("CREATE EXTENSION IF NOT EXISTS vector"))
 letta.orm.Base.metadata.create_all(engine)
+with engine.begin() as connection:
+    connection.execute(sqlalchemy.text("CREATE SEQUENCE message_order"))
+    connection.execute(sqlalchemy.text("ALTER TABLE messages ALTER sequence_id SET DEFAULT nextval('message_order')"))
 """
 """the package of Letta has its tables and not the migrations that make them"""
 
