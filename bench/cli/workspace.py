@@ -190,8 +190,22 @@ def completion(shell: Literal["bash", "zsh", "fish"], /) -> int:
     """Shell completion: eval the output, or put it where your shell looks."""
     from bench.cli.app import build
 
-    console.raw(build().generate_completion(shell=shell, prog_name="bench"))
+    console.raw(f"{build().generate_completion(shell=shell, prog_name='bench').rstrip()}\n\n{REGISTERED[shell]}\n")
     return 0
+
+
+REGISTERED = {
+    "bash": "complete -F _bench memorybench",
+    "zsh": """\
+if [[ $funcstack[1] == _bench ]]; then
+  _cyclopts_bench "$@"                # a file of fpath
+else
+  (( $+functions[compdef] )) || { autoload -Uz compinit && compinit }
+  compdef _cyclopts_bench bench memorybench
+fi""",
+    "fish": "complete -c memorybench -w bench",
+}
+"""the last lines of a script: both names of the program, also where the script is evaluated"""
 
 
 def _catalog() -> Catalog:
