@@ -7,13 +7,12 @@ words yet. What validates the values of a type is made once too.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from functools import cache
 from types import FunctionType
 from typing import Any
 
 import pydantic
-from cyclopts import App, Parameter
+from cyclopts import App, Parameter, core
 from cyclopts.argument import ArgumentCollection
 
 assemble = App.assemble_argument_collection
@@ -34,22 +33,25 @@ def register() -> None:
         return unused(known[key])
 
     App.assemble_argument_collection = assembled  # type: ignore[method-assign]
-    pydantic.TypeAdapter = once(pydantic.TypeAdapter)  # type: ignore[assignment, misc]
+    core.create_bound_arguments = bound
 
 
-def once(make: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a thing once for each type that can be a key and says all of it."""
-    kept = cache(make)
+bind = core.create_bound_arguments
+validator = pydantic.TypeAdapter
 
-    def made(of: Any, **settings: Any) -> Any:
-        if settings:
-            return make(of, **settings)
-        try:
-            return kept(of)
-        except TypeError:
-            return make(of)
 
-    return made
+def bound(*arguments: Any, **settings: Any) -> Any:
+    """Bind a command line with validators that are kept."""
+    pydantic.TypeAdapter = kept_validator  # type: ignore[assignment, misc]
+    try:
+        return bind(*arguments, **settings)
+    finally:
+        pydantic.TypeAdapter = validator  # type: ignore[misc]
+
+
+@cache
+def kept_validator(of: Any) -> Any:
+    return validator(of)
 
 
 def unused(arguments: ArgumentCollection) -> ArgumentCollection:
