@@ -24,6 +24,10 @@ _ROOMS = ("plan", "report")
 """rooms whose name is also a function"""
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def __getattr__(name: str) -> object:
     if name in _ROOMS:
         return import_module(f"bench.{name}")

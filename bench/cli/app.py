@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from cyclopts import App, CycloptsError, Group
+from cyclopts import App, CycloptsError, Group, MissingArgumentError, UnusedCliTokensError
 
 from bench.errors import UsageError
 
@@ -191,6 +191,11 @@ def _as_known(arguments: Sequence[str]) -> Sequence[str]:
 
 
 def _text(problem: CycloptsError) -> str:
+    if isinstance(problem, UnusedCliTokensError):
+        words = " ".join(f'"{word}"' for word in problem.unused_tokens or ())
+        return f"nothing takes {words} here"
+    if isinstance(problem, MissingArgumentError) and problem.argument is not None:
+        return f"{problem.argument.name} is missing"
     text = " ".join(str(problem).split())
     return text or type(problem).__name__
 

@@ -66,6 +66,8 @@ def doctor(
     else:
         _show(f"{report.provider} {report.version}", report.checks)
         console.line(_verdict(report))
+        if not report.ok and report.hung is None:
+            console.note("hint: begin with the first failed check; docs/troubleshooting.md names causes by their text")
     if report.refused:
         return REFUSED
     return 0 if report.ok else CHECK_FAILED

@@ -83,13 +83,20 @@ def show(kind: str, rows: Rows) -> None:
     """Print one kind as aligned columns; texts are cut to the width of the terminal."""
     console.line(f"{kind} ({len(rows)})")
     columns = COLUMNS[kind]
-    cells = [[_cell(row.get(name)) for name in columns] for row in rows]
+    cells = [
+        [_minute(_cell(row.get(name))) if name == DATE else _cell(row.get(name)) for name in columns] for row in rows
+    ]
     widths = [max((len(row[index]) for row in cells), default=0) for index in range(len(columns))]
     room = console.width() - 2
     for row in cells:
         text = (" " * GAP).join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         console.line(f"  {text if len(text) <= room else text[: room - 1] + '…'}")
     console.line()
+
+
+def _minute(instant: str) -> str:
+    """An ISO time to the minute, so that a line of runs is not cut in it."""
+    return instant[:16].replace("T", " ")
 
 
 def _cell(value: object) -> str:
@@ -110,6 +117,7 @@ COLUMNS = {
     "models": ("name", "description"),
     "runs": ("run_id", "state", "benchmarks", "providers", "created_at"),
 }
+DATE = "created_at"
 
 
 # ------------------------------------------------------------------------ kinds

@@ -44,6 +44,9 @@ if TYPE_CHECKING:
     from bench.settings import Environment
 
 
+NO_EFFECT = " has no effect: "
+
+
 def show(outcome: Outcome, report: Report, folder: Path, told: Sequence[str]) -> None:
     from bench.cli.results import show_grids, show_outcome
     from bench.report.tables import matrix, overview
@@ -347,6 +350,9 @@ def carry_out(plan: Plan, environment: Environment, *, resume: Path | None, erra
         console.json_line(done_event(outcome, report, code))
     else:
         show(outcome, report, folder, told)
+        for text in plan.notes:
+            if NO_EFFECT in text:  # above the tables it is out of sight when the run has ended
+                console.note(f"note: {text}")
     for text in failed_gates:
         console.note(text)
     if plan.request.sign and code == 0:

@@ -38,6 +38,8 @@ class Checked:
     """What was found over all files."""
 
     checked: int = 0
+    broken: int = 0
+    """configs with an error"""
     problems: list[BenchError] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     of_shipped: dict[str, tuple[str, str]] = field(default_factory=dict)
@@ -78,6 +80,7 @@ def check_all(catalog: Catalog, paths: Sequence[Path], environment: Environment)
     chosen = list(_given(catalog, paths)) if paths else list(_known(catalog))
     for kind, path in chosen:
         found.checked += 1
+        before = len(found.problems)
         try:
             resolved = kind or _kind_of(path)
             for problem, note in CHECKS[resolved](catalog, path, environment):
@@ -87,6 +90,7 @@ def check_all(catalog: Catalog, paths: Sequence[Path], environment: Environment)
                     found.of_shipped[note] = (_name(path), _kind_of_note(note, path))
         except BenchError as error:
             found.problems += error.problems if isinstance(error, ConfigError) and error.problems else [error]
+        found.broken += len(found.problems) > before
     return found
 
 

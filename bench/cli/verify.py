@@ -138,7 +138,8 @@ def show_outcome(outcome: VerificationOutcome) -> None:
     elif believed and outcome.foreign is not None:
         _say_all(f"    {name} = {value:.6g}" for name, value in scores_of(outcome.foreign).items())
     answers = ", ".join(f"{name} {answer}" for name, answer in outcome.checklist.items())
-    _say(f"  defensible: {'yes' if outcome.defensible else 'no'} ({answers})")
+    how = "" if outcome.defensible else "; what makes it so: docs/methodology.md, A result is defensible when"
+    _say(f"  defensible: {'yes' if outcome.defensible else 'no'} ({answers}{how})")
 
 
 def show_findings(findings: Sequence[Finding]) -> None:

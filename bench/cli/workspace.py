@@ -73,7 +73,7 @@ def validate(paths: list[Path] | None = None, /) -> int:
         if report.of_shipped:
             console.note("note: bench validate FILE shows what holds for one of them")
         configs = "1 config" if report.checked == 1 else f"{report.checked} configs"
-        console.line(f"{configs} checked, {len(report.problems)} with errors")
+        console.line(f"{configs} checked, {report.broken} with errors")
     return 2 if report.problems else 0
 
 

@@ -143,6 +143,8 @@ class ManifestQuery(ManifestPart):
 class ExactMatch(ManifestPart):
     protocol: Literal["exact-match"]
     """the answer must be an expected one"""
+    type_field: FieldPath | None = None
+    """path of the question type"""
     case_sensitive: bool = False
     """tell upper from lower case"""
     normalize_whitespace: bool = True
@@ -248,7 +250,7 @@ class Manifest(ManifestPart):
         )
 
     def _schema(self) -> dict[str, object]:
-        kind = self.evaluation.type_field if isinstance(self.evaluation, LlmAsJudge) else None
+        kind = None if isinstance(self.evaluation, DeletionCheck) else self.evaluation.type_field
         labels = {"questionType": kind, "questionDate": self.query.date_field}
         return {
             "item_id": self.id_field or ROW_IDS[0],
@@ -297,7 +299,7 @@ class Manifest(ManifestPart):
 
     def _protocol(self) -> dict[str, object]:
         if isinstance(self.evaluation, ExactMatch):
-            return {"exact_match": self.evaluation.model_dump(exclude={"protocol"})}
+            return {"exact_match": self.evaluation.model_dump(exclude={"protocol", "type_field"})}
         return {}
 
 

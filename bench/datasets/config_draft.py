@@ -192,12 +192,13 @@ def _text(name: str, data: str, guess: Guess, layout: Layout) -> str:
     rubric = first(guess.place.asked, ("rubric", "rubrics"), list)
     graded = guess.brought is not None
     contexts = Contexts(guess, layout)
-    evidence = bool(guess.evidence or contexts.evidence or guess.history.turn.golds)
+    ask = "".join(guess.lines())
+    evidence = bool(guess.evidence or contexts.evidence or guess.history.turn.golds or "evidenceField" in ask)
     return SAMPLE.format(
         quoted=quoted(name),
         data=data,
         id=item_id,
-        ask="".join(guess.lines()),
+        ask=ask,
         context="".join(f"    {line}\n" for line in contexts.lines),
         metadata=guess.metadata(),
         gold=(guess.evidence or contexts.evidence) + guess.abstention + corpus + guess.visibility(),

@@ -157,6 +157,16 @@ class HistoryGuess:
         self.single = self.turn.single = True
         yield from (f"field: {path}", "type: session")
 
+    def _ids_beside(self) -> str | None:
+        """A list that has an id for each session in every row, whatever its name."""
+        for key, part in self.row.items():
+            rows = [(row.get(key), row.get(self.field)) for row in self.rows]
+            beside = all(isinstance(one, list) and len(one) == len(_list(held)) for one, held in rows)
+            other = key != self.field and key not in DATES
+            if beside and other and len(_list(part)) > 1 and all(are_ids(_list(one)) for one, _ in rows):
+                return key
+        return None
+
     def _lists_beside(self, dates: str | None, ids: str | None) -> Iterator[str]:
         if dates:
             yield f"dateField: {field_name(dates)}"
@@ -176,7 +186,8 @@ class HistoryGuess:
         plain = at is None and head == ("[*]",)
         if plain and not (own and self._sparse(own)):
             yield from (f"field: {field_name(self.field)}", "type: array")
-            yield from self._lists_beside(first(self.row, DATES, list), first(self.row, SESSION_IDS, list))
+            ids = first(self.row, SESSION_IDS, list) or self._ids_beside()
+            yield from self._lists_beside(first(self.row, DATES, list), ids)
             return
         yield f"field: {written(field_path(self.field) + spelled(head))}"
         parts = {}

@@ -19,6 +19,7 @@ The proxy of a host is looked up once, by us: aiohttp's own ``trust_env`` starts
 from __future__ import annotations
 
 import base64
+import errno
 import socket
 import ssl
 import time
@@ -314,5 +315,7 @@ def _form(fields: Mapping[str, str | FormField]) -> aiohttp.FormData:
 
 
 def _reason(error: BaseException) -> str:
+    if isinstance(error, aiohttp.ClientConnectorError) and error.os_error.errno == errno.ECONNREFUSED:
+        return f"nothing listens on {error.host}:{error.port}"
     text = str(error)
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

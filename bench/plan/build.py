@@ -20,7 +20,7 @@ from bench.config.catalog import Catalog
 from bench.config.model import ModelFile, read_model_file, with_settings
 from bench.config.run import RunRequest
 from bench.datasets import Gap, evidence_level, open_benchmark, require_coverage
-from bench.errors import UsageError
+from bench.errors import ConfigError, UsageError
 from bench.model import Phase
 from bench.models import check_model, resolve_name
 from bench.plan.benchmark import at_cutoff, plan_benchmark
@@ -174,8 +174,16 @@ def _lacking(benchmark: BenchmarkPlan, provider: ProviderPlan) -> str | None:
 
 def _check_models(lanes: Sequence[Lane], environment: Environment, files: dict[str, ModelFile]) -> None:
     """Every model must be known and have its key before anything starts."""
-    for name in dict.fromkeys(name for lane in lanes if lane.skipped is None for name in lane.models):
-        check_model(name, environment, files)
+    running = [lane for lane in lanes if lane.skipped is None]
+    embedding = {lane.provider.embedding for lane in running}
+    for name in dict.fromkeys(name for lane in running for name in lane.models):
+        try:
+            check_model(name, environment, files)
+        except ConfigError as error:
+            if name not in embedding:
+                raise
+            other = "--embedding-model local/bge-small-en-v1.5 needs no key"
+            raise ConfigError(error.message, where=error.where, hint=f"{error.hint}; {other}") from error
 
 
 def _check_rates(lanes: Sequence[Lane], request: RunRequest) -> None:

@@ -94,7 +94,8 @@ def _fitting(report: Report, jobs: Sequence[JobReport], width: int) -> Grid:
     if not types or types[-1] in grid.head:
         return grid
     where = f"bench results {report.run_id} --by question_type" if report.stored else "the table by question_type"
-    return replace(grid, notes=(*grid.notes, f"{where} shows all {len(types)} types"))
+    which = "the only type" if len(types) == 1 else f"all {len(types)} types"
+    return replace(grid, notes=(*grid.notes, f"{where} shows {which}"))
 
 
 def matrix(report: Report) -> list[Grid]:

@@ -19,7 +19,7 @@ from typing import Annotated, Literal, Union, cast, get_args, get_origin
 
 from pydantic import BaseModel
 
-from bench.config.file import fold
+from bench.config.file import did_you_mean, fold
 from bench.config.provider import ProviderConfig
 from bench.config.provider_calls import WaitBlock
 from bench.config.provider_sections import ClientEmbeddings, IngestSection
@@ -47,7 +47,13 @@ def admit(flags: Mapping[str, object]) -> RunRequest:
     Raises:
         UsageError: an unknown flag or value, or one that only the command line may give.
     """
-    request = RunRequest.combine(None, {_snake(name): value for name, value in flags.items()})
+    given = {_snake(name): value for name, value in flags.items()}
+    for name in sorted(given.keys() - RunRequest.model_fields.keys()):
+        raise UsageError(
+            f'unknown key "{name}"{did_you_mean(name, RunRequest.model_fields)}',
+            hint="the keys of a run file are known here, see /api/v1/openapi.json",
+        )
+    request = RunRequest.combine(None, given)
     for name in sorted(request.model_fields_set):
         check = TEXTS.get(name)
         if check is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -169,3 +170,71 @@ metrics: [accuracy]
 
 def test_a_k_beyond_reason_is_a_usage_error(bench: Bench) -> None:
     assert "--k" in bench("run", "-k", "9" * 20, "--providers", "bm25", "--limit", "1", check=2).stderr
+
+
+def test_validate_counts_configs_and_lists_every_error_of_each(bench: Bench, tmp_path: Path) -> None:
+    for name in ("b1", "b2"):
+        file = tmp_path / f"configs/benchmarks/{name}.yaml"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"name: {name}\nversion: '1'\nfoo: 1\nbar: 2\n")
+    done = bench("validate", "configs/benchmarks", check=2)
+    assert done.stderr.count('unknown field "foo"') == done.stderr.count('unknown field "bar"') == 2
+    assert done.stdout.splitlines()[-1] == "2 configs checked, 2 with errors"
+
+
+def test_a_store_without_vectors_names_an_embedding_model_that_needs_no_key(bench: Bench) -> None:
+    refused = bench("run", "demo", "chroma", check=2).stderr
+    assert refused.rstrip().endswith("; --embedding-model local/bge-small-en-v1.5 needs no key")
+
+
+def test_a_judge_without_work_is_named_below_the_table(bench: Bench) -> None:
+    done = bench("run", "demo", "bm25", "--limit", "2", "--judge-model", "openai/gpt-4o")
+    assert "note: --judge-model has no effect: nothing in this run asks a judge" in done.stderr.splitlines()
+
+
+def test_a_service_that_is_not_there_is_named_by_its_address(bench: Bench, tmp_path: Path) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    bench("new", "provider", "mine")
+    file = tmp_path / "configs/providers/mine.yaml"
+    file.write_text(re.sub(r"http://[\w.]+:\d+", f"http://127.0.0.1:{port}", file.read_text()))
+    done = bench("doctor", "mine", check=4)
+    assert f"nothing listens on 127.0.0.1:{port}" in " ".join(done.stdout.split())
+    assert "hint: begin with the first failed check" in done.stderr
+
+
+def test_a_manifest_of_exact_matches_has_question_types(bench: Bench, tmp_path: Path) -> None:
+    folder = tmp_path / "configs/benchmarks/kinds"
+    folder.mkdir(parents=True)
+    manifest = {
+        "manifest_version": "1", "name": "kinds", "version": "1", "data_file": "data.jsonl",
+        "ingestion": {"strategy": "simple", "content_field": "content"},
+        "query": {"question_field": "question", "expected_answer_field": "answer"},
+        "evaluation": {"protocol": "exact-match", "type_field": "kind"},
+        "metrics": ["contains_match"], "required_capabilities": ["add_memory", "retrieve_memory"],
+    }  # fmt: skip
+    rows = [{"id": f"q{at}", "content": f"Code {at}.", "question": f"Code {at}?", "answer": f"{at}", "kind": kind}
+            for at, kind in enumerate(["easy", "hard"])]  # fmt: skip
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    (folder / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    bench("run", "kinds", "bm25", "--answering-model", "builtin/extractive", "--run-id", "r")
+    assert {"easy", "hard"} <= set(re.findall("easy|hard", bench("results", "r", "--by", "question_type").stdout))
+
+
+def test_the_package_names_its_functions() -> None:
+    import bench as package
+
+    assert {"plan", "run", "report", "compare", "resume", "frames"} <= set(dir(package))
+
+
+@pytest.mark.parametrize(
+    ("line", "text"),
+    [
+        ("describe provider mem0", 'nothing takes "mem0" here'),
+        ("score x.run", "--benchmark is missing"),
+        ("results r1 bm25", 'nothing takes "bm25" here'),
+    ],
+)
+def test_a_line_that_cannot_be_read_is_answered_without_a_python_list(bench: Bench, line: str, text: str) -> None:
+    assert bench(*line.split(), check=2).stderr.startswith(f"error: {text}\n")

@@ -159,3 +159,22 @@ def test_every_key_that_reads_the_data_is_said(tmp_path: Path) -> None:
         "context.type: string",
     )
     assert json.dumps(made.mapped)
+
+
+def test_a_list_of_ids_beside_the_sessions_names_them_whatever_it_is_called(tmp_path: Path) -> None:
+    talk = [[{"speaker": "Ann", "text": f"I keep mill {number}."}] for number in range(3)]
+    rows = [
+        {"id": f"q{at}", "question": "Which mill?", "answer": "mill 1", "gold": ["s1"], "ids": ["s0", "s1", "s2"],
+         "dates": ["2024-01-02", "2024-02-02", "2024-03-02"], "sessions": talk}
+        for at in range(2)
+    ]  # fmt: skip
+    config, dataset = drafted(tmp_path, written(tmp_path, "d.jsonl", rows))
+    assert [item.evidence.sessions for item in map(dataset.item, dataset.items())] == [("s1",), ("s1",)]
+    assert "hit_at_5" in config.text and "accuracy" in config.text
+
+
+def test_evidence_of_nested_questions_is_measured_too(tmp_path: Path) -> None:
+    sessions = [{"session_id": f"s{at}", "turns": [{"speaker": "Ann", "text": f"Mill {at}."}]} for at in range(2)]
+    asked = [{"id": "q1", "question": "Which mill?", "answer": "Mill 1", "evidence": ["s1"]}]
+    config, _ = drafted(tmp_path, written(tmp_path, "d.jsonl", [{"sessions": sessions, "questions": asked}]))
+    assert "evidenceField: evidence" in config.text and "hit_at_5" in config.text

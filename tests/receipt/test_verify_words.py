@@ -70,7 +70,8 @@ def test_the_whole_text_of_a_receipt_that_holds(bench: Call, signed: Callable[..
         "    recall_at_10 = 0.9000 (n 10, recall_any@10/1)",
         "    recall_at_5  = 0.7000 (n 10, recall_any@5/1)",
         "  defensible: no (tagged_commit yes, clean_tree yes, container_image no, dataset_matches unknown, "
-        "signature yes, rerun_identical unknown)",
+        "signature yes, rerun_identical unknown; "
+        "what makes it so: docs/methodology.md, A result is defensible when)",
     ])  # fmt: skip
 
 

@@ -307,3 +307,9 @@ async def test_no_secret_stands_in_any_answer(tmp_path: Path) -> None:
             _, text = await visit.get(address)
             for form in (CANARY, CANARY.encode().hex(), visit.site.secret.token):
                 assert form not in text, address
+
+
+def test_an_unknown_key_of_a_request_is_named_as_a_key() -> None:
+    with pytest.raises(UsageError) as refused:
+        admit({"benchmark": ["demo"]})
+    assert str(refused.value) == 'unknown key "benchmark"; did you mean "benchmarks"?'
