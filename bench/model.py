@@ -100,6 +100,8 @@ class Evidence:
     turns: tuple[str, ...] = ()
     texts: tuple[str, ...] = ()
     """sentences that hold the answer, as the dataset quotes them"""
+    grades: Mapping[str, float] = field(default_factory=dict)
+    """session id or turn id -> how relevant it is; empty where all are equally so"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -458,6 +460,8 @@ class Row:
     returned_scores: tuple[float | None, ...] = ()
     relevant: tuple[str, ...] = ()
     """evidence ids at the job's evidence level; empty = excluded from retrieval metrics"""
+    grades: tuple[float, ...] = ()
+    """the grade of each of them; empty = all are 1"""
     prediction: str | None = None
     references: tuple[str, ...] = ()
     verdicts: tuple[Verdict, ...] = ()

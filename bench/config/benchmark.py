@@ -243,13 +243,12 @@ class BenchmarkConfig(BenchmarkFile):
     @property
     def has_choices(self) -> bool:
         """True when the config names the field that holds the options of a question."""
-        nested = self.fields.questions
-        return bool(self.fields.choice_paths or (nested is not None and nested.choices_field))
+        return bool(self.fields.choice_paths or any(one.choices_field for one in self.fields.question_lists))
 
     @property
     def has_evidence(self) -> bool:
         """True when the config states where the gold is."""
-        nested = self.fields.questions is not None and self.fields.questions.evidence_field is not None
+        nested = any(one.evidence_field for one in self.fields.question_lists)
         fields = (
             self.evidence.session_ids_field, self.evidence.turn_ids_field, self.evidence.turn_flag,
             self.evidence.texts_field,
@@ -312,7 +311,7 @@ _APART = {"aliases", "tags", "display_name", "description", "published", "extend
 _ADDED: Mapping[str, object] = {
     "abstention": {"equals", "phrases", "where"},
     "data": {"files", "columns", "rows", "with_", "where"},
-    "evidence": {"reference", "texts_field"},
+    "evidence": {"reference", "texts_field", "grade"},
     "fields": {"context": {"id", "session"}, "questions": {"where"}},
     "ingestion": {"chunk"},
     "visibility": {"through"},

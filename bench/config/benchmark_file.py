@@ -21,7 +21,7 @@ from pathlib import Path, PurePath
 
 from bench.config.benchmark import BenchmarkConfig, BenchmarkFile
 from bench.config.benchmark_manifest import PLACES, LlmAsJudge, Manifest
-from bench.config.benchmark_sections import ContextSection
+from bench.config.benchmark_sections import ContextSection, Questions
 from bench.config.benchmark_terms import ConfigOrigin
 from bench.config.file import Source, did_you_mean, in_file_order, load
 from bench.config.jsontext import TreePath
@@ -85,7 +85,7 @@ def _name(config: BenchmarkConfig) -> Iterator[Finding]:
 
 def _schema(config: BenchmarkConfig) -> Iterator[Finding]:
     schema = config.fields
-    if schema.questions is None:
+    if not schema.question_lists:
         if schema.question is None:
             yield ("schema",), 'missing field "question" in schema', "name the field that holds the question"
         if schema.answer is None and not ANSWERLESS.issuperset(config.evaluation.every_method):
@@ -105,6 +105,13 @@ def contexts_of(config: BenchmarkConfig) -> Iterator[tuple[TreePath, ContextSect
     one = not isinstance(config.fields.context, tuple)
     for index, context in enumerate(config.fields.contexts):
         yield ("schema", "context") if one else ("schema", "context", index), context
+
+
+def questions_of(config: BenchmarkConfig) -> Iterator[tuple[TreePath, Questions]]:
+    """Each list of nested questions with its place in the file."""
+    several = isinstance(config.fields.questions, tuple)
+    for index, questions in enumerate(config.fields.question_lists):
+        yield ("schema", "questions", index) if several else ("schema", "questions"), questions
 
 
 OF_LISTS, OF_KEYS = ("date_field", "session_id_field"), ("session_pattern", "date_pattern")

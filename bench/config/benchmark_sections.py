@@ -259,8 +259,8 @@ class SchemaSection(ConfigModel):
     """path of the right choice"""
     context: ContextSection | Annotated[tuple[ContextSection, ...], Field(min_length=1)]
     """where the history is; a list: histories one after the other"""
-    questions: Questions | None = None
-    """where nested questions are; they share the row's corpus"""
+    questions: Questions | Annotated[tuple[Questions, ...], Field(min_length=1)] | None = None
+    """where nested questions are; they share the row's corpus; a list: several lists, one after the other"""
     metadata: Mapping[str, FieldValue] = Field(default_factory=dict)
     """``questionType`` and ``questionDate`` fill the item; the rest is carried and never sent"""
 
@@ -268,6 +268,13 @@ class SchemaSection(ConfigModel):
     def contexts(self) -> tuple[ContextSection, ...]:
         """The histories of a row."""
         return self.context if isinstance(self.context, tuple) else (self.context,)
+
+    @property
+    def question_lists(self) -> tuple[Questions, ...]:
+        """The lists of nested questions; none where a row asks one."""
+        if self.questions is None:
+            return ()
+        return self.questions if isinstance(self.questions, tuple) else (self.questions,)
 
     @property
     def rubric_paths(self) -> FieldPaths | None:
@@ -305,6 +312,14 @@ class EvidenceFields(ConfigModel):
     turn's own text; ``ranges``: numbers and ranges at its end, ``1, 3-5``; ``position``: ``SESSION#N``, from 0"""
     reference: FieldValue | None = None
     """a template that makes an id of each object that the evidence path finds"""
+    grade: FieldValue | None = None
+    """how relevant each of these objects is: a number, the gain of nDCG; 0 or less is not relevant"""
+
+    @model_validator(mode="after")
+    def _graded_by_object(self) -> EvidenceFields:
+        if self.grade is not None and (self.reference is None or self.parser == "exact_text"):
+            raise ValueError("grade needs reference: both are read in each object that the evidence path finds")
+        return self
 
 
 class Abstention(ConfigModel):

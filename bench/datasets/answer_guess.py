@@ -79,6 +79,8 @@ class AnswerGuess:
         if name is None:
             return None
         path = self._texts(name)
+        if path is not None and (others := self.place.lacking(name, ANSWERS)):
+            return f"[[{', '.join([path, *filter(None, map(self._texts, others))])}]]"
         numbered = re.fullmatch(r"(.*?)_?1", name)
         stem = re.escape(numbered[1]) if numbered else ""
         beside = [key for key in self.asked if stem and re.fullmatch(rf"{stem}_?\d+", key)]

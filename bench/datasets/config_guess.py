@@ -23,8 +23,8 @@ QUESTIONS = ("question", "query", "q", "Q", "user_question_or_message", "user_qu
              "ask", "question_text", "final_question", "inquiry", "input_text", "problem")  # fmt: skip
 ANSWERS = ("answer", "expected_answer", "expected", "answers", "gold", "a", "output", "target", "gold_answer",
            "ground_truth", "ideal_response", "correct_answer", "reference_answer", "A", "ideal_answer",
-           "gold_response", "outputs", "targets", "gold_answers", "short_answers", "reference_answers", "solution",
-           "reply", "want", "reference", "response")  # fmt: skip
+           "gold_response", "ideal", "outputs", "targets", "gold_answers", "short_answers", "reference_answers",
+           "solution", "reply", "want", "reference", "response")  # fmt: skip
 ANSWER_LIKE = re.compile(
     r"(?:(?:gold|ref|reference|expected|correct|true|target|model|ideal|right)_)?"
     r"(?:answers?|repl(?:y|ies)|responses?|outputs?|solutions?|targets?)(?:_?\d+|_text)?"
@@ -133,16 +133,17 @@ REFUSED = ("abstention", "is_abstention", "unanswerable", "is_unanswerable", "is
 ANSWERABLE = ("answerable", "is_answerable", "has_answer")
 GOLD = re.compile(
     r"(?:gold|answer|correct|label|evidence|support|rubric|explanation|rationale|ground_?truth|ideal|expected|target"
-    r"|has_answer|related|relevant|reference|citation|memory_points?|facts?|incorrect|wrong|qrels|hint|is_|question"
+    r"|has_answer|related|relevan|reference|citation|memory_points?|facts?|incorrect|wrong|qrels|hint|is_|question"
     r"|all_options|choice|option|candidate|distractor|key_?points).*|R|refs?"
     r"|.*_(?:snippet|evidence|answers?|aliases|gold|labels?)",
     re.IGNORECASE,
 )
 """names of fields that hold what a provider must not see, or what is not a history"""
 EVIDENCE = re.compile(
-    r"R|refs?|(?:target_step_id|.*snippet|related|.*evidence|support|gold|answer_session|relevant|source_).*",
+    r"R|refs?|(?:target_step_id|.*snippet|related|.*evidence|support|gold|answer_session|relevan|qrels|source_).*",
     re.IGNORECASE,
 )
+GRADES = ("score", "grade", "relevance", "rel", "gain", "label")
 FLAG = re.compile(r"has_?answer|(?:is_?)?(?:supporting|gold|evidence|relevant)(?:_fact)?|label", re.IGNORECASE)
 LITERAL = re.compile(r"\s*(?:\{\s*['\"]|\[\s*['\"{\[(])")
 DECODE = "add data.with: {NAME: {decode: NAME}} for it"

@@ -31,7 +31,7 @@ from dataclasses import dataclass, field
 from operator import eq
 
 from bench.config.benchmark import BenchmarkConfig, ContextSection
-from bench.config.benchmark_file import ANSWER_NAMES, contexts_of, session_fields, session_names
+from bench.config.benchmark_file import ANSWER_NAMES, contexts_of, questions_of, session_fields, session_names
 from bench.config.benchmark_sections import FieldStep, RubricPoints
 from bench.config.file import did_you_mean, fold
 from bench.config.jsonpath import Path, Step, compile_path
@@ -211,24 +211,24 @@ class ConfigNames:
 
 def _parts(config: BenchmarkConfig) -> Iterator[Wanted]:
     """The paths inside an item that single items may lack."""
-    fields, questions = config.fields, config.fields.questions
+    fields, lists = config.fields, list(questions_of(config))
     yield from _given(
         (("schema", "choice_answer"), fields.choice_answer),
         (("schema", "rubric", *(["from"] if isinstance(fields.rubric, RubricPoints) else [])), fields.rubric_paths),
-        (("schema", "choices"), fields.choice_paths if questions is None or questions.choices_field is None else None),
+        (("schema", "choices"), None if lists and all(one.choices_field for _, one in lists) else fields.choice_paths),
         (("evidence", "session_ids_field"), config.evidence.session_ids_field),
         (("evidence", "texts_field"), config.evidence.texts_field),
     )
-    if questions is None:
+    if not lists:
         yield from _given((("schema", "answer"), fields.answer))
-    else:
+    for key, questions in lists:
         yield from _given(
-            (("schema", "questions", "answer_field"), questions.answer_field),
-            (("schema", "questions", "evidence_field"), questions.evidence_field),
-            (("schema", "questions", "choices_field"), questions.choices_field),
+            ((*key, "answer_field"), questions.answer_field),
+            ((*key, "evidence_field"), questions.evidence_field),
+            ((*key, "choices_field"), questions.choices_field),
         )
-        yield from _given(*((("schema", "questions", "where", path), path) for path in questions.where))
-    if questions is None or questions.evidence_field is None:
+        yield from _given(*(((*key, "where", path), path) for path in questions.where))
+    if not lists or any(one.evidence_field is None for _, one in lists):
         yield from _given((("evidence", "turn_ids_field"), config.evidence.turn_ids_field))
 
 
@@ -243,12 +243,11 @@ def _points(config: BenchmarkConfig) -> Iterator[Wanted]:
 def _parts_around(config: BenchmarkConfig) -> Iterator[Wanted]:
     """The paths that may be next to an item too."""
     yield from _given(*((("schema", "metadata", name), path) for name, path in config.fields.metadata.items()))
-    questions = config.fields.questions
     yield from _given(*((("abstention", "where", path), path) for path in config.abstention.where))
     yield from _given(
         (("abstention", "field"), config.abstention.field),
         (("visibility", "field"), config.visibility.field if config.visibility else None),
-        (("schema", "questions", "date_field"), questions.date_field if questions else None),
+        *(((*key, "date_field"), one.date_field) for key, one in questions_of(config)),
     )
 
 
@@ -362,7 +361,7 @@ def _metadata(config: BenchmarkConfig) -> Iterator[Wanted]:
 
 def _metadata_of(config: BenchmarkConfig) -> Iterator[str]:
     yield from config.fields.metadata
-    if config.fields.questions is not None and config.fields.questions.category_field is not None:
+    if any(one.category_field for one in config.fields.question_lists):
         yield "category"
 
 

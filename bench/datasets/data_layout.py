@@ -159,10 +159,10 @@ def _zip(layout: Layout) -> None:
     """Questions and answers, or titles and texts, in lists side by side."""
     row = layout.rows[0]
     name = first(row, NESTED, list)
-    if name is not None and all(isinstance(one, str) for one in cast("list[object]", row[name])):
+    if name is not None and row[name] and all(isinstance(one, str) for one in cast("list[object]", row[name])):
         side = dict(_beside(row, len(cast("list[object]", row[name])), skip=name))
         _add_zip(layout, "qa", {"question": name, **{_part(key): path for key, path in side.items()}})
-    elif name is not None and (answers := first(row, ANSWERS, list)) is not None and _all_maps(row, name, answers):
+    elif name is not None and (answers := first(row, ANSWERS, list)) is not None and _unanswered(row[name]):
         _add_zip(layout, "qa", {"question": name, "answer": answers})
     for key, value in row.items():
         lists = (
@@ -175,11 +175,10 @@ def _zip(layout: Layout) -> None:
             layout.history = f"{key}_parts"
 
 
-def _all_maps(row: Row, *names: str) -> bool:
-    """Lists of objects, of which those of the questions do not hold their answers."""
-    return all(isinstance(one, Mapping) for name in names for one in cast("list[object]", row[name])) and not any(
-        first(cast("Row", one), ANSWERS) for one in cast("list[object]", row[names[0]])
-    )
+def _unanswered(questions: object) -> bool:
+    """Objects that do not hold their answers."""
+    parts = cast("list[object]", questions)
+    return all(isinstance(one, Mapping) and first(one, ANSWERS) is None for one in parts)
 
 
 _PARTS = {"answers": "answer", "answer": "answer", "question_types": "type", "types": "type", "question_dates": "date",

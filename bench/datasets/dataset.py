@@ -449,6 +449,7 @@ def item_line(item: Item) -> dict[str, object]:
             "sessions": list(item.evidence.sessions),
             "turns": list(item.evidence.turns),
             **({"texts": list(item.evidence.texts)} if item.evidence.texts else {}),
+            **({"grades": dict(item.evidence.grades)} if item.evidence.grades else {}),
         },
         "flags": list(item.flags),
         **({"choices": list(item.choices)} if item.choices else {}),

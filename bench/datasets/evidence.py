@@ -98,7 +98,7 @@ class EvidenceRule:
     @classmethod
     def of(cls, config: BenchmarkConfig) -> EvidenceRule:
         """Read the rule from a config."""
-        nested = config.fields.questions is not None and config.fields.questions.evidence_field is not None
+        nested = any(one.evidence_field for one in config.fields.question_lists)
         fields = config.evidence
         flagged = fields.turn_flag is not None
         both = fields.session_ids_field is not None and (fields.turn_ids_field is not None or nested)
@@ -116,7 +116,8 @@ class EvidenceRule:
         if not self.configured:
             return Evidence(), ()
         flags: set[str] = set()
-        sessions, turns = self._named(item, lookup, flags)
+        grades: dict[str, float] = {}
+        sessions, turns = self._named(item, lookup, flags, grades)
         if self.flagged:
             flagged = lookup.flagged(item.place.index)
             meant = {turn for turn in flagged if not sessions or lookup.turns[turn] in sessions}
@@ -126,14 +127,21 @@ class EvidenceRule:
             sessions, turns = self._without_removed(sessions, turns, lookup, flags)
         sessions |= {lookup.turns[turn] for turn in turns}
         self._missing(item, sessions, turns, flags)
-        return replace(_in_order(sessions, turns, lookup), texts=item.texts), tuple(sorted(flags))
+        found = replace(
+            _in_order(sessions, turns, lookup), texts=item.texts, grades=_of_sessions(grades, turns, lookup)
+        )
+        return found, tuple(sorted(flags))
 
-    def _named(self, item: RawItem, lookup: Lookup, flags: set[str]) -> tuple[set[str], set[str]]:
+    def _named(
+        self, item: RawItem, lookup: Lookup, flags: set[str], grades: dict[str, float]
+    ) -> tuple[set[str], set[str]]:
         """What the references name."""
         sessions: set[str] = set()
         turns: set[str] = set()
-        for named in self._references(item, lookup, flags):
+        for given, named in self._references(item, lookup, flags):
             reference = lookup.known_as(item.place.index, named)
+            if given in item.grades:
+                grades[reference] = max(item.grades[given], grades.get(reference, 0.0))
             if reference in lookup.turns and reference not in lookup.blank:
                 turns.add(reference)
             elif reference in lookup.empty and self.roles_removed:
@@ -146,7 +154,7 @@ class EvidenceRule:
 
     def unresolved(self, item: RawItem, lookup: Lookup) -> str:
         """The first reference that names nothing."""
-        for reference in self._references(item, lookup, set()):
+        for _, reference in self._references(item, lookup, set()):
             known = lookup.known_as(item.place.index, reference)
             known_turn = known in lookup.turns and known not in lookup.blank
             if not known_turn and (known not in lookup.sessions or known in lookup.empty):
@@ -161,23 +169,24 @@ class EvidenceRule:
         dates = {name: lookup.when.get(name) for name in evidence.sessions if name not in told} | turns
         return next((name for name, when in dates.items() if when is not None and when > asked), "")
 
-    def _references(self, item: RawItem, lookup: Lookup, flags: set[str]) -> Iterable[str]:
-        yield from item.session_refs
+    def _references(self, item: RawItem, lookup: Lookup, flags: set[str]) -> Iterable[tuple[str, str]]:
+        """Each reference as the row gives it, with what it means."""
+        yield from ((reference, reference) for reference in item.session_refs)
         for reference in item.refs:
             if lookup.said is not None:
-                yield lookup.said.get(reference, reference)
+                yield reference, lookup.said.get(reference, reference)
                 continue
             if self.parser == "position":
                 session, _, place = reference.rpartition("#")
-                yield f"{session}#{int(place) + 1}" if place.isdecimal() else reference
+                yield reference, f"{session}#{int(place) + 1}" if place.isdecimal() else reference
                 continue
             if self.parser in ("direct", "ranges") or reference in lookup.turns:
-                yield reference
+                yield reference, reference
                 continue
             parts = repair(reference)
             if parts != [reference] and any(part in lookup.turns for part in parts):
                 flags.add(REPAIRED)
-            yield from parts
+            yield from ((reference, part) for part in parts)
 
     def _without_removed(
         self, sessions: set[str], turns: set[str], lookup: Lookup, flags: set[str]
@@ -196,6 +205,14 @@ class EvidenceRule:
             flags.add(MISSING)
         if self.turn_level and sessions and not turns and not item.abstention:
             flags.add(TURNS_MISSING)
+
+
+def _of_sessions(grades: dict[str, float], turns: Iterable[str], lookup: Lookup) -> dict[str, float]:
+    """The grades with those of sessions, the highest of their turns; none where all are 1."""
+    for turn in turns if grades else ():
+        session = lookup.turns[turn]
+        grades[session] = max(grades.get(turn, 1.0), grades.get(session, 0.0))
+    return {} if set(grades.values()) <= {1.0} else grades
 
 
 def _in_order(sessions: Iterable[str], turns: Iterable[str], lookup: Lookup) -> Evidence:

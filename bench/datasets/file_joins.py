@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.config.benchmark_file import SUFFIXES, suffix_of
-from bench.datasets.config_guess import GOLD, QUESTIONS, Row
+from bench.datasets.config_guess import GOLD, QUESTIONS, Row, field_name
 from bench.datasets.field_steps import stem
-from bench.datasets.row import scalar_text, value_of
+from bench.datasets.row import is_graded, scalar_text, value_of
 from bench.datasets.sampled_file import SAMPLED, SampledFile, Step, sampled
 
 _OWN_KEY = "$keys[-1]"
@@ -40,7 +40,7 @@ class Layout:
     """the added field that holds the history"""
     corpus: str | None = None
     gold: str | None = None
-    """path of gold ids that another file brings"""
+    """keys of evidence for gold that another file brings"""
     golds: set[str] = field(default_factory=set)
     unmapped: list[str] = field(default_factory=list)
     keys: list[str | int | None] = field(default_factory=list)
@@ -63,32 +63,38 @@ def _name(layout: Layout, table: SampledFile) -> str:
 
 
 def add_judgements(layout: Layout, table: SampledFile, others: Sequence[SampledFile]) -> bool:
-    """A list of (question, document, grade): gold, and no memory."""
-    names = list(table.fields[0]) if table.fields else []
-    if not 2 <= len(names) <= 4 or suffix_of(table.name) not in ("tsv", ".tsv"):
-        return False
-    ids = {
-        text for row in layout.rows for key in ("_id", "id", "query_id", "qid") if (text := scalar_text(row.get(key)))
-    }
-    query = next((name for name in names if ids & set(table.values(name))), None)
+    """A list of (question, document, grade), or a map of maps of grades: gold, and no memory."""
     documents = {
         text for other in others if other is not table for key in other.key_names() for text in other.values(key)
     }
-    document = next((name for name in names if name != query and set(table.values(name)) & documents), None)
-    if query is None or document is None:
+    own = ("_id", "id", "query_id", "qid")
+    ids = {text: key for key in reversed(own) for row in layout.rows if (text := scalar_text(row.get(key)))}
+    if table.sample and all(map(is_graded, table.sample)) and ids.keys() & set(table.values("$keys[0]")):
+        known = {name for row in table.fields for name in row}
+        step: Step = {"key": "$keys[0]", "by": next(iter(ids.values()))}
+        return bool(known & documents) and _add_gold(layout, table, step, "turnIdsField: gold", known & documents)
+    names = list(table.fields[0]) if table.fields else []
+    if not 2 <= len(names) <= 4:
         return False
-    own = next(
-        key
-        for key in ("_id", "id", "query_id", "qid")
-        if any(row.get(key) in table.values(query) for row in layout.rows)
-    )
+    query = next((name for name in names if ids.keys() & set(table.values(name))), None)
+    document = next((name for name in names if name != query and set(table.values(name)) & documents), None)
+    if query is None or document is None or _words_of(table) > _SAYS:
+        return False
+    step = {"key": query, "by": next(ids[text] for text in table.values(query) if text in ids), "many": True}
+    score = next((name for name in names if name not in (query, document) and name != "round"), None)
+    path = f'turnIdsField: "$.gold[*].{document}"'
+    if score:
+        step |= {"where": {score: {"above": 0}}}
+        if not set(table.values(score)) <= {"0", "1", "0.0", "1.0", None}:
+            path = f'turnIdsField: "$.gold[*]", reference: {field_name(document)}, grade: {field_name(score)}'
+    return _add_gold(layout, table, step, path, {text for text in table.values(document) if text} & documents)
+
+
+def _add_gold(layout: Layout, table: SampledFile, step: Step, path: str, golds: set[str]) -> bool:
     if "gold" not in layout.steps:
-        step: Step = {"file": _template(layout, table), **table.options(), "key": query, "by": own, "many": True}
-        score = next((name for name in names if name not in (query, document) and name != "round"), None)
-        step |= {"where": {score: {"above": 0}}} if score else {}
+        step = {"file": _template(layout, table), **table.options(), **step}
         add_field(layout, "gold", step, [None] * len(layout.rows))
-        layout.gold, layout.where = f"$.gold[*].{document}", {"gold": {"present": True}}
-        layout.golds = {text for text in table.values(document) if text} & documents
+        layout.gold, layout.where, layout.golds = path, {"gold": {"present": True}}, golds
     return True
 
 

@@ -12,11 +12,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import cast
 
-from bench.datasets.config_guess import EVIDENCE, NESTED_EVIDENCE, Row, field_name, field_path, first
+from bench.datasets.config_guess import (
+    EVIDENCE,
+    GRADES,
+    NESTED_EVIDENCE,
+    Row,
+    field_name,
+    field_path,
+    first,
+    objects,
+    union,
+)
 from bench.datasets.history_guess import HistoryGuess
 from bench.datasets.question_place import QuestionPlace
-from bench.datasets.row import flat, scalar_text, value_of
+from bench.datasets.row import flat, is_graded, scalar_text, value_of
 
 
 class GoldGuess:
@@ -47,7 +58,7 @@ class GoldGuess:
             if values <= history.session_ids:
                 yield f"sessionIdsField: {whole}"
             elif values <= history.turn.ids:
-                yield f"turnIdsField: {whole}"
+                yield self._graded(path, inside) or f"turnIdsField: {whole}"
             elif path.endswith(".content") and values & texts:
                 yield f"turnIdsField: {name}, parser: exact_text"
             else:
@@ -63,6 +74,15 @@ class GoldGuess:
                     f": where several parts name a turn, evidence.reference makes one id of them, for example "
                     f'"{made}", and itemSchema.id the same'
                 )
+
+    def _graded(self, path: str, inside: str) -> str | None:
+        """The keys for ids that have a grade beside them, where grades differ."""
+        name, _, part = path.removeprefix("$.").partition("[*].")
+        found = [one for row in self.place.every() for one in objects(row.get(name))] if part else []
+        grade = first(union(found), GRADES, (int, float))
+        if grade is None or part == grade or len({one.get(grade) for one in found}) < 2 or inside:
+            return None
+        return f"turnIdsField: {json.dumps(f'$.{name}[*]')}, reference: {field_name(part)}, grade: {field_name(grade)}"
 
     def nested(self, history: HistoryGuess) -> str | None:
         """The field of a nested question whose values are ids of sessions or turns."""
@@ -91,6 +111,10 @@ def _are_ranges(value: object) -> bool:
 
 def _golds(places: Sequence[Row], names: Sequence[str]) -> Iterator[tuple[str, set[str]]]:
     for name in names:
+        graded = [place[name] for place in places if is_graded(place.get(name))]
+        if graded:
+            yield field_path(name), {str(key) for one in graded for key in cast("Row", one)}
+            continue
         for path in dict.fromkeys(path for place in places for path in _leaves(place.get(name), field_path(name))):
             value = value_of(path)
             assert value is not None

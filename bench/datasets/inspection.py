@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bench.config.benchmark import BenchmarkConfig
+from bench.config.benchmark_file import questions_of
 from bench.datasets.data_file import ContentDigest, OutOfRange
 from bench.datasets.evidence import MISSING, TURNS_MISSING
 from bench.datasets.history import is_blank_turn
@@ -272,11 +273,11 @@ class Scanner:
     def _check_asked(self) -> None:
         if self.found.counts.items:
             return
-        schema = self.config.fields
-        key = ("schema", "questions", "field") if schema.questions else ("schema",)
+        key: tuple[str | int, ...] = next(((*place, "field") for place, _ in questions_of(self.config)), ("schema",))
         text = f"none of the {len(self.found.rows)} rows of {self.file.label} asks a question"
-        if schema.questions and (left_out := self.parser.questions.left_out):
-            key, named = ("schema", "questions", "where"), ", ".join(schema.questions.where)
+        if left_out := self.parser.questions.left_out:
+            key, conditions = next((place, one.where) for place, one in questions_of(self.config) if one.where)
+            key, named = (*key, "where"), ", ".join(conditions)
             text = f"schema.questions.where ({named}) leaves no question of {left_out}"
         raise ConfigError(text, where=self.config.place(*key), hint="correct the path of the questions")
 

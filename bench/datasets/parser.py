@@ -289,7 +289,7 @@ class RowParser:
         self.questions = QuestionReader(config, dates, self.history.turns, self.names)
         self.rule = EvidenceRule.of(config)
         self.removed_roles = frozenset(config.ingestion.preprocessing.remove_roles)
-        self.one_item_a_row = config.fields.questions is None and config.flatten is None
+        self.one_item_a_row = not config.fields.question_lists and config.flatten is None
         self.shared = config.corpus is not None
         self.needs_whole_corpus = self.shared or config.visibility is not None
         self._id_path = None if config.row_id_candidates else compile_value(config.fields.item_id)

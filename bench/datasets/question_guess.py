@@ -340,7 +340,7 @@ class Guess:
         )
         found = [f"turnFlag: {flag}" for flag in flags][:1]
         if self.brought is not None:
-            found.append(f"turnIdsField: {json.dumps(self.brought)}")
+            found.append(self.brought)
         elif self.child is None:
             found += self.gold.flat(self.history)
         elif self.gold.ranged and (self.gold.nested(self.history) or "").startswith('"'):

@@ -49,6 +49,8 @@ class QuestionPlace:
         self.texts_ask = texts_ask
         """rows of a file of questions may name theirs ``text``"""
         self.unmapped: list[str] = []
+        self.written: Row = {}
+        """how the config names the parts of questions that are no objects"""
         self.path, self.children = self._nested()
         self.child: Row | None = union(self.children) if self.children else None
         self.inside = "" if self.child is not None else self._holder()
@@ -62,6 +64,8 @@ class QuestionPlace:
 
     def at(self, name: str, *more: str) -> str:
         """A field of what is asked, as the config names it."""
+        if name in self.written and not more:
+            return json.dumps(self.written[name])
         if self.inside or more:
             return written(field_path(*filter(None, (self.inside, name)), *more))
         return field_name(name) if "." not in name else json.dumps(f"$[{json.dumps(name)}]")
@@ -100,6 +104,9 @@ class QuestionPlace:
                 self.unmapped.append(f'"{held}" is a list or map written as text: {DECODE}')
         elif held is not None and (children := list(objects(self.row[held]))):
             return field_name(held), children
+        elif held is not None and (plain := _plain_questions([row.get(held) for row in self.rows])):
+            self.written, children = plain
+            return written(f"{field_path(held)}.*") if "$" in plain[0].values() else field_name(held), children
         elif held is not None and self.row[held]:
             self.unmapped.append(
                 f'"{held}" is not a list of objects: join it with the list of answers by data.with: '
@@ -141,6 +148,8 @@ class QuestionPlace:
     def question_path(self) -> str:
         """The question as the config names it."""
         name = self.question() or "question"
+        if more := self.lacking(name, QUESTIONS, str):
+            return f"[{', '.join(map(self.at, (name, *more)))}]"
         part = self.asked.get(name)
         if isinstance(part, Mapping) and (inner := first(part, _INSIDE, str)):
             return self.at(name, inner)
@@ -148,9 +157,30 @@ class QuestionPlace:
             return written(f"{field_path(*filter(None, (self.inside, name)))}[-1].{words}")
         return self.at(name)
 
+    def lacking(self, name: str, names: Sequence[str], kind: type | tuple[type, ...] = object) -> list[str]:
+        """The fields that mean the same in the nested questions which lack this one."""
+        found = (first(one, names, kind) for one in self.children if one.get(name) is None)
+        return list(dict.fromkeys(other for other in found if other is not None and other != name))
+
     def marked(self) -> list[str]:
         """Paths of fields below the row whose texts end with a question mark."""
         return list(dict.fromkeys(path for row in self.rows[:8] for path in texts_that_ask(row, "")))[:4]
+
+
+def _plain_questions(values: Sequence[object]) -> tuple[Row, list[Row]] | None:
+    """Questions that are keys of a map, or the first of pairs, with their answers; and how a config names the two."""
+    known = [value for value in values if value]
+    maps = [value for value in known if isinstance(value, Mapping)]
+    pairs = [pair for value in known if isinstance(value, list) for pair in value]
+    if maps and len(maps) == len(known):
+        pairs, paths = [[key, one] for value in maps for key, one in value.items()], ("$keys[-1]", "$")
+    else:
+        paths = ("$[0]", "$[1]")
+    two = all(isinstance(pair, list) and len(pair) == 2 and isinstance(pair[1], str | int) for pair in pairs)
+    if not pairs or not two or not all(_ends_so(cast("list[object]", pair)[0]) for pair in pairs):
+        return None
+    children = [dict(zip(("question", "answer"), cast("list[object]", pair), strict=True)) for pair in pairs]
+    return dict(zip(("question", "answer"), paths, strict=True)), cast("list[Row]", children)
 
 
 def question_by_mark(found: Sequence[Row]) -> str | None:

@@ -27,6 +27,7 @@ from bench.datasets.dates import DateReader
 from bench.datasets.history import TurnReader
 from bench.datasets.row import (
     ItemPaths,
+    NestedPaths,
     RowPaths,
     RowPlace,
     Several,
@@ -34,10 +35,12 @@ from bench.datasets.row import (
     flag_of,
     flat,
     id_at,
+    is_graded,
     list_at,
     matches,
     missing,
     name_of,
+    number_at,
     path_hint,
     scalar_text,
     text_at,
@@ -51,6 +54,10 @@ from bench.model import Deletion
 from bench.visible import is_blank
 
 _OBJECTS = "evidence.reference makes an id of an object"
+_TEXTS = (
+    "bring questions and answers together, data.with: {{qa: {{zip: {{question: {0}, answer: ANSWERS}}}}}}, or write "
+    'questionField: "$" where no answers are given'
+)
 _INDEX_OR_DATE = "count sessions from 0, or see dateFormats in the config"
 
 
@@ -66,6 +73,8 @@ class RawItem:
     abstention: bool
     session_refs: tuple[str, ...]
     refs: tuple[str, ...]
+    grades: Mapping[str, float]
+    """of references, where the data grades them"""
     texts: tuple[str, ...]
     cut: str | None
     choices: tuple[str, ...]
@@ -87,13 +96,14 @@ class QuestionReader:
         self.types = frozenset(kind.name for kind in config.question_types)
         self.pattern = re.compile(config.abstention.id_pattern) if config.abstention.id_pattern else None
         self.where = Conditions(config.abstention.where, "abstention.where")
-        self.counting = Conditions(self.schema.questions.where if self.schema.questions else {}, "questions.where")
+        self.counting = [Conditions(one.where, "questions.where") for one in self.schema.question_lists]
         self.points = self.schema.rubric if isinstance(self.schema.rubric, RubricPoints) else None
         self.point_where = Conditions(self.points.where if self.points else {}, "rubric.where")
         self.shuffled = isinstance(self.schema.choices, Choices) and self.schema.choices.shuffle
         self.optional = config.evaluation.method != "mcq"
         """an item may have no choices: an open question"""
         self.reference = value_of(config.evidence.reference)
+        self.grade = value_of(config.evidence.grade)
         self.ranges = config.evidence.parser == "ranges"
         self.turns = turns if config.evidence.parser == "exact_text" else None
         self.names = names
@@ -106,7 +116,7 @@ class QuestionReader:
         """Give the items of a row in file order."""
         if self.names.rows.open:
             self.names.rows.look([row])
-        if self.schema.questions is not None:
+        if self.paths.nested:
             yield from self._nested(row, place, row_id)
         elif self.config.flatten is not None:
             yield from self._children(row, place, row_id)
@@ -135,29 +145,36 @@ class QuestionReader:
         return self._item(row, [row, *paths.histories(row)], place, item_id, "", question, paths, kind)
 
     def _nested(self, row: Mapping[str, object], place: RowPlace, row_id: str) -> Iterator[RawItem]:
-        paths = self.paths.nested
-        assert paths is not None
         histories = self.paths.histories(row)
-        list_at(row, paths.list, place)
-        children = elements(paths.list, row)
-        self._meet(row, [child for _, child in children])
-        for index, (where, child) in enumerate(children):
+        asked = [
+            (paths, counting, where, child)
+            for paths, counting in zip(self.paths.nested, self.counting, strict=True)
+            for where, child in self._listed(paths, row, place)
+        ]
+        for index, (paths, counting, where, child) in enumerate(asked):
             prefix = f"{where}."
-            if not isinstance(child, Mapping):
-                raise place.error(where, "must be an object, not", child)
-            if self.counting and not self.counting.hold([child], place):
+            if not isinstance(child, Mapping) and paths.question.get(child) is None:
+                raise place.error(where, "must be an object, not", child, hint=_TEXTS.format(paths.list.text))
+            if counting and not counting.hold([child], place):
                 self.left_out += 1
                 continue
             item_id = id_at(child, paths.id, place, prefix=prefix) if paths.id else f"{row_id}_{index}"
             question = _asked(child, paths.question, place, prefix=prefix)
-            kind = self._category(child, row, prefix, place)
+            kind = self._category(paths, child, row, prefix, place)
             yield self._item(child, [child, row, *histories], place, item_id, prefix, question, paths, kind)
 
+    def _listed(self, paths: NestedPaths, row: Mapping[str, object], place: RowPlace) -> list[tuple[str, object]]:
+        """The questions of one list of a row, each with its place."""
+        list_at(row, paths.list, place)
+        children = elements(paths.list, row)
+        self._meet(row, [child for _, child in children])
+        return children
+
     def _category(
-        self, child: Mapping[str, object], row: Mapping[str, object], prefix: str, place: RowPlace
+        self, paths: NestedPaths, child: object, row: Mapping[str, object], prefix: str, place: RowPlace
     ) -> str | None:
         """The type of a question: of itself, else of its row."""
-        path = self.paths.nested.category if self.paths.nested else None
+        path = paths.category
         if path is None:
             kind = self.paths.type
             return _label(_first(kind, [child, row]), kind, place) if kind else None
@@ -190,7 +207,7 @@ class QuestionReader:
 
     def _item(
         self,
-        row: Mapping[str, object],
+        row: object,
         scopes: list[object],
         place: RowPlace,
         item_id: str,
@@ -205,6 +222,7 @@ class QuestionReader:
         metadata = self._metadata(scopes, place, kind_id=category)
         given = texts_of(paths.answer.get(row), f"{prefix}{name_of(paths.answer)}", place) if paths.answer else ()
         answers = tuple(text for text in given if not is_blank(text))  # every answer holds an empty text
+        grades: dict[str, float] = {}
         item = RawItem(
             id=item_id,
             question=question,
@@ -212,8 +230,9 @@ class QuestionReader:
             question_type=kind,
             question_date=self._date(scopes, paths.date or self.paths.date, place),
             abstention=self._abstains(item_id, kind, scopes, place, answered=bool(answers)),
-            session_refs=self._refs(paths.sessions, row, prefix, place),
-            refs=self._turn_refs(paths.refs, row, prefix, place),
+            session_refs=self._refs(paths.sessions, row, prefix, place, grades),
+            refs=self._turn_refs(paths.refs, row, prefix, place, grades),
+            grades=grades,
             texts=texts_of(paths.texts.get(row), prefix + "textsField", place) if paths.texts else (),
             cut=self._cut(scopes, place),
             choices=self._choices(paths.choices, row, prefix, place),
@@ -346,12 +365,16 @@ class QuestionReader:
             raise place.error(name_of(path), "is not a date that can be read", value)
         return when
 
-    def _refs(self, path: Several | None, row: object, prefix: str, place: RowPlace) -> tuple[str, ...]:
+    def _refs(
+        self, path: Several | None, row: object, prefix: str, place: RowPlace, grades: dict[str, float]
+    ) -> tuple[str, ...]:
         """References to sessions or turns, out of lists and maps inside each other."""
         given = None if path is None else path.get(row)
         if path is None or given is None:
             return ()
         where = f"{prefix}{name_of(path)}"
+        if self.grade is not None or is_graded(given):
+            return self._graded(path, row, given, where, place, grades)
         if self.reference is not None:
             given = [self._reference(one, where, place) for one in _objects(given)]
         elif self.ranges:
@@ -362,6 +385,30 @@ class QuestionReader:
         texts = texts_of(found, where, place)
         return tuple(one for text in texts for one in expanded(text)) if self.ranges else texts
 
+    def _graded(
+        self, path: Several, row: object, given: object, where: str, place: RowPlace, grades: dict[str, float]
+    ) -> tuple[str, ...]:
+        """References with a grade each: the highest of one that is there twice; 0 or less is not relevant."""
+        if isinstance(given, Mapping) and self.grade is None:
+            pairs = [(str(name), number_at(grade, f"{where}.{name}", place)) for name, grade in given.items()]
+        else:
+            found = [pair for one in path.paths for pair in elements(one, row)] or [(where, given)]
+            pairs = [(self._reference(one, at, place), self._grade(one, at, place)) for at, one in found]
+        own: dict[str, float] = {}
+        for text, grade in pairs:
+            for name in expanded(text) if self.ranges else [text]:
+                if grade > 0:
+                    own[name] = max(grade, own.get(name, grade))
+        grades.update(own)
+        return tuple(own)
+
+    def _grade(self, value: object, where: str, place: RowPlace) -> float:
+        assert self.grade is not None
+        grade = self.grade.get(value)
+        if grade is None:
+            raise missing(self.grade, value, place, prefix=f"{where}.", key="evidence.grade")
+        return number_at(grade, f"{where}.{name_of(self.grade)}", place)
+
     def _reference(self, value: object, where: str, place: RowPlace) -> str:
         """The id that a template makes of an object."""
         assert self.reference is not None
@@ -370,10 +417,12 @@ class QuestionReader:
             raise missing(self.reference, value, place, prefix=f"{where}.", key="evidence.reference")
         return text
 
-    def _turn_refs(self, path: Several | None, row: object, prefix: str, place: RowPlace) -> tuple[str, ...]:
+    def _turn_refs(
+        self, path: Several | None, row: object, prefix: str, place: RowPlace, grades: dict[str, float]
+    ) -> tuple[str, ...]:
         """References to turns; where they are whole turns, what each states."""
         if self.turns is None or path is None:
-            return self._refs(path, row, prefix, place)
+            return self._refs(path, row, prefix, place, grades)
         where = f"{prefix}{name_of(path)}"
         quoted = list_at(row, path.first, place, prefix=prefix) if path.get(row) is not None else []
         return tuple(self.turns.read(turn, f"{where}[{at}]", place).said for at, turn in enumerate(quoted))

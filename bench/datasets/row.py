@@ -28,6 +28,7 @@ Absent and null are the same here. Numbers become the text they have in the file
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -35,6 +36,7 @@ from hashlib import sha256
 from typing import NoReturn, Protocol
 
 from bench.config.benchmark import BenchmarkConfig
+from bench.config.benchmark_sections import Questions
 from bench.config.file import did_you_mean, quote
 from bench.config.jsonpath import Key, compile_path
 from bench.config.values import Value, ValueText, alternatives, compile_value, lacking
@@ -268,6 +270,22 @@ def scalar_text(value: object) -> str | None:
     return str(value) if isinstance(value, int | float) else None
 
 
+def number_at(value: object, field: str, place: RowPlace) -> float:
+    """A number, or a text that is one."""
+    try:
+        number = float(scalar_text(value) or "") if not isinstance(value, bool) else math.nan
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise place.error(field, "must be a number, not", value)
+    return number
+
+
+def is_graded(value: object) -> bool:
+    """True for a map of ids to numbers, the usual form of graded relevance."""
+    return isinstance(value, Mapping) and bool(value) and all(type(one) in (int, FloatText) for one in value.values())
+
+
 _TRUE = frozenset(("true", "yes", "y", "t", "1", "on", "1.0"))
 _FALSE = frozenset(("false", "no", "n", "f", "0", "off", "0.0", "", "none", "null"))
 
@@ -381,11 +399,9 @@ class ItemPaths:
 
 
 class NestedPaths(ItemPaths):
-    """The same for nested questions."""
+    """The same for a list of nested questions."""
 
-    def __init__(self, config: BenchmarkConfig) -> None:
-        questions = config.fields.questions
-        assert questions is not None
+    def __init__(self, config: BenchmarkConfig, questions: Questions) -> None:
         self.list = compile_value(questions.field)
         self.id = value_of(questions.id_field)
         self.question: Value = compile_value(questions.question_field)
@@ -407,7 +423,7 @@ class RowPaths(ItemPaths):
         fields = config.fields
         labels = {_LABELS[key]: path for key, path in fields.metadata.items() if key in _LABELS}
         self.contexts = [compile_value(context.field) for context in fields.contexts]
-        self.nested = NestedPaths(config) if fields.questions else None
+        self.nested = [NestedPaths(config, questions) for questions in fields.question_lists]
         self.children = value_of(config.flatten.field) if config.flatten else None
         self.question = value_of(fields.question)
         self.answer = _several(fields.answer)

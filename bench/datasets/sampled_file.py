@@ -18,11 +18,12 @@ from typing import cast
 
 from bench.config.benchmark_file import SUFFIXES, suffix_of
 from bench.config.benchmark_terms import Format
-from bench.datasets.config_guess import NESTED, QUESTIONS, Row, first, weakly_asks
+from bench.datasets.config_guess import NESTED, QUESTIONS, Row, field_path, first, is_gold, weakly_asks
 from bench.datasets.field_steps import stem
 from bench.datasets.question_place import lists_of_questions, question_by_mark, question_turns
 from bench.datasets.row import scalar_text, value_of
 from bench.datasets.row_reader import RowFile, without_empty_cells
+from bench.datasets.turn_paths import holds_lists, way_to_turns
 from bench.errors import DataError
 
 SAMPLED = 50
@@ -141,6 +142,8 @@ def _rows_path(document: Row) -> str | None:
     sections = [name for name, part in document.items() if isinstance(part, list) and part and all(map(asks, part))]
     if len(sections) > 1:
         return f"$[{','.join(map(repr, sections))}][*]"
+    if len(sections) == 1 and _remembers(cast("list[object]", document[sections[0]]), document, sections[0]):
+        return field_path(sections[0], "[*]")
     if asks(document):
         return None
     level: list[tuple[str, list[object]]] = [("$", [document])]
@@ -155,6 +158,16 @@ def _rows_path(document: Row) -> str | None:
     if all(isinstance(part, list | Mapping) for part in document.values()) and len(lists) != 1:
         return "$.*"
     return f"$.{lists[0]}[*]" if len(lists) == 1 and re.fullmatch(r"\w+", lists[0]) else None
+
+
+def _remembers(rows: Sequence[object], document: Row, name: str) -> bool:
+    """Every row has a history of its own, and nothing is one beside them."""
+
+    def talks(part: Row) -> bool:
+        return any(holds_lists(one) and way_to_turns(one) for key, one in part.items() if not is_gold(key))
+
+    rest = {key: one for key, one in document.items() if key != name}
+    return all(isinstance(row, Mapping) and talks(row) for row in rows) and not talks(rest)
 
 
 def _steps(path: str, values: Sequence[object]) -> Iterator[tuple[str, list[object]]]:
@@ -178,8 +191,8 @@ def asking(table: SampledFile) -> int:
     cells = [text for row in table.fields for text in map(scalar_text, row.values()) if text]
     if suffix_of(table.name) == ".tsv" and not any(" " in text for text in cells):
         return 0
-    named = bool(re.search(r"quer|question|(?:^|[/_])qa", table.name, re.IGNORECASE))
-    return 2 * any(map(asks, table.sample)) + (named and bool(table.fields))
+    named = re.search(r"quer|question|(?:^|[/_])qa", table.name, re.IGNORECASE) or question_by_mark(table.fields)
+    return 2 * any(map(asks, table.sample)) + (bool(named) and bool(table.fields))
 
 
 def kind_of(table: SampledFile) -> object:

@@ -51,6 +51,7 @@ def row_of(
         retrieved=found.retrieved,
         returned_scores=tuple([hit.score for hit in found.hits[: lane.benchmark.k]]),
         relevant=relevant,
+        grades=grades_of(item, relevant),
         prediction=None if said is None else said.text,
         references=item.answers,
         verdicts=tuple(verdicts),
@@ -67,6 +68,12 @@ def gold(lane: Lane, item: Item) -> tuple[tuple[str, ...], str]:
     scored = lane.benchmark.config.abstention.score_retrieval
     ids = gold_ids(item, lane.level, score_retrieval=scored)
     return ids, "" if ids else "abstention" if item.abstention and not scored else "no_evidence"
+
+
+def grades_of(item: Item, relevant: Sequence[str]) -> tuple[float, ...]:
+    """The grade of each relevant id; nothing where the data gives none."""
+    grades = item.evidence.grades
+    return tuple(grades.get(name, 1.0) for name in relevant) if grades else ()
 
 
 def labels(lane: Lane, item: Item) -> dict[str, str]:
@@ -128,6 +135,7 @@ def facts(relevant: Sequence[str], reason: str, item: Item, *, not_sent: Sequenc
     return {
         **({"not_ingested": list(not_sent)} if not_sent else {}),
         "gold": list(relevant),
+        **({"grades": list(grades)} if (grades := grades_of(item, relevant)) else {}),
         "reason": reason,
         "answerable": not item.abstention,
         "adversarial": item.question_type == ADVERSARIAL,

@@ -211,9 +211,12 @@ def reciprocal_rank(ranking: Ranking, k: int | None, params: Params) -> float:
 
 
 @lru_cache(maxsize=4)
-def _ranking(retrieved: tuple[tuple[str, ...], ...], relevant: tuple[str, ...], collapse: bool) -> Ranking | None:
+def _ranking(
+    retrieved: tuple[tuple[str, ...], ...], relevant: tuple[str, ...], grades: tuple[float, ...], collapse: bool
+) -> Ranking | None:
     """The metrics of one row look at one ranking: walk its hits once."""
-    return Ranking.of_slots(retrieved, dict.fromkeys(relevant, 1.0), collapse=collapse)
+    known = dict(zip(relevant, grades, strict=True)) if grades else dict.fromkeys(relevant, 1.0)
+    return Ranking.of_slots(retrieved, known, collapse=collapse)
 
 
 def _built(formula: Formula) -> Callable[[int | None, Params], Arithmetic]:
@@ -227,7 +230,7 @@ def _built(formula: Formula) -> Callable[[int | None, Params], Arithmetic]:
         def of_row(row: Row) -> float | None:
             if row.retrieved is None or not row.relevant:
                 return None
-            ranking = _ranking(row.retrieved, row.relevant, collapse)
+            ranking = _ranking(row.retrieved, row.relevant, row.grades, collapse)
             return None if ranking is None else formula(ranking, k, params)
 
         return Arithmetic(of_row=of_row, of_inputs=of_inputs)

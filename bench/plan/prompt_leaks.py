@@ -65,6 +65,7 @@ EVIDENCE_FIELDS = frozenset(
         "answersessions",
         "relevant",
         "relevantids",
+        "grades",
     ]
 )
 TYPE_FIELDS = frozenset(

@@ -69,7 +69,7 @@ class Tokens(Wire):
 
 
 class ItemRow(Wire):
-    """One item of one epoch. ``answer`` is there only when asked for."""
+    """One item of one epoch. ``answer`` is there only when asked for, ``grades`` only where gold has them."""
 
     item_id: Name
     epoch: Positive
@@ -88,6 +88,8 @@ class ItemRow(Wire):
     latency_us: dict[str, Natural]
     cost_usd_micros: Natural | None
     answer: Text | None = None
+    grades: tuple[Number, ...] | None = None
+    """of ``gold``, where the data grades it"""
 
     @property
     def order(self) -> tuple[bytes, int]:
@@ -195,6 +197,7 @@ class RowValue(TypedDict):
     latencyUs: Mapping[str, int]
     costUsdMicros: int | None
     answer: NotRequired[str]
+    grades: NotRequired[Sequence[float]]
 
 
 class ItemsWriter:
@@ -285,6 +288,8 @@ def _inconsistency(row: ItemRow, value: JSON) -> str | None:
     assert isinstance(value, dict)
     if any(earlier >= later for earlier, later in zip(row.gold, row.gold[1:], strict=False)):
         return "gold is not sorted and unique"
+    if "grades" in value and not (row.grades and len(row.grades) == len(row.gold) and min(row.grades) > 0):
+        return "grades are not one number above 0 for each of gold"
     if (row.error_kind is None) is (row.state == "error"):
         return "errorKind is present exactly where the state is error"
     if row.retrieved is not None and row.returned < len(row.retrieved):

@@ -328,6 +328,7 @@ def plain_row(row: ItemRow) -> Row:
         labels=row.labels,
         retrieved=row.retrieved,
         relevant=row.gold,
+        grades=row.grades or (),
         verdicts=tuple(
             Verdict(
                 evaluator=verdict.evaluator,

@@ -75,6 +75,7 @@ def _row(
     values: Mapping[str, float | None] = {} if failed else ended.values
     retrieved, returned = _hits(ended.phases.get(Phase.SEARCH), k)
     attempts = [phase.attempts for phase in ended.phases.values()]
+    gold = _gold(judged)
     item: RowValue = {
         "itemId": ended.item,
         "epoch": ended.epoch,
@@ -83,7 +84,7 @@ def _row(
         "errorKind": (ended.outcome or "error") if ended.state == "error" else None,
         "attempts": max(attempts, default=0),
         "labels": ended.labels,
-        "gold": _gold(judged),
+        "gold": list(gold),
         "retrieved": retrieved,
         "returned": returned,
         "metrics": {} if failed else {name: values.get(name) for name in deterministic},
@@ -93,6 +94,8 @@ def _row(
         "latencyUs": _latency(ended.phases),
         "costUsdMicros": _micro_usd(ended.costs_usd),
     }
+    if any(grade is not None for grade in gold.values()):
+        item["grades"] = [grade or 1.0 for grade in gold.values()]
     if with_answers and text is not None:
         item["answer"] = text
     model = told.get("model")
@@ -105,9 +108,13 @@ def _row(
     )
 
 
-def _gold(judged: EndedPhase | None) -> list[str]:
-    stored = judged.data.get("gold") if judged is not None else None
-    return sorted(set(map(str, stored))) if isinstance(stored, list) else []
+def _gold(judged: EndedPhase | None) -> dict[str, float | None]:
+    """The ids of the evidence in order, with the grade of each where it has one."""
+    stored, grades = (judged.data.get("gold"), judged.data.get("grades")) if judged is not None else (None, None)
+    if not isinstance(stored, list):
+        return {}
+    given = grades if isinstance(grades, list) else [None] * len(stored)
+    return dict(sorted(zip(map(str, stored), given, strict=True)))
 
 
 def _hits(search: EndedPhase | None, k: int) -> tuple[list[list[str]] | None, int]:

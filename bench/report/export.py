@@ -359,8 +359,10 @@ async def _export_job(reader: Reader, record: JobRecord, stem: Path) -> int:
             if hits is None or not search or not search.ok:
                 continue
             query = encoded(item.item if record.epochs == 1 else f"{item.item}#epoch{item.epoch}")
-            golds.writelines(f"{query} 0 {encoded(name)} 1\n" for name in gold)
-            documents = named(hits, gold) or ([NO_HIT] if gold else [])
+            given = cast("Sequence[float]", entry.data.get("grades") or ()) if entry is not None else ()
+            grades = dict(zip(gold, given or (1.0 for _ in gold), strict=True))
+            golds.writelines(f"{query} 0 {encoded(name)} {grade:.15g}\n" for name, grade in grades.items())
+            documents = named(hits, grades) or ([NO_HIT] if gold else [])
             several += sum(len(ids) > 1 for ids in hits) if gold else 0
             runs.writelines(
                 f"{query} Q0 {document} {rank} {len(documents) - rank + 1} {tag}\n"
@@ -369,15 +371,15 @@ async def _export_job(reader: Reader, record: JobRecord, stem: Path) -> int:
     return several
 
 
-def named(hits: Sequence[Sequence[str]], gold: Sequence[str]) -> list[str]:
-    """One document id a slot, each once: what a hit newly covers, a later duplicate as ``ID#dupN``."""
+def named(hits: Sequence[Sequence[str]], gold: Mapping[str, float]) -> list[str]:
+    """One document id a slot, each once: the best that a hit newly covers, a later duplicate as ``ID#dupN``."""
     covered: set[str] = set()
     real = {*gold, *(name for ids in hits for name in ids)}  # an id may look like a duplicate's
     documents: dict[str, None] = {}
     for rank, ids in enumerate(hits, start=1):
         new = [name for name in ids if name in gold and name not in covered]
         covered.update(new)
-        first = new[0] if new else next(iter(ids), f"(unmapped {rank})")
+        first = max(new, key=gold.__getitem__) if new else next(iter(ids), f"(unmapped {rank})")
         later = (f"{first}#dup{number}" for number in count(1))
         free = chain([first], (name for name in later if name not in real))
         documents[next(name for name in free if name not in documents)] = None

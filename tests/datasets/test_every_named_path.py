@@ -112,13 +112,13 @@ JOINED = {
             {"field": "note", "type": "session", "id": "nid", "item_schema": {"content": "words", "id": "tid"}},
         ],
     },
-    "evidence": {"turn_ids_field": "spans", "reference": "span", "parser": "ranges"},
+    "evidence": {"turn_ids_field": "spans", "reference": "span", "grade": "gain", "parser": "ranges"},
     "abstention": {"where": {"none": True}},
     "evaluation": {"method": "mcq"},
 }  # fmt: skip
 WORDS = {"words": "I like tea.", "tid": "7"}
-JOINED_ROW = {**ROW, "lit": "['x']", "qs": ["1"], "as": ["2"], "ref": "o", "nid": "n", "spans": [{"span": "7-7"}],
-              "note": [{**WORDS, "tid": "8"}]}  # fmt: skip
+JOINED_ROW = {**ROW, "lit": "['x']", "qs": ["1"], "as": ["2"], "ref": "o", "nid": "n",
+              "spans": [{"span": "7-7", "gain": 2}], "note": [{**WORDS, "tid": "8"}]}  # fmt: skip
 OTHER = {"list": [{"oid": "o", "ok": True, "sid": "s1", "day": None, "lines": [WORDS]}]}
 
 REQUIRED = {

@@ -163,7 +163,7 @@ def test_direct_references_are_taken_as_they_are(
     assert (item.evidence, item.flags) == (evidence, flags)
 
 
-@pytest.mark.parametrize("gold", [{"a": 1}, [{"id": "D1:1"}]])
+@pytest.mark.parametrize("gold", [{"a": "D1:1"}, [{"id": "D1:1"}]])
 def test_what_is_no_reference(workspace: Workspace, gold: object) -> None:
     workspace.yaml("talk", TALK % "")
     workspace.data("talk.json", [{"id": "r", "q": "?", "a": "!", "talk": D, "gold": gold}])

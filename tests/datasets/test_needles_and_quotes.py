@@ -90,6 +90,25 @@ def test_a_file_of_two_context_sizes_is_refused(root: Path, tmp_path: Path) -> N
         opened(root, tmp_path, "convomem", [convomem_row(), convomem_row(contextSize=6)])
 
 
+def test_a_tier_reads_the_rows_of_its_size_of_every_file_and_names_the_kind_of_evidence(tmp_path: Path) -> None:
+    nothing = asked("talk-c", "Which oil do I use?", "That was not mentioned.")
+    rows = {
+        "user_evidence/1_evidence/batched_044": [convomem_row(contextSize=6), convomem_row(contextSize=30)],
+        "user_evidence/2_evidence/batched_1": [convomem_row("talk-d", contextSize=30)],
+        "abstention_evidence/1_evidence/x": [convomem_row("talk-c", contextSize=6, evidenceItems=[nothing])],
+    }
+    for name, held in rows.items():
+        file = tmp_path / "datasets" / "convomem" / f"{name}.json"
+        file.parent.mkdir(parents=True)
+        file.write_text(json.dumps(held), encoding="utf-8")
+    found = open_benchmark(Catalog.load(tmp_path).benchmark("convomem-6"), tmp_path)
+    items = [found.item(ref) for ref in found.items()]
+    assert [(one.id, one.question_type, one.abstention) for one in items] == [
+        ("talk-c_0", "abstention", True), ("talk-b_0", "user", False), ("talk-b_1", "user", False),
+    ]  # fmt: skip
+    assert len(open_benchmark(Catalog.load(tmp_path).benchmark("convomem-30"), tmp_path)) == 4
+
+
 def test_each_test_depth_and_shift_is_a_memory_of_its_own(root: Path, tmp_path: Path) -> None:
     dataset = opened(root, tmp_path, "nolima", [nolima_row(0), nolima_row(50), nolima_row(100)], lines=True)
     items = [dataset.item(ref) for ref in dataset.items()]

@@ -377,3 +377,47 @@ def test_a_question_date_may_be_that_of_the_last_session(chat) -> None:
     dates = [item.question_date and iso(item.question_date) for item in items(found)]
     assert dates == ["2023-05-20T18:10:00Z", "2023-06-01T10:00:00Z"]
     assert chat(row(asked=None)).item("q1").question_date is None
+
+
+# ------------------------------------------------------- several lists, and lists of texts
+
+
+def asked(workspace: Workspace, section: str, **row: object) -> list[tuple[str, str, tuple[str, ...], str | None]]:
+    text = f"""
+name: n
+version: "1"
+data: {{type: local, path: ./datasets/n.json, with: {{qa: {{zip: {{question: questions, answer: answers}}}}}}}}
+schema: {{itemId: id, context: {{field: c, type: string}}, questions: {section}}}
+evaluation: {{method: none}}
+metrics: [hit_at_5]
+"""
+    workspace.yaml("n", text)
+    workspace.data("n.json", [{"id": "r", "c": "C"} | row])
+    return [(item.id, item.question, item.answers, item.question_type) for item in items(workspace.open("n"))]
+
+
+def test_lists_of_questions_are_read_one_after_the_other(workspace: Workspace) -> None:
+    questions = """[{field: qa, questionField: question, answerField: answer},
+     {field: "$.weeks[*].quiz[*]", questionField: ask, answerField: key, categoryField: "${'quiz'}"}]"""
+    weeks = [{"quiz": [{"ask": "Z?", "key": 3}]}, {"quiz": []}]
+    assert asked(workspace, questions, questions=["X?", "Y?"], answers=["x", "y"], weeks=weeks) == [
+        ("r_0", "X?", ("x",), None), ("r_1", "Y?", ("y",), None), ("r_2", "Z?", ("3",), "quiz"),
+    ]  # fmt: skip
+
+
+def test_questions_may_be_texts(workspace: Workspace) -> None:
+    found = asked(workspace, '{field: questions, questionField: "$"}', questions=["X?", "Y?"], answers=["x", "y"])
+    assert [(one[0], one[1]) for one in found] == [("r_0", "X?"), ("r_1", "Y?")]
+
+
+def test_texts_in_place_of_questions_are_refused_with_what_to_write(workspace: Workspace) -> None:
+    with pytest.raises(BenchError, match=r'questions\[0\] must be an object, not: "X\?"') as caught:
+        asked(workspace, "{field: questions, questionField: q}", questions=["X?"], answers=["x"])
+    assert "zip: {question: questions, answer: ANSWERS}" in caught.value.hint
+
+
+def test_a_name_that_no_question_of_a_list_has_is_placed_at_that_list(workspace: Workspace) -> None:
+    questions = "[{field: qa, questionField: question}, {field: more, questionField: q, answerField: reply}]"
+    asked(workspace, questions, questions=["X?"], answers=["x"], more=[{"q": "Y?", "answer": "y"}])
+    assert any('schema.questions[1].answerField names "reply"' in note or "reply" in note
+               for note in workspace.open("n").notes)  # fmt: skip

@@ -36,6 +36,12 @@ TURNS = [{"speaker": "Ann", "clean_text": "I run a mill.", "dia_id": "D1:1"},
            "session_2_date_time": "02.01.2024, 10:00:00", "events_session_1": {"Ann": []},
            "qa": [{"question": "What does Ann run?", "answer": "a mill", "evidence": ["D1:1"], "category": 1}]}],
          [("a mill",)], 3),
+        ([{"talk": TURNS, "questions": [{"text": "What does Ann run?"}], "answers": ["a mill"]}], [("a mill",)], 2),
+        ([{"talk": TURNS, "qa": {"What does Ann run?": "a mill", "Who is glad?": "Bo"}}], [("a mill",), ("Bo",)], 2),
+        ([{"talk": TURNS, "qa": [["What does Ann run?", "a mill"], ["Who is glad?", "Bo"]]}],
+         [("a mill",), ("Bo",)], 2),
+        ([{"talk": TURNS, "one_hop": [{"q": "What does Ann run?", "a": "a mill"}],
+           "two_hop": [{"question": "Who is glad?", "answer": "Bo"}]}], [("a mill",), ("Bo",)], 2),
         ([{"context": PLACE, "probes": [{"stem": "Who kept the sluice?", "truth": "Tam"}]}], [("Tam",)], 1),
     ],
 )  # fmt: skip
@@ -47,6 +53,54 @@ def test_questions_answers_and_history_are_found(
     texts = [one.memory.content for corpus in dataset.corpora() for one in dataset.memories(corpus)]
     assert len(texts) == memories
     assert not any(answer == text for text in texts for several in answers for answer in several)
+
+
+def test_a_talk_of_nothing_but_a_list_of_questions_has_no_pairs(tmp_path: Path) -> None:
+    rows = [{"id": "t", "talk": TURNS, "qa": [], "question": "What does Ann run?", "answer": "a mill"}]
+    _, dataset = drafted(tmp_path, written(tmp_path, "d.jsonl", rows))
+    assert [item.answers for item in map(dataset.item, dataset.items())] == [("a mill",)]
+
+
+def test_rows_in_a_list_of_a_document_have_a_history_each(tmp_path: Path) -> None:
+    row = {"sid": "1", "dialog": [["Ann", "I run a mill."], ["Bo", "Nice."]], "question": "What does Ann run?",
+           "gold_answer": "a mill"}  # fmt: skip
+    data = {"about": {"name": "x"}, "samples": [row, {**row, "sid": "2"}]}
+    _, dataset = drafted(tmp_path, written(tmp_path, "d.json", data))
+    assert [item.answers for item in map(dataset.item, dataset.items())] == [("a mill",)] * 2
+    assert [len(dataset.memories(corpus)) for corpus in dataset.corpora()] == [2, 2]
+
+
+QRELS = {
+    "qrels.json": {"q1": {"d1": 2, "d2": 0}, "q2": {"d2": 3}},
+    "qrels.csv": "qid,docid,relevance\nq1,d1,2\nq1,d2,0\nq2,d2,3\n",
+    "qrels.tsv": "q1\td1\t2\nq1\td2\t0\nq2\td2\t3\n",
+    "judged.jsonl": [{"qid": query, "docid": name, "rel": grade} for query, name, grade in
+                     (("q1", "d1", 2), ("q1", "d2", 0), ("q2", "d2", 3))],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", QRELS)
+def test_judgements_of_relevance_are_gold_with_their_grades(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "d"
+    written(folder, "topics.jsonl", [{"_id": "q1", "text": "Who kept the sluice?"}, {"_id": "q2", "text": "When?"}])
+    written(folder, "docs.jsonl", [{"_id": "d1", "text": PLACE}, {"_id": "d2", "text": "The fair is in May."}])
+    written(folder, name, QRELS[name])
+    _, dataset = drafted(tmp_path, folder)
+    gold = [dataset.item(ref).evidence for ref in dataset.items()]
+    assert [(one.turns, one.grades.get(one.turns[0])) for one in gold] == [(("d1",), 2.0), (("d2",), 3.0)]
+    assert len(dataset.memories("all")) == 2
+
+
+@pytest.mark.parametrize(
+    "gold",
+    [{"relevance": {"d1": 2, "d2": 1}}, {"relevant": [{"doc_id": "d1", "grade": 2}, {"doc_id": "d2", "grade": 1}]}],
+)
+def test_grades_in_a_row_are_read(tmp_path: Path, gold: dict[str, object]) -> None:
+    docs = [{"doc_id": "d1", "text": PLACE}, {"doc_id": "d2", "text": "The fair is in May."}]
+    row = {"qid": "1", "query": "Who kept the sluice?", "docs": docs, **gold}
+    _, dataset = drafted(tmp_path, written(tmp_path, "d.jsonl", [row]))
+    (item,) = map(dataset.item, dataset.items())
+    assert (item.evidence.turns, item.evidence.grades["d1"]) == (("d1", "d2"), 2.0)
 
 
 def test_pairs_of_numbers_are_the_first_and_the_last_turn(tmp_path: Path) -> None:
