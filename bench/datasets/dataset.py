@@ -45,6 +45,7 @@ from bench.datasets.row_source import RowSource
 from bench.datasets.selection import Selection, select
 from bench.datasets.stored_index import StoredIndex
 from bench.errors import UsageError
+from bench.metrics.choices import choice_index
 from bench.model import Corpus, Item
 from bench.values import dataclass
 
@@ -405,6 +406,8 @@ def describe(dataset: Dataset) -> dict[str, object]:
         "sessions": counts.sessions,
         "turns": counts.turns,
         "memories": counts.memories,
+        "abstention": counts.abstention,
+        "with_evidence": counts.session_evidence,
         "question_types": dict(counts.question_types),
         "groups": dataset.groups,
         "flags": {flag: counts.flags[flag] for flag in sorted(counts.flags) if counts.flags[flag]},
@@ -452,9 +455,15 @@ def item_line(item: Item) -> dict[str, object]:
             **({"grades": dict(item.evidence.grades)} if item.evidence.grades else {}),
         },
         "flags": list(item.flags),
-        **({"choices": list(item.choices)} if item.choices else {}),
+        **({"choices": list(item.choices), "choice_answer": _right(item)} if item.choices else {}),
         **({"rubric": list(item.rubric)} if item.rubric else {}),
     }
+
+
+def _right(item: Item) -> str | None:
+    """The text of the right choice."""
+    right = choice_index(item.choice_answer, item.choices)
+    return None if right is None else item.choices[right]
 
 
 def memory_lines(dataset: Dataset, selection: Selection | None = None) -> Iterator[dict[str, object]]:

@@ -25,7 +25,18 @@ from bench.config.benchmark_file import session_fields
 from bench.config.values import Value, compile_value, elements, is_general, scope_of, scoped
 from bench.datasets.config_names import ConfigNames, key_pattern, mapped_parts
 from bench.datasets.dates import DateReader
-from bench.datasets.row import RowPlace, id_at, list_at, missing, name_of, scalar_text, text_at, value_at, value_of
+from bench.datasets.row import (
+    RowPlace,
+    id_at,
+    in_braces,
+    list_at,
+    missing,
+    name_of,
+    scalar_text,
+    text_at,
+    value_at,
+    value_of,
+)
 from bench.errors import DataError
 from bench.model import Turn
 from bench.visible import is_blank
@@ -203,6 +214,10 @@ def _taker(paths: tuple[Value, ...]) -> Take:
 
 
 LOOK = "a row needs a history: correct schema.context, or take the row out"
+_DOCUMENT = (
+    "name its turns: session: {turns: PATH}; where each element is one text, take session out and write "
+    "itemSchema: {id: PATH, content: PATH}"
+)
 MOST_KEYS = 12
 
 
@@ -318,7 +333,8 @@ class ContextReader:
             keys = ", ".join(list(value)[:MOST_KEYS]) or "no key"
             text = f'gives no session: {name} has {keys}; none fits sessionPattern "{self.pattern}"'
             return place.error("", text, hint=_of_keys(name, value))
-        return place.error(name, "gives no memory: it is empty", hint=LOOK)
+        leave = f"; data.where: {{{in_braces(self.field.text)}: {{present: true}}}} leaves such rows out"
+        return place.error(name, "gives no memory: it is empty", hint=LOOK + (leave if self.field.single else ""))
 
     def _simple(self, session_id: str, text: str, row: Mapping[str, object], place: RowPlace) -> RawSession:
         metadata = {name: row[name] for name in self.metadata if row.get(name) is not None}
@@ -403,7 +419,8 @@ class ContextReader:
 
     def _turns(self, value: object, where: str, place: RowPlace) -> list[RawTurn]:
         if not isinstance(value, list):
-            raise place.error(where, "must be a list of turns, not", value)
+            hint = _DOCUMENT if isinstance(value, Mapping | str) else None
+            raise place.error(where, "must be a list of turns, not", value, hint=hint)
         return [self.turns.read(turn, f"{where}{at}", place) for at, turn in elements(_ITSELF, value)]
 
     def _parallel(

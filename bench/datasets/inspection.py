@@ -49,6 +49,8 @@ class DatasetCounts:
     """items with evidence turns"""
     session_evidence: int = 0
     """items with evidence sessions"""
+    abstention: int = 0
+    """items that must not be answered"""
     evidence_turns: int = 0
     """distinct evidence turns of all items, added up"""
 
@@ -266,6 +268,9 @@ class Scanner:
         rest = [f"error: {finding}" for finding in self.findings[1:] if str(finding) != str(first)]
         unmet = self.file.unmet(of_file=True)
         rest += [f"note: {self.config.place(*key)}: {self.config.written(*key)} {text}" for key, text in unmet]
+        names = self.parser.names
+        flags = [(name, text) for name, text in names.around.unmet() if name.key[0] == "abstention"]
+        rest += [f"note: {self.config.place(*name.key)}: {names.says(name)}, and {text}" for name, text in flags]
         rest = [line for line in dict.fromkeys(rest) if line != f"error: {first}"]
         message = "\n".join([first.message, *rest])
         raise DataError(message, where=first.where, hint=first.hint)
@@ -351,6 +356,7 @@ def count_corpus(
     for item in items:
         if item.flags:
             counts.flags.update(item.flags)
+        counts.abstention += item.abstention
         counts.turn_evidence += bool(item.evidence.turns)
         counts.session_evidence += bool(item.evidence.sessions)
         counts.evidence_turns += len(item.evidence.turns)

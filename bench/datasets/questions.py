@@ -35,6 +35,7 @@ from bench.datasets.row import (
     flag_of,
     flat,
     id_at,
+    in_braces,
     is_graded,
     list_at,
     matches,
@@ -294,7 +295,8 @@ class QuestionReader:
         hint = path_hint(paths.answer.text, row) if paths.answer else ""
         if paths.answer and not hint and value in (None, "", []):
             nothing = "null" if value is None else "{present: false}"
-            hint = f"give an answer; where it has none, write abstention: {{where: {{{paths.answer.text}: {nothing}}}}}"
+            where = f"{in_braces(paths.answer.text)}: {nothing}"
+            hint = f"give an answer; where it has none, write abstention: {{where: {{{where}}}}}"
         raise item.place.error(name, text, hint=hint or "give an answer, or say in abstention which items have none")
 
     def _check_choice(self, item: RawItem, row: object, prefix: str, path: Value | None) -> None:

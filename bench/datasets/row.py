@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -213,6 +214,11 @@ def missing(
     keys = [str(key) for key in row] if isinstance(row, Mapping) else []
     near = did_you_mean(str(path.steps[-1]), keys) if path.steps else ""
     return place.error(name, f"is missing{why}{near}", hint=hint)
+
+
+def in_braces(text: str) -> str:
+    """A path as YAML takes it inside ``{}``."""
+    return text if re.fullmatch(r"\$?[\w.]+", text, re.ASCII) else json.dumps(text, ensure_ascii=False)
 
 
 def path_hint(text: str, row: object) -> str:

@@ -168,7 +168,9 @@ def _limits(best: JobReport, scored: Sequence[JobReport], name: str) -> list[str
     if found is not None and found.value is not None:
         texts.append(f"{name} finds evidence for {_percent(found.value)} of the {found.n} questions that have some.")
     oracle, floor = by_name.get("oracle"), by_name.get("no-memory")
-    if oracle is not None and (reach := _headline(oracle).value) is not None:
+    if oracle is not None and oracle.memory_cost is not None and oracle.memory_cost.context_share == 0:
+        texts.append("No question names evidence, so the oracle gave the reader nothing.")
+    elif oracle is not None and (reach := _headline(oracle).value) is not None:
         weaker = "reader" if 1 - reach >= reach - one.value else "memory"
         texts.append(
             f"Given all the evidence (oracle) the same reader answers {_percent(reach)} right, "

@@ -421,3 +421,35 @@ def test_a_name_that_no_question_of_a_list_has_is_placed_at_that_list(workspace:
     asked(workspace, questions, questions=["X?"], answers=["x"], more=[{"q": "Y?", "answer": "y"}])
     assert any('schema.questions[1].answerField names "reply"' in note or "reply" in note
                for note in workspace.open("n").notes)  # fmt: skip
+
+
+def test_what_lacks_answers_is_told_with_a_condition_that_yaml_reads(workspace: Workspace) -> None:
+    text = NESTED.format(extra="", questions="", method="exact-match").replace(
+        "answerField: a", 'answerField: "$.a[*].t"'
+    )
+    workspace.yaml("n", text)
+    workspace.data("n.json", [{"id": "r", "c": "C", "qa": [{"q": "Q?", "a": [], "kind": 1}]}])
+    with pytest.raises(BenchError) as caught:
+        workspace.open("n")
+    condition = caught.value.hint.partition("write ")[2]
+    assert condition == 'abstention: {where: {"$.a[*].t": null}}'
+
+
+def test_a_flag_that_no_question_has_is_named_where_answers_are_missing(workspace: Workspace) -> None:
+    message, _ = refusal(workspace, {"q": "Q?", "a": "", "imposible": True, "kind": 1},
+                         extra="abstention: {field: impossible}")  # fmt: skip
+    assert "abstention.field" in message and 'did you mean "imposible"' in message
+
+
+def test_the_right_choice_of_an_item_is_shown(workspace: Workspace) -> None:
+    from bench.datasets.dataset import describe, item_lines
+
+    extra = "abstention: {questionTypes: ['2']}"
+    children = ({"q": "Q?", "a": "x", "kind": 1, "o": ["t", "u"], "r": "B"}, {"q": "N?", "kind": 2, "o": ["t", "u"]})
+    text = NESTED.format(extra=extra, questions="choicesField: o", method="mcq")
+    workspace.yaml("n", text.replace("metadata:", "choiceAnswer: r\n  metadata:"))
+    workspace.data("n.json", [{"id": "r", "c": "C", "qa": list(children)}])
+    dataset = workspace.open("n")
+    assert [line["choice_answer"] for line in item_lines(dataset)] == ["u", None]
+    told = describe(dataset)
+    assert (told["abstention"], told["with_evidence"]) == (1, 0)
