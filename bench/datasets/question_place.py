@@ -50,7 +50,7 @@ class QuestionPlace:
         """rows of a file of questions may name theirs ``text``"""
         self.unmapped: list[str] = []
         self.written: Row = {}
-        """how the config names the parts of questions that are no objects"""
+        """how the config names the parts of questions that are keys, or pairs"""
         self.path, self.children = self._nested()
         self.child: Row | None = union(self.children) if self.children else None
         self.inside = "" if self.child is not None else self._holder()
@@ -104,9 +104,9 @@ class QuestionPlace:
                 self.unmapped.append(f'"{held}" is a list or map written as text: {DECODE}')
         elif held is not None and (children := list(objects(self.row[held]))):
             return field_name(held), children
-        elif held is not None and (plain := _plain_questions([row.get(held) for row in self.rows])):
-            self.written, children = plain
-            return written(f"{field_path(held)}.*") if "$" in plain[0].values() else field_name(held), children
+        elif held is not None and (keyed := _plain_questions([row.get(held) for row in self.rows])):
+            self.written, children = keyed
+            return written(f"{field_path(held)}.*") if "$" in self.written.values() else field_name(held), children
         elif held is not None and self.row[held]:
             self.unmapped.append(
                 f'"{held}" is not a list of objects: join it with the list of answers by data.with: '

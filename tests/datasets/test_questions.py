@@ -445,11 +445,12 @@ def test_the_right_choice_of_an_item_is_shown(workspace: Workspace) -> None:
     from bench.datasets.dataset import describe, item_lines
 
     extra = "abstention: {questionTypes: ['2']}"
-    children = ({"q": "Q?", "a": "x", "kind": 1, "o": ["t", "u"], "r": "B"}, {"q": "N?", "kind": 2, "o": ["t", "u"]})
+    children = ({"q": "Q?", "a": "x", "kind": 1, "o": ["teal", "umber"], "r": "B"},
+                {"q": "N?", "kind": 2, "o": ["teal", "umber"]})  # fmt: skip
     text = NESTED.format(extra=extra, questions="choicesField: o", method="mcq")
     workspace.yaml("n", text.replace("metadata:", "choiceAnswer: r\n  metadata:"))
     workspace.data("n.json", [{"id": "r", "c": "C", "qa": list(children)}])
     dataset = workspace.open("n")
-    assert [line["choice_answer"] for line in item_lines(dataset)] == ["u", None]
+    assert [line["choice_answer"] for line in item_lines(dataset)] == ["umber", None]
     told = describe(dataset)
     assert (told["abstention"], told["with_evidence"]) == (1, 0)
