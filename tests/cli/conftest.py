@@ -39,8 +39,9 @@ def environment() -> dict[str, str]:
 
 @pytest.fixture
 def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Bench:
-    """``bench("run", "--limit", "5")`` in an empty folder, in this process."""
+    """``bench("run", "--limit", "5")`` in an empty folder, in this process, on lines that no number is too long for."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "240")
     for name in os.environ:
         if name.endswith(KEYS):
             monkeypatch.delenv(name)

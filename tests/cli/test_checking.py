@@ -54,7 +54,14 @@ def test_a_variable_that_is_not_set_is_a_note_until_the_workspace_has_it(bench: 
 def test_a_file_of_no_known_kind_is_said_and_a_path_that_is_not_there_too(bench: Bench, tmp_path: Path) -> None:
     (tmp_path / "x.yaml").write_text("a: 1\n")
     assert "x.yaml: this is not a config of a known kind" in bench("validate", "x.yaml", check=2).stderr
-    assert "gone.yaml: no such file or folder" in bench("validate", "gone.yaml", check=2).stderr
+    assert "gone.yaml: no such file, folder or config" in bench("validate", "gone.yaml", check=2).stderr
+
+
+def test_a_config_is_checked_by_its_name(bench: Bench, tmp_path: Path) -> None:
+    (tmp_path / "configs/providers").mkdir(parents=True)
+    (tmp_path / "configs/providers/mine.yaml").write_text("name: mine\ntype: hosted\n")
+    assert bench("validate", "demo").stdout == "1 config checked, 0 with errors\n"
+    assert "mine.yaml" in bench("validate", "mine", check=2).stderr
 
 
 def test_every_shipped_config_validates(bench: Bench) -> None:

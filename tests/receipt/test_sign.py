@@ -244,6 +244,7 @@ def forge(document: dict[str, Any], lines: list[dict[str, Any]], desk: Any, make
     document["counts"], document["perQuery"] = totals["counts"], totals["perQuery"]
     document["perQuery"]["file"] = f"{make.RECEIPT_ID}.items.jsonl"
     document["receiptId"] = make.RECEIPT_ID
+    document["memoryCost"]["usdMicrosPerCorrect"] = None
     for name, score in document["scores"]["deterministic"].items():
         made = make.score(lines, lambda line, name=name: line["metrics"][name], score["definition"], len(lines))
         groups = score["breakdown"].pop("group", {})
