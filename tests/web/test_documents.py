@@ -243,7 +243,7 @@ async def test_the_grid_is_items_by_jobs(workspace: Path) -> None:
     assert grid == {
         "run_id": "r1", "benchmark": "facts", "benchmarks": ["facts"], "providers": ["x", "y"],
         "question_types": ["one", "two"], "cursor": None, "cut": False,
-        "total": 3, "previous": None,
+        "total": 3, "previous": None, "first": 1,
         "jobs": [{"job": f"job-{name}", "provider": name, "models": models} for name in "xy"],
     }  # fmt: skip
     first, second, third = rows
