@@ -36,6 +36,7 @@ from bench.plan.builds import Build, builds_of
 from bench.plan.identity import ABSENT, changes
 from bench.plan.shared_builds import BUILD, REUSED, build_identity, can_share, version_of
 from bench.providers import Restores, Versioned, outlives
+from bench.providers.plugin_guard import Blame
 
 NEVER, AUTO = "never", "auto"
 READY = "ready, with a record of what it held"
@@ -260,7 +261,8 @@ async def _changed(
             history = CorpusState.of(rows[name])
             space = space_of(lane.plan, journal="", run_id=run_id, corpus=name, history=history)
             if restored_from is not None and isinstance(lane.provider, Restores):
-                await lane.provider.restore(space, restored_from)
+                with Blame(lane.plan.provider.config, f"cannot restore the memories of {name}"):
+                    await lane.provider.restore(space, restored_from)
             before = cast("Mapping[str, object]", _data(rows[name], CorpusKind.READY)["contents"])
             memories = lane.veil(lane.corpus(name)).memories
             look = partial(contents, lane.provider, lane.plan.provider.config, space, memories)

@@ -36,6 +36,7 @@ from bench.providers.protocol import (
     merge_ingested,
     outlives,
 )
+from bench.providers.snapshot import copy_store, store_digest
 
 __all__ = [
     "Assumes",
@@ -54,8 +55,10 @@ __all__ = [
     "Updates",
     "Versioned",
     "Waiting",
+    "copy_store",
     "merge_captures",
     "merge_ingested",
     "open_provider",
     "outlives",
+    "store_digest",
 ]

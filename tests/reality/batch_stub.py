@@ -45,7 +45,7 @@ class BatchStub:
     jobs: dict[str, Job] = field(default_factory=dict)
     seen: list[str] = field(default_factory=list)
     fate: Callable[[int, dict[str, Any]], str] = lambda number, body: "ok"
-    """number of the batch from 1, body -> ok, expired, bad (400), overloaded"""
+    """number of the batch from 1, body -> ok, expired, cancelled, bad (400), overloaded"""
     outage: Callable[[], str] = lambda: ""
     """whether a request is answered with 503, ``before`` or ``after`` it is carried out"""
     missing: int = 0
@@ -128,13 +128,15 @@ class BatchStub:
             outcome: dict[str, Any] = {"type": "expired"}
             if fate == "ok":
                 outcome = {"type": "succeeded", "message": self._reply(body)}
+            elif fate == "cancelled":
+                outcome = {"type": "canceled"}
             elif fate != "expired":
                 kind = {"bad": "invalid_request_error", "overloaded": "overloaded_error"}[fate]
                 outcome = {"type": "errored", "error": {"type": "error", "error": {"type": kind, "message": fate}}}
             job.outcomes[name] = outcome
         if not anthropic:
             good = {name: one for name, one in job.outcomes.items() if one["type"] == "succeeded"}
-            rest = {name: one for name, one in job.outcomes.items() if name not in good}
+            rest = {name: one for name, one in job.outcomes.items() if name not in good and one["type"] != "canceled"}
             self._files[f"out-{job.id}"] = _jsonl(_line(name, one) for name, one in good.items())
             self._files[f"err-{job.id}"] = _jsonl(_line(name, one) for name, one in rest.items())
 
@@ -148,7 +150,8 @@ class BatchStub:
                 "id": job.id, "processing_status": status, "created_at": now.isoformat(), "request_counts": counts,
             }  # fmt: skip
         files = {"output_file_id": f"out-{job.id}", "error_file_id": f"err-{job.id}"} if done else {}
-        status = "completed" if done else "in_progress"
+        cut = any(one["type"] == "canceled" for one in job.outcomes.values())
+        status = "cancelled" if cut else "completed" if done else "in_progress"
         return {"id": job.id, "status": status, "created_at": now.timestamp(), "metadata": job.metadata, **files}
 
     def _reply(self, body: dict[str, Any]) -> dict[str, Any]:

@@ -154,9 +154,10 @@ async def test_an_outage_is_a_pause_and_a_lost_answer_no_second_batch(world_with
     await same_as_live(world, stub, "b")
 
 
+@pytest.mark.parametrize("lost", ["expired", "cancelled"])
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_what_expired_or_was_overloaded_goes_into_the_next_batch(world_with: Made, dialect: str) -> None:
-    fates = {1: ["ok", "expired", "overloaded"], 2: ["ok", "expired", "ok"]}
+async def test_what_was_not_processed_goes_into_the_next_batch(world_with: Made, dialect: str, lost: str) -> None:
+    fates = {1: ["ok", lost, "overloaded"], 2: ["ok", lost, "ok"]}
     stub = BatchStub()
     number_of: dict[str, int] = {}
 

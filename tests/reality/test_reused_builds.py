@@ -14,7 +14,7 @@ import anyio.to_thread
 import pytest
 from aiohttp import web
 
-from bench.errors import BenchError, IdentityError
+from bench.errors import BenchError, ConfigError, IdentityError
 from bench.model import State
 from tests.cli.conftest import Bench, Done
 from tests.cli.test_builds import in_thread
@@ -345,7 +345,17 @@ async def test_a_build_of_a_built_in_that_was_changed_is_refused(change: str, tm
         await world.run(providers="bm25", run_id="r3", reuse_build="r1")
 
 
-async def test_stored_vectors_are_copied_and_not_paid_again(world_on: WorldOn) -> None:
+CHUNKS = """
+name: chunks
+type: local
+adapter: bench.providers.contextual_retrieval:ContextualRetrieval
+client_embeddings: {model: acme/lengths}
+local: {enhancement: {enabled: false}}
+"""
+
+
+@pytest.mark.parametrize("provider", ["vector", "chunks"])
+async def test_stored_vectors_are_copied_and_not_paid_again(provider: str, world_on: WorldOn) -> None:
     texts: list[str] = []
 
     async def embed(request: web.Request) -> web.StreamResponse:
@@ -360,12 +370,94 @@ async def test_stored_vectors_are_copied_and_not_paid_again(world_on: WorldOn) -
     servers = LocalServers()
     world = await world_on(MemoryStub(), corpora=1, items=3)
     world.write("configs/models/acme.yaml", f"name: acme\ndialect: openai\nbaseUrl: {await servers.start(embed)}/v1\n")
-    flags = {"providers": "vector", "embedding_model": "acme/lengths"}
+    world.write("configs/providers/chunks.yaml", CHUNKS)
+    flags = {"providers": provider, "embedding_model": "acme/lengths"}
     await ingested(world, **flags)
     texts.clear()
     assert (await world.run(**flags, run_id="r2", reuse_build="r1", answering_model="none")).exit_code == 0
     assert len(texts) == 3 and all(text.endswith("?") for text in texts), "only the questions are embedded"
     await servers.close()
+
+
+# ----------------------------------------------------------------- files of a class
+
+FOLDER_STORE = '''
+from bench.model import Found, Hit, Ingested, Readiness
+from bench.providers import copy_store, store_digest
+
+
+class Folder:
+    """A file a memory, a folder a namespace."""
+
+    durability = "file"
+
+    def __init__(self, config, context):
+        self.home = context.run_dir / config.name
+
+    async def __aenter__(self):
+        return self
+
+    async def __aexit__(self, *exc):
+        return None
+
+    async def ingest(self, space, memories):
+        folder = self.home / space.namespace
+        folder.mkdir(parents=True, exist_ok=True)
+        for one in memories:
+            (folder / one.id).write_text(one.content)
+        return Ingested(ids={one.id: (one.id,) for one in memories})
+
+    async def ready(self, space, ingested):
+        return Readiness(state="ready")
+
+    async def search(self, space, query):
+        words = set(query.text.lower().replace("?", "").split())
+        texts = {path.name: path.read_text() for path in sorted((self.home / space.namespace).glob("*"))}
+        found = sorted(texts, key=lambda name: -len(words & set(texts[name].lower().split())))[: query.k]
+        hits = tuple(Hit(id=name, content=texts[name], source_ids=(name,)) for name in found)
+        return Found(hits=hits, requested=query.k, returned=len(hits))
+
+    async def clear(self, space):
+        await copy_store(self.home / "nothing", self.home / space.namespace)
+
+    async def restore(self, space, run_dir):
+        await copy_store(run_dir / self.home.name / space.namespace, self.home / space.namespace)
+
+    async def digest(self, space):
+        return await store_digest(self.home / space.namespace)
+'''
+
+
+@pytest.mark.parametrize("change", ["text", "name", "more", "less"])
+async def test_the_folder_of_a_class_is_copied_and_refused_where_it_changed(change: str, tmp_path: Path) -> None:
+    world = World.make(tmp_path, corpora=1, items=3)
+    world.write("configs/providers/folder.py", FOLDER_STORE)
+    world.write("configs/providers/folder.yaml", "name: folder\ntype: local\nadapter: ./folder.py:Folder\n")
+    flags = {"providers": "folder", "answering_model": "builtin/extractive"}
+    await ingested(world, **flags)
+    assert (await world.run(**flags, run_id="r2", reuse_build="r1")).exit_code == 0
+    assert await results_of(world, "r2") == await results_of(world, "r1")
+    assert not world.query("r2", "select 1 from corpus_row where kind = 'batch'")
+    first, *_ = sorted(path for path in (tmp_path / "checkpoints/r1/stores").rglob("folder/*/*") if path.is_file())
+    if change == "text":
+        first.write_text(first.read_text().replace("opens", "shuts"))
+    elif change == "name":
+        first.rename(first.with_name("other"))
+    elif change == "more":
+        first.with_name("other").write_text("of another")
+    else:
+        first.unlink()
+    with pytest.raises(IdentityError, match=r"corpora\.c0\.sha256"):
+        await world.run(**flags, run_id="r3", reuse_build="r1")
+
+
+async def test_a_class_that_cannot_restore_is_named_with_its_line(tmp_path: Path) -> None:
+    world = World.make(tmp_path, corpora=1, items=3)
+    world.write("configs/providers/folder.yaml", "name: folder\ntype: local\nadapter: ./folder.py:Folder\n")
+    world.write("configs/providers/folder.py", FOLDER_STORE.replace("run_dir / self.home.name", "run_dir[0]"))
+    await ingested(world, providers="folder", answering_model="none")
+    with pytest.raises(ConfigError, match="cannot restore the memories of c0: TypeError"):
+        await world.run(providers="folder", answering_model="none", run_id="r2", reuse_build="r1")
 
 
 # ----------------------------------------------------------------- who holds it

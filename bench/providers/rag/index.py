@@ -30,6 +30,7 @@ from urllib.parse import quote
 import anyio.to_thread
 
 from bench.providers.embedding import Vector, normalised
+from bench.providers.snapshot import copy_store, store_digest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,6 +161,16 @@ class Files:
         self._held.pop(namespace, None)
         self.path(namespace).unlink(missing_ok=True)
         return count
+
+    async def restore(self, namespace: str, folder: Path) -> None:
+        """Take a namespace as the files of another run have it."""
+        self._held.pop(namespace, None)
+        path = self.path(namespace)
+        await copy_store(folder / self._folder.name / path.name, path)
+
+    async def digest(self, namespace: str) -> str:
+        """Everything that the file of a namespace holds, as one digest."""
+        return await store_digest(self.path(namespace))
 
     async def close(self) -> None:
         """Nothing is open between calls."""

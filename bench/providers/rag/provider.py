@@ -8,9 +8,10 @@ Example::
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
@@ -32,6 +33,8 @@ ABREAST = 8
 """chunks that a model writes about at once"""
 
 Strategy = Literal["weighted", "rrf", "vector"]
+Restore = Callable[[Space, Path], Awaitable[None]]
+Digest = Callable[[Space], Awaitable[str]]
 
 
 class Rag:
@@ -47,7 +50,10 @@ class Rag:
         self._vectors = Vectors.of(config, context.embedder)
         self._config = config
         self._context = context
-        self._index = self._opened_index()
+        self._index = index = self._opened_index()
+        if isinstance(index, Files):
+            self.restore: Restore = lambda space, run_dir: index.restore(space.namespace, run_dir)
+            self.digest: Digest = lambda space: index.digest(space.namespace)
         self.model: Model | None = None
 
     @property

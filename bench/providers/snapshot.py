@@ -1,0 +1,59 @@
+"""Copy what a provider keeps in files from one run to another, and compare it: for classes with ``durability: file``.
+
+Example::
+
+    class Mine:
+        durability = "file"
+
+        def path(self, run_dir, space):
+            return run_dir / self.name / space.namespace
+
+        async def restore(self, space, run_dir):
+            await copy_store(self.path(run_dir, space), self.path(self.context.run_dir, space))
+
+        async def digest(self, space):
+            return await store_digest(self.path(self.context.run_dir, space))
+
+Both want a file or folder of its own for each namespace, to which nothing is written while they run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from pathlib import Path
+
+from anyio import to_thread
+
+
+async def copy_store(source: Path, target: Path) -> None:
+    """Replace a file or folder by another one; by nothing where that is not there."""
+    await to_thread.run_sync(_copy, source, target)
+
+
+async def store_digest(path: Path) -> str:
+    """A SHA-256 over the names and bytes of a file or of every file in a folder; that of nothing where it is absent."""
+    return await to_thread.run_sync(_digest, path)
+
+
+def _copy(source: Path, target: Path) -> None:
+    if target.is_dir():
+        shutil.rmtree(target)
+    target.unlink(missing_ok=True)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if source.is_dir():
+        shutil.copytree(source, target)
+    elif source.exists():
+        shutil.copyfile(source, target)
+
+
+def _digest(path: Path) -> str:
+    sha = hashlib.sha256()
+    found = sorted(path.rglob("*")) if path.is_dir() else [path]
+    for one in (file for file in found if file.is_file()):
+        name = one.relative_to(path).as_posix().encode()
+        sha.update(b"%d %b %d " % (len(name), name, one.stat().st_size))
+        with one.open("rb") as opened:
+            while block := opened.read(1 << 20):
+                sha.update(block)
+    return sha.hexdigest()
