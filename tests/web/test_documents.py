@@ -246,6 +246,8 @@ async def test_the_grid_is_items_by_jobs(workspace: Path) -> None:
         "total": 3, "previous": None, "first": 1,
         "jobs": [{"job": f"job-{name}", "provider": name, "models": models} for name in "xy"],
     }  # fmt: skip
+    for cell in (cell for row in rows for cell in row["cells"] if cell is not None):
+        assert {type(cell.pop(name)) for name in ("search_us", "tokens")} <= {int, type(None)}
     first, second, third = rows
     right = {"state": "correct", "outcome": "ok", "metric": "accuracy", "value": 1.0, "rank": 1}
     assert first == {
