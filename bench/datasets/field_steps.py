@@ -155,6 +155,8 @@ class JoinedRows(AddedField):
         self.file = compile_value(step.file) if "${" in step.file else None
         self.key, self.by = value_of(step.key), value_of(step.by)
         self.where = Conditions(step.where, f"data.with.{name}.where")
+        self.left_out: dict[str, int] = {}
+        """file -> how many of its rows the conditions leave out"""
         self.opened: OrderedDict[str, _Indexed] = OrderedDict()
         self.kept: OrderedDict[str, object] = OrderedDict()
 
@@ -244,6 +246,7 @@ class _Indexed:
 
     def _rows(self) -> Iterator[FileRow]:
         """The rows that count; DataError for the first that cannot be read."""
+        left_out = 0
         for row in self.file.values():
             if row.error is not None:
                 error = row.error
@@ -254,6 +257,9 @@ class _Indexed:
                 self.step.names.look([scope])
             if not self.step.where or self.step.where.hold([scope], row.place):
                 yield row
+            else:
+                left_out += 1
+        self.step.left_out[self.name] = left_out
 
     def _scoped(self, value: object, number: int, keys: tuple[str | int, ...]) -> object:
         plain = without_empty_cells(value) if isinstance(value, Mapping) else value

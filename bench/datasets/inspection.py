@@ -313,6 +313,7 @@ class Scanner:
         notes = []
         if self.file.left_out:
             notes.append(f"data.where leaves out {self.file.left_out} rows, {len(self.found.rows)} count")
+        notes += self.file.left_out_of_joined()
         notes += [f"{self.config.place(*key)}: {self.config.written(*key)} {rest}" for key, rest in self.file.unmet()]
         if self.parser.questions.left_out:
             notes.append(f"schema.questions.where leaves out {self.parser.questions.left_out} questions")

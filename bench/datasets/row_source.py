@@ -141,6 +141,13 @@ class RowSource:
                 if not roots_of(name.text) & added:
                     yield name.key, f'names "{name.text}", and {rest}'
 
+    def left_out_of_joined(self) -> Iterator[str]:
+        """Say how many rows of joined files the conditions of their steps leave out."""
+        for step in self.steps:
+            if isinstance(step, JoinedRows) and (count := sum(step.left_out.values())):
+                files = ", ".join(list(step.left_out)[:3])
+                yield f"data.with.{step.name}.where leaves out {count} rows of {files}"
+
     def at_origin(self, row: FileRow, error: DataError) -> DataError:
         """Return a finding in a joined row at the place of that row, the same for each row that joins it."""
         found = _JOINED.fullmatch(error.message)

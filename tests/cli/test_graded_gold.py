@@ -118,3 +118,15 @@ def test_a_grade_without_a_reference_is_refused(bench: Bench, qrels: dict[str, d
     config = tmp_path / "configs" / "benchmarks" / "graded.yaml"
     config.write_text(CONFIG.replace("reference: corpus-id, ", ""))
     assert "grade needs reference" in bench("validate", "configs/benchmarks", check=2).stderr
+
+
+def test_rows_that_the_condition_of_a_joined_file_leaves_out_are_counted(
+    bench: Bench, qrels: dict[str, dict[str, int]], tmp_path: Path
+) -> None:
+    config = tmp_path / "configs" / "benchmarks" / "graded.yaml"
+    config.write_text(CONFIG.replace("many: true", "many: true, where: {score: {above: 0}}"))
+    dropped = sum(grade <= 0 for held in qrels.values() for grade in held.values())
+    notes = json.loads(bench("describe", "graded", "--json").stdout)["notes"]
+    assert [note for note in notes if note.startswith("data.with.gold.where leaves out")] == [
+        f"data.with.gold.where leaves out {dropped} rows of datasets/qrels.tsv"
+    ]
