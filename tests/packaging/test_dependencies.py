@@ -25,6 +25,7 @@ CALLED = {
 FROM_OTHERS = {
     "dask",  # what distributed is the scheduler of
     "langgraph",  # the store that langmem writes to, and asks for
+    "loguru",  # what fastembed logs with, and asks for
     "markupsafe",  # jinja2's own text type
     "openai",  # the client that mem0ai asks for
     "pydantic_core",  # pydantic's errors, pinned by it to the digit
