@@ -18,8 +18,8 @@ ROOT = Path(__file__).resolve().parents[1]
 PICTURE = "docs/reference-results.svg"
 BENCHMARKS = {
     "demo": "demo",
-    "locomo-turns": "LoCoMo, turns",
     "locomo": "LoCoMo, sessions",
+    "locomo-turns": "LoCoMo, turns",
     "longmemeval-subset": "LongMemEval subset",
 }
 """in the order of the columns"""
@@ -36,7 +36,6 @@ class Published:
     version: str
     benchmark: str
     scores: dict[str, Any]
-    measured: dict[str, Any]
     failed: int
     planned: int
 
@@ -49,7 +48,6 @@ class Published:
             version=tree["provider"]["version"] or "built in",
             benchmark=tree["benchmark"]["name"],
             scores=tree["scores"]["deterministic"],
-            measured=tree["scores"]["measured"],
             failed=tree["counts"]["byState"]["error"],
             planned=tree["counts"]["planned"],
         )
@@ -64,11 +62,6 @@ class Published:
         one = self.scores[metric]
         found = one.get("interval") or {"low": one["value"], "high": one["value"]}
         return float(found["low"]), float(found["high"])
-
-    def median_ms(self) -> str:
-        """Of the search, in milliseconds."""
-        found = self.measured.get("search_us") or {}
-        return f"{found['p50'] / 1000:.1f}" if found.get("p50") is not None else "-"
 
 
 def published(root: Path = ROOT) -> list[Published]:
@@ -96,8 +89,8 @@ def overview(rows: Sequence[Published]) -> str:
 def details(rows: Sequence[Published]) -> str:
     """Every receipt with what else it holds."""
     lines = [
-        "| benchmark | system | version | hit@10 | nDCG@10 | search, median ms | failed | receipt |",
-        "|---" * 8 + "|",
+        "| benchmark | system | version | hit@10 | nDCG@10 | failed | receipt |",
+        "|---" * 7 + "|",
     ]
     for one in rows:
         cells = (
@@ -106,7 +99,6 @@ def details(rows: Sequence[Published]) -> str:
             one.version,
             one.shown("hit_at_10"),
             one.shown("ndcg_at_10"),
-            one.median_ms(),
             f"{one.failed} of {one.planned}",
             f"[…{one.receipt_id[-6:]}](../results/published/receipts/{one.receipt_id}.json)",
         )

@@ -281,10 +281,13 @@ def _commonest(report: Report, found: FailedFor) -> str:
 
 def _metric_grid(jobs: Sequence[JobReport], columns: Sequence[str]) -> Grid:
     names = list(dict.fromkeys(name for job in jobs for name in job.metrics))
+    of_answers = {one.name for job in jobs for one in job.record.metrics if one.category == "answer"}
     rows = []
     for name in names:
         found = [job.metrics.get(name) if job.valid else None for job in jobs]
         shown = next((one for one in found if one is not None), None)
+        if name in of_answers and all(map(_unanswered, jobs)) and all(cell(one) == "-" for one in found):
+            continue  # a note says what answer metrics need
         unit = f" ({shown.unit})" if shown is not None and shown.unit else ""
         rows.append((name + unit, *(cell(one) for one in found)))
     head = ("metric", *columns)

@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 import json
-import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from perf import reference
 from tests.cli.conftest import Bench, bench, environment
 
 __all__ = ["bench", "environment"]
 
-SYSTEMS = {"bm25", "vector", "chroma", "pgvector", "mem0-library"}
+DEMO = {"bm25", "vector", "chroma", "pgvector", "mem0-library"}
 
 
-def receipts(root: Path) -> dict[str, Path]:
-    """Each published receipt by its provider."""
-    found = {}
-    for path in sorted((root / "results/published/receipts").glob("*.json")):
-        found[str(json.loads(path.read_text(encoding="utf-8"))["provider"]["name"])] = path
-    return found
+def receipts(root: Path) -> dict[tuple[str, str], Path]:
+    """Each published receipt by its provider and benchmark."""
+    return {
+        (one.system, one.benchmark): root / "results/published/receipts" / f"{one.receipt_id}.json"
+        for one in reference.published(root)
+    }
 
 
 def test_every_published_receipt_and_the_log_verify(root: Path, bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert receipts(root).keys() == SYSTEMS
+    assert {system for system, benchmark in receipts(root) if benchmark == "demo"} >= DEMO
     monkeypatch.chdir(root)
     verified = bench("verify", "results/published").stdout
     assert all(f"VALID  results/published/receipts/{path.name}" in verified for path in receipts(root).values())
@@ -32,15 +33,28 @@ def test_every_published_receipt_and_the_log_verify(root: Path, bench: Bench, mo
 
 
 def test_the_published_bm25_receipt_is_reproduced_to_the_digest(root: Path, bench: Bench) -> None:
-    done = bench("reproduce", str(receipts(root)["bm25"]), "--trusted", str(root / "keys/trusted.json"), "--json")
+    done = bench(
+        "reproduce", str(receipts(root)["bm25", "demo"]), "--trusted", str(root / "keys/trusted.json"), "--json"
+    )
     found = json.loads(done.stdout)
     assert (found["level"], found["same"], found["differs"]) == ("R2", True, [])
 
 
-def test_the_readme_shows_the_published_numbers(root: Path) -> None:
-    text = (root / "README.md").read_text(encoding="utf-8")
-    for name, path in receipts(root).items():
-        scores = json.loads(path.read_text(encoding="utf-8"))["scores"]["deterministic"]
-        (row,) = re.findall(rf"^\| `{name}` \|.*$", text, re.M)
-        for metric in ("hit_at_10", "ndcg_at_10"):
-            assert f"{float(scores[metric]['value']):.4f}" in row, (name, metric)
+def test_the_tables_and_the_picture_are_those_of_the_receipts(root: Path) -> None:
+    for name, text in reference.made(root).items():
+        assert (root / name).read_text(encoding="utf-8") == text, f"python -m perf.reference writes {name}"
+
+
+def test_published_rows_hold_ids_and_ranks_and_no_text(root: Path) -> None:
+    for path in receipts(root).values():
+        with path.with_suffix(".items.jsonl").open(encoding="utf-8") as rows:
+            texts = {text for row in rows for text in _texts(json.loads(row))}
+        assert all(len(text) <= 64 and " " not in text for text in texts), path.name
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, dict | list):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _texts(one)
+    elif isinstance(value, str):
+        yield value

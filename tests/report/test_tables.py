@@ -168,6 +168,12 @@ def test_a_retrieval_only_job_with_answer_metrics_is_told_what_they_need() -> No
     assert scored.notes == ("x: k is large",), "bench score has no flag for a model"
 
 
+def test_a_retrieval_only_table_has_no_rows_of_answer_metrics() -> None:
+    of = {"models": ModelNames(embedding=None, answering=None, judge=None), **measuring("accuracy", "hit_at_5")}
+    metrics = (measured(value=None), measured("hit_at_5"))
+    assert [row[0] for row in matrix(report(job(of=of, metrics=metrics)))[0].rows] == ["hit_at_5"]
+
+
 @pytest.mark.parametrize(("width", "shown"), [(300, 6), (114, 2), (70, 0), (10, 0)])
 def test_as_many_types_are_shown_as_fit_the_largest_first_and_the_rest_is_told(width: int, shown: int) -> None:
     sizes = {f"type-{at}-name": at for at in range(1, 9)}
