@@ -228,9 +228,9 @@ async def items_of(request: web.Request) -> Json:
         document = {**await grid(cursor=cursor), "total": None, "previous": None, "first": None}
         return document if shown.document is None else _ranked(document, shown.document)
     outcomes = known(shown, "the outcomes of the items are being read")
-    start, units = _offset(cursor), [cast("Unit", tuple(unit)) for unit in cast("list[list[str]]", outcomes["units"])]
-    found = [units[at] for at in positions(outcomes, asked)]
-    document = await grid(chosen_units=found[start:] if wanted.text else found[start : start + limit])
+    start, units, found = _offset(cursor), cast("list[list[str]]", outcomes["units"]), positions(outcomes, asked)
+    page = found[start:] if wanted.text else found[start : start + limit]
+    document = await grid(chosen_units=[cast("Unit", tuple(units[at])) for at in page])
     end = start + cast("int", document.pop("looked_at"))
     more = {"cursor": str(end) if end < len(found) else None, "total": None if wanted.text else len(found)}
     place = {"previous": str(max(0, start - limit)) if start and not wanted.text else None, "first": start + 1}

@@ -14,8 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
-from statistics import fmean
-from typing import cast
+from typing import ClassVar, cast
 
 from bench.metrics.failure_reason import LossKind
 from bench.providers.names import is_bound
@@ -42,10 +41,11 @@ ORDERS: Mapping[str, str] = {
     "tokens": "context tokens, most first",
     "differ": "disagreement, most first",
 }
-WORST = ("error", "not_ready", "unsupported", "incorrect", "abstained", "partial", "unscored", "measured", "correct")
+_WORST = ("error", "not_ready", "unsupported", "incorrect", "abstained", "partial", "unscored", "measured", "correct")
+WORST = {state: float(at) for at, state in enumerate(_WORST)}
 FOLDS: Mapping[str, tuple[str, Callable[[Sequence[float]], float]]] = {
-    "state": ("states", lambda found: fmean(WORST.index(str(one)) for one in found)),
-    "value": ("values", fmean),
+    "state": ("states", lambda found: sum(WORST[str(one)] for one in found) / len(found)),
+    "value": ("values", lambda found: sum(found) / len(found)),
     "rank": ("ranks", lambda found: -max(rank or inf for rank in found)),
     "latency": ("search_us", lambda found: -max(found)),
     "tokens": ("tokens", lambda found: -max(found)),
@@ -121,8 +121,27 @@ Column = Mapping[str, Sequence[object]]
 """states, losses, errors, ranks, values, times and tokens of one job, by position"""
 
 
+class _Latest:
+    """What was chosen from the outcomes that were read last: a reader turns pages of one list."""
+
+    outcomes: Json | None = None
+    chosen: ClassVar[dict[ItemFilter, list[int]]] = {}
+
+
 def positions(outcomes: Json, wanted: ItemFilter) -> list[int]:
-    """The positions of the items that fit, in the order that is asked for."""
+    """The positions of the items that fit, in the order that is asked for; kept while pages of it are turned."""
+    if _Latest.outcomes is not outcomes or len(_Latest.chosen) >= MOST_KEPT:
+        _Latest.outcomes = outcomes
+        _Latest.chosen.clear()
+    if wanted not in _Latest.chosen:
+        _Latest.chosen[wanted] = _positions(outcomes, wanted)
+    return _Latest.chosen[wanted]
+
+
+MOST_KEPT = 16
+
+
+def _positions(outcomes: Json, wanted: ItemFilter) -> list[int]:
     every = cast("list[Json]", outcomes["jobs"])
     benchmark = wanted.benchmark or (str(every[0]["benchmark"]) if every else None)
     jobs = [cast("Column", job) for job in every if job["benchmark"] == benchmark]
