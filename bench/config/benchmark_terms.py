@@ -34,8 +34,8 @@ from bench.version import plug_ins
 
 
 def _segment(value: str) -> str:
-    if not SEGMENT.fullmatch(value):
-        raise ValueError(f'"{value}" is not a safe name: letters, digits, ".", "_" and "-", at most 100')
+    if not SEGMENT.fullmatch(value) or value.startswith("-"):
+        raise ValueError(f'"{value}" is not a safe name: letters, digits, ".", "_" and "-", at most 100, no "-" first')
     return portable(value)
 
 

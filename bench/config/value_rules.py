@@ -57,8 +57,8 @@ def portable(name: str) -> str:
 
 def check_run_id(text: str) -> str:
     """Return the run id; raise ValueError when it cannot name a new run in any letter case."""
-    if not SEGMENT.fullmatch(text):
-        raise ValueError("a run id is 1 to 100 of A-Z a-z 0-9 . _ - and begins with no dot")
+    if not SEGMENT.fullmatch(text) or text.startswith("-"):
+        raise ValueError("a run id is 1 to 100 of A-Z a-z 0-9 . _ - and begins with no dot and no hyphen")
     return unreserved(portable(text))
 
 

@@ -47,6 +47,16 @@ _GOLDS = {
     ),
 }
 """what is odd about a gold -> how it looks"""
+LITERAL = frozenset({"exact-match", "contains"})
+"""evaluators that look for a gold as it is written"""
+MARKED = (
+    "a gold with marks that an answer may not have (a period at its end, quotes or asterisks around it, &amp;, \\n), "
+    "which this evaluator looks for as they are"
+)
+_MARKED = re.compile(
+    r"\s*(?=.*\w)(?:.*\w{2,}[.;,:]|[\"'“”«»*_`].*[\"'“”«»*_`]|.*(?:&(?:amp|quot|lt|gt|nbsp|#\d{1,5});|\\[nt\"]).*)\s*",
+    re.DOTALL,
+)
 LONGEST = 60
 """characters of an example"""
 
@@ -54,7 +64,8 @@ LONGEST = 60
 class ItemTexts:
     """Meets every item once."""
 
-    def __init__(self) -> None:
+    def __init__(self, method: str = "") -> None:
+        self._literal = method in LITERAL
         self._questions = IdTable()
         self._golds = array("q")
         self._first = IdTable()
@@ -91,6 +102,8 @@ class ItemTexts:
         for sign, pattern in _GOLDS.items():
             found = next((text for text in raw.answers if len(text) < LONGEST_GOLD and pattern.fullmatch(text)), None)
             self._note(sign, raw, found)
+        if self._literal and raw.answers and all(_is_marked(text) for text in raw.answers):
+            self._note(MARKED, raw, raw.answers[0])
 
     def _note(self, sign: str, raw: RawItem, text: str | None) -> None:
         if text is not None:
@@ -110,6 +123,10 @@ class ItemTexts:
             items = "1 item has" if count == 1 else f"{count} items have"
             found.append(f"{items} {sign}: {_some(examples)}")
         return tuple(found)
+
+
+def _is_marked(text: str) -> bool:
+    return len(text) < LONGEST_GOLD and _MARKED.fullmatch(text) is not None
 
 
 def _twice(choices: Sequence[str]) -> str | None:

@@ -27,9 +27,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import sha256
 
-from bench.datasets import Level, RenderedMemory, stands_for
+from bench.datasets import Level, RenderedMemory, memories, stands_for
 from bench.engine.corpus_state import CorpusState
-from bench.model import Memory, Space
+from bench.model import Corpus, Memory, Space
 from bench.plan import Lane
 from bench.providers.batching import whole_id
 from bench.providers.namespaces import namespace
@@ -106,6 +106,12 @@ class Veil:
 def _veiled(name: str, benchmark: str, corpus: str, memory: Memory) -> Memory:
     session = opaque("s", benchmark, corpus, memory.session_id) if memory.session_id is not None else None
     return replace(memory, id=name, session_id=session)
+
+
+def veil_of(lane: Lane, corpus: Corpus) -> Veil:
+    """Render a corpus into the memories of a lane and hide the dataset's ids."""
+    benchmark = lane.benchmark
+    return Veil.over(benchmark.name, corpus.id, memories(benchmark.config, corpus, unit=lane.unit, text=lane.text))
 
 
 def space_of(lane: Lane, *, journal: str, run_id: str, corpus: str, history: CorpusState) -> Space:

@@ -377,9 +377,9 @@ class IndexWait:
     async def wait(self) -> Failure | None:
         """Loop until ready; also returns, with nothing journaled, when the run is asked to stop."""
         began = monotonic_us()
-        sentinel = Sentinel(
-            self.lane.provider, self.space, self.veil, must_settle=self.lane.provider.wait.by == "sentinel"
-        )
+        self.lane.thorough, thorough = max(0, self.lane.thorough - 1), self.lane.thorough > 0
+        settles = self.lane.provider.wait.by == "sentinel"
+        sentinel = Sentinel(self.lane.provider, self.space, self.veil, must_settle=settles, thorough=thorough)
         ready = await self._loop(began, sentinel)
         if ready is None:
             return None
@@ -436,7 +436,8 @@ class IndexWait:
             return {}
         missing = await reread(sentinel.missing)
         rule = self.lane.provider.wait
-        patient = rule.by == "sentinel"
+        first = {memory.id for memory in samples(self.veil.memories)}
+        patient = rule.by == "sentinel" and any(memory.id in first for memory in missing)
         until = began + rule.timeout_s * 1e6 if patient else monotonic_us() + min(rule.timeout_s, PATIENCE_S) * 1e6
         pause_s = min(rule.interval_s, rule.timeout_s)
         while missing and not self.lane.build_halted:

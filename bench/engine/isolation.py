@@ -12,8 +12,8 @@ Example::
 
 * emptiness, before ingest: the namespace holds nothing; any hit counts, mapped or not;
 * sentinel, after index: something that was written can be found, by the start of the last, first or longest memory;
-  of a service each of the three is looked for, and how many of them are found is counted: not where a hit leads to no
-  memory, since such a service keeps them in words of its own;
+  of a service each of the three is looked for, in the first corpora of a lane five more between them, and how many of
+  them are found is counted: not where a hit leads to no memory, since such a service keeps them in words of its own;
 * canary, with ``--isolation full``: the start of another corpus's memory finds nothing of that corpus.
 
 Each outcome is journaled and goes into the receipt.
@@ -25,13 +25,13 @@ each namespace. Lookups take constant time, and the oldest keys leave when there
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import anyio
 
 from bench.engine.anonymizer import Veil, opaque
-from bench.errors import Rejected
+from bench.errors import CallError, NotCleared, Rejected
 from bench.model import Found, Hit, Memory, Query, Space
 from bench.providers import Counts, Provider
 from bench.providers.batching import whole_id
@@ -41,6 +41,10 @@ PROBE_K = 10
 DEEP_K = 100
 """a memory that its own first words do not find among so many is not found"""
 SHORTEST_TELLING = 20
+SPREAD = 5
+"""memories between the first and the last that are looked for in the first corpora of a lane"""
+CLEARED_LATE_S = (0.0, 0.2, 1.0, 3.0)
+"""pauses before each look at a namespace that was cleared: a service may need a moment"""
 
 
 def start_of(text: str) -> str:
@@ -56,6 +60,12 @@ def samples(memories: Sequence[Memory]) -> tuple[Memory, ...]:
         return ()
     chosen = (spoken[-1], spoken[0], max(spoken, key=lambda memory: len(memory.content)))
     return tuple({memory.id: memory for memory in chosen}.values())
+
+
+def spread(memories: Sequence[Memory]) -> tuple[Memory, ...]:
+    """Choose memories between the first and the last, evenly, whose texts are long enough to tell them apart."""
+    telling = [memory for memory in memories if len(memory.content.strip()) >= TELLING_CHARS]
+    return tuple(telling[len(telling) * at // (SPREAD + 1)] for at in range(1, SPREAD + 1)) if telling else ()
 
 
 async def look(provider: Provider, space: Space, text: str, *, k: int = PROBE_K) -> Found:
@@ -112,6 +122,8 @@ class Sentinel:
     veil: Veil
     must_settle: bool
     """no status call exists: count or result must be the same twice"""
+    thorough: bool = False
+    """memories between the first and the last are looked for too"""
     _before: object = None
     _seen: dict[str, bool | None] = field(default_factory=dict)
     """by sample: whether it was itself among what its search found; None where nothing can tell"""
@@ -126,7 +138,8 @@ class Sentinel:
 
     async def missing(self) -> list[Memory]:
         """Return the sample memories that are not found themselves, after another look at each that was not."""
-        every = samples(self.veil.memories)
+        every = samples(self.veil.memories) + (spread(self.veil.memories) if self.thorough else ())
+        every = tuple({memory.id: memory for memory in every}.values())
         for memory in every:
             if not self._seen.get(memory.id):
                 await self._look(memory, k=DEEP_K)
@@ -154,6 +167,29 @@ class Sentinel:
             now = await self.provider.count(self.space)
         before, self._before = self._before, now
         return now == before
+
+
+async def clear_provably(
+    provider: Provider, space: Space, veil: Veil, pause: Callable[[float], Awaitable[None]]
+) -> int | None:
+    """Clear a namespace and search it for a memory that it held.
+
+    Raises:
+        NotCleared: memories of the corpus are still found, also after a few seconds.
+    """
+    removed, left = await provider.clear(space), 0
+    for pause_s in CLEARED_LATE_S if (chosen := samples(veil.memories)) else ():
+        await pause(pause_s)
+        try:
+            found = await look(provider, space, chosen[0].content)
+        except CallError:
+            return removed
+        left = sum(belongs(veil, hit) for hit in found.hits)
+        if not left:
+            return removed
+    if left:
+        raise NotCleared(f"{space.namespace}: a search still finds {left} of its memories after it was cleared")
+    return removed
 
 
 def belongs(veil: Veil, hit: Hit) -> bool:

@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import asdict, dataclass, field
+from functools import partial
 
 import anyio
 
-from bench.datasets import ItemRef, memories
-from bench.engine.anonymizer import Veil, space_of
+from bench.datasets import ItemRef
+from bench.engine.anonymizer import Veil, space_of, veil_of
 from bench.engine.corpus_state import CorpusState
-from bench.engine.isolation import CorpusPlace, FirstWrite, Ownership
+from bench.engine.isolation import CorpusPlace, FirstWrite, Ownership, clear_provably
 from bench.engine.models import Readers
 from bench.engine.run_context import Halts, Ledger, Live
 from bench.engine.work_queue import Todo
@@ -31,6 +32,8 @@ from bench.providers.batching import cut_as
 
 CORPORA_A_SLOT = 8
 """corpora that may be under way for each ingest slot: most of them wait for an index"""
+THOROUGH = 2
+"""corpora of a lane in which more is looked for than in each: what a service does there it does everywhere"""
 REMEMBERED = 8
 """corpora whose sample memories a canary may look for"""
 
@@ -71,6 +74,10 @@ class OpenLane:
     """digests of what answers rested on: a context that comes back begins further prompts"""
     loses: bool = False
     """a memory that the service acknowledged was waited for in vain"""
+    thorough: int = THOROUGH
+    """corpora whose memories are still to be looked for one by one"""
+    unproven: int = THOROUGH
+    """clears of a namespace whose effect is still to be looked at"""
     _samples: deque[tuple[str, tuple[Memory, ...]]] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
 
     # ---- stopping
@@ -184,9 +191,7 @@ class OpenLane:
 
     def veil(self, corpus: Corpus) -> Veil:
         """Render a corpus into memories and hide the dataset's ids."""
-        benchmark = self.plan.benchmark
-        rendered = memories(benchmark.config, corpus, unit=self.plan.unit, text=self.plan.text)
-        return Veil.over(benchmark.name, corpus.id, rendered)
+        return veil_of(self.plan, corpus)
 
     def space(self, corpus_id: str, history: CorpusState) -> Space:
         """Name the place of a corpus's last attempt at this provider."""
@@ -250,7 +255,12 @@ class OpenLane:
         if not self.provider.capabilities.clear or await self._is_lent(corpus_id):
             return
         ledger = Ledger(self.key, corpus_id, space.attempt)
-        cleared = await self.live.attempt(lambda: self.provider.clear(space), ledger)
+        clear = partial(self.provider.clear, space)
+        if proves := self.isolated and self.unproven > 0 and self.plan.provider.built_in is None:
+            veil = self.veil(self.corpus(corpus_id))
+            clear = partial(clear_provably, self.provider, space, veil, self.live.stopping.pause_for)
+        cleared = await self.live.attempt(clear, ledger)
+        self.unproven -= proves and cleared.failure is None
         if cleared.failure is not None:
             self.live.keep(cleared.calls, ledger)
             text = f"{cleared.message}; bench clean {self.live.run_id} --orphans --yes tries again"

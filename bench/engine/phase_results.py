@@ -175,13 +175,15 @@ class SearchResult:
         )
 
 
-CUT, REFUSED, EMPTY = "cut", "refused", "empty"
-"""flags of an answer by its finish: at the token limit, by a filter, without text although it ended by itself"""
+CUT, REFUSED, EMPTY, UNENDED = "cut", "refused", "empty", "no_finish"
+"""flags of an answer by its finish: at the token limit, by a filter, without text although it ended by itself; none"""
 
 
 def flags_of(said: Completion, item: Item, prompt: str) -> tuple[str, ...]:
     """Return what a report counts of an answer: how it ended, what its text looks like, what its endpoint reported."""
     ended = {"length": CUT, "refusal": REFUSED}.get(said.finish)
+    if said.finish == "other" and not said.native_finish:
+        ended = UNENDED
     own = ended or (EMPTY if not said.text.strip() and said.finish == "stop" else None)
     seen = signs(said.text, question=item.question, prompt=prompt, accepted=(*item.answers, *item.choices))
     return (*([] if own is None else [own]), *seen, *said.flags)

@@ -324,13 +324,15 @@ class Execution:
                 safe = sum((await reader.counts()).values())
                 run_id = reader.meta.run_id
         except JournalError as unread:
-            text = f"{full.message}; every acknowledged phase is safe"
+            text = (
+                full.message if "phases safe" in full.message else f"{full.message}; every acknowledged phase is safe"
+            )
             raise DiskFull(text, where=full.where, hint=full.hint) from unread
         return Outcome(
             run_id=run_id,
             folder=self.folder,
             status=RunState.STOPPED,
             exit_code=full.exit_code,
-            message=f"{full.message}; {safe} phases safe",
+            message=full.message if "phases safe" in full.message else f"the disk is full; {safe} phases safe",
             jobs=await job_outcomes(self.plan, self.folder, {}),
         )

@@ -223,6 +223,8 @@ class BuiltInEvaluator:
     open: Callable[[EvaluatorOpening], Evaluator]
     keys: tuple[str, ...] = ()
     """the keys of its config"""
+    version: int = 1
+    """of its rule: one that decides otherwise on some answer has a higher one"""
 
 
 _MATCH = ("threshold", "case_sensitive", "normalize_whitespace", "unicode")
@@ -235,6 +237,7 @@ BUILT_IN: Mapping[str, BuiltInEvaluator] = {
         says="1 if an accepted answer is in the answer as whole words",
         open=_contains,
         keys=(*_MATCH, "word_boundary"),
+        version=2,  # 2: a part of a longer number is no match
     ),
     "token-f1": BuiltInEvaluator(says="F1 of shared tokens as value", open=_token_f1, keys=("threshold", "variant")),
     "locomo-f1": BuiltInEvaluator(says="LoCoMo's official score by category", open=_locomo, keys=("threshold",)),
@@ -357,6 +360,12 @@ def canonical(name: str) -> str:
     """Lower case, ``_`` to ``-``, aliases resolved."""
     spelled = name.strip().lower().replace("_", "-")
     return ALIASES.get(spelled, spelled)
+
+
+def versioned(name: str) -> str:
+    """An evaluator's name with the version of its rule: ``contains/2``; the first version goes without."""
+    version = BUILT_IN[name].version if name in BUILT_IN else 1
+    return name if version == 1 else f"{name}/{version}"
 
 
 def open_evaluator(

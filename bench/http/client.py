@@ -29,7 +29,7 @@ from bench.http.call_log import Trip, body_of
 from bench.http.endpoint import Endpoint, Limits
 from bench.http.errors import AttemptFailed, ClosedTooLong, Lost, NotSent, TooLarge
 from bench.http.message import Metered, Request, Response, Timings
-from bench.http.rate_limiter import Gate, wait_of
+from bench.http.rate_limiter import Gate, time_at, wait_of
 
 if TYPE_CHECKING:
     from aiohttp import ClientTimeout
@@ -254,7 +254,7 @@ def _read(trip: Trip, response: Response) -> Metered | None:
     request, status = trip.request, response.status
     if not (200 <= status < 300 or status in request.ok_statuses):
         text = response.headers.get("Retry-After")
-        wait_s = None if text is None else wait_of(text, now=time.time())
+        wait_s = None if text is None else wait_of(text, now=time_at(response.headers))
         raise classify.of_status(trip.endpoint, response, repeatable=request.repeatable, wait_s=wait_s)
     try:
         return request.read(response) if request.read is not None else None

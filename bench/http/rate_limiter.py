@@ -54,6 +54,12 @@ def wait_of(text: str, *, now: float) -> float | None:
     return wait_s if wait_s is not None and wait_s <= LONGEST_WAIT_S else None
 
 
+def time_at(headers: Mapping[str, str]) -> float:
+    """The unix time of a server that answers, since an instant that it names is one of its clock; else ours."""
+    told = instant(headers.get("Date", ""))
+    return time.time() if told is None else told.timestamp()
+
+
 def _wait_s(text: str, now: float) -> float | None:
     if NUMBER.fullmatch(text):
         found = number(text)
@@ -144,7 +150,8 @@ class Gate:
         left = whole(headers.get(self._feedback.remaining, "").strip())
         if left is None:
             return
-        reset_s = wait_of(headers.get(self._feedback.reset, ""), now=time.time()) if self._feedback.reset else None
+        reset = headers.get(self._feedback.reset, "") if self._feedback.reset else ""
+        reset_s = wait_of(reset, now=time_at(headers)) if reset else None
         if reset_s is not None:
             self.close_for(reset_s / max(1, left))
         elif left == 0:

@@ -19,7 +19,7 @@ import aiosqlite
 from bench.errors import Locked
 from bench.journal.codec import micros, to_json
 from bench.journal.queries import read_holder
-from bench.journal.rows import HEARTBEAT_S, Holder, RunState, now
+from bench.journal.rows import HEARTBEAT_S, Holder, RunState, set_clock, wall
 from bench.journal.sql import blocks
 
 _WRITE = blocks("write")
@@ -39,9 +39,10 @@ class Hold:
 
     async def take(self, writing: aiosqlite.Connection) -> None:
         """Become the holder and mark the run as running; the row is read and written in one transaction."""
+        set_clock()
         await writing.execute("BEGIN IMMEDIATE")
         held = await read_holder(writing)
-        stamp = micros(now())
+        stamp = micros(wall())
         if held is not None and held.holder.lives(heartbeat_age_s=(stamp - held.heartbeat_us) / 1e6):
             await writing.rollback()
             raise Locked(f"the run is held by {held.holder}", where=str(self._path))
@@ -61,7 +62,7 @@ class Hold:
         if monotonic() - self._beaten < HEARTBEAT_S:
             return
         self._beaten = monotonic()
-        stamp = micros(now())
+        stamp = micros(wall())
         if raw.execute(_WRITE["heartbeat"], (stamp, self._me.token)).rowcount != 1:
             raise Locked("another process took the run over", where=str(self._path))
         sent_us = None if oldest_s is None else stamp - int(oldest_s * 1e6)

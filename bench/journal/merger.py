@@ -22,7 +22,7 @@ from bench.errors import IdentityError, JournalError, Locked, MergeConflict, Usa
 from bench.journal.codec import PHASE_OF, decode, micros, to_json
 from bench.journal.file import NAME, VERSION, drafted, draw_up, examine, locate, open_reading, readable, reported
 from bench.journal.queries import read_holder, read_meta, run_meta
-from bench.journal.rows import RunMeta, RunState, now
+from bench.journal.rows import RunMeta, RunState, wall
 from bench.journal.sql import blocks
 from bench.model import Phase
 from bench.plan.job_record import EXTRA_KEY, cuts_inside_range, joined
@@ -95,7 +95,7 @@ async def _source(path: Path) -> _Source:
     if version != VERSION:
         raise JournalError(f"the journal has version {version}", where=str(path), hint="resume it once to migrate it")
     meta = run_meta(values)
-    if held is not None and held.holder.lives(heartbeat_age_s=(micros(now()) - held.heartbeat_us) / 1e6):
+    if held is not None and held.holder.lives(heartbeat_age_s=(micros(wall()) - held.heartbeat_us) / 1e6):
         raise Locked(f"run {meta.run_id} is held by {held.holder}")
     state = values["state"]
     assert isinstance(state, list)
@@ -207,7 +207,7 @@ async def _fill(draft: Path, sources: Sequence[_Source], meta: RunMeta, state: R
         await connection.executescript(_MERGE["notes"])
         await connection.executemany(
             blocks("write")["set_meta"],
-            [("state", to_json([state, ""])), ("state_us", str(micros(now()))), ("extra", to_json(extra))],
+            [("state", to_json([state, ""])), ("state_us", str(micros(wall()))), ("extra", to_json(extra))],
         )
         await connection.execute("PRAGMA journal_mode = WAL")
         counted = await connection.execute_fetchall(_MERGE["count"])

@@ -78,7 +78,7 @@ from bench.journal.rows import (
     ResumeRow,
     RunMeta,
     RunState,
-    now,
+    wall,
 )
 from bench.metrics.fold_input import Ended, settled
 from bench.model import Call, Phase, State, Verdict
@@ -129,7 +129,7 @@ class Reader:
         values = await read_meta(self._connection)
         held = await read_holder(self._connection)
         state, reason = cast("list[str]", values["state"])
-        stamp = micros(now())
+        stamp = micros(wall())
         age_s = (stamp - held.heartbeat_us) / 1e6 if held else 0.0
         lives = held is not None and held.holder.lives(heartbeat_age_s=age_s)
         if state == RunState.RUNNING and not lives:
@@ -141,7 +141,7 @@ class Reader:
             at=instant(int(str(values["state_us"]))),
             holder=str(held.holder) if held and lives else None,
             heartbeat_at=instant(held.heartbeat_us) if held else None,
-            oldest_request_s=(stamp - sent_us) / 1e6 if isinstance(sent_us, int) else None,
+            oldest_request_s=max(0.0, (stamp - sent_us) / 1e6) if isinstance(sent_us, int) else None,
         )
 
     async def refuse_held(self) -> None:

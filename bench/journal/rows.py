@@ -25,11 +25,13 @@ from __future__ import annotations
 
 import os
 import platform
+import time
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -39,8 +41,23 @@ from bench.values import dataclass as value_dataclass
 OK = "ok"
 
 
+_steady = partial(time.clock_gettime, time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic
+"""seconds that run on evenly, also while a laptop sleeps where the system counts that"""
+_STARTED = [time.time() - _steady()]
+
+
 def now() -> datetime:
-    """Give the wall-clock time, aware and in UTC."""
+    """Give the time, aware and in UTC: two instants of a process lie apart as far as they did, if its clock jumps."""
+    return datetime.fromtimestamp(_STARTED[0] + _steady(), UTC)
+
+
+def set_clock() -> None:
+    """Take the wall-clock time of this moment for ``now``, as a process does when it begins to write a journal."""
+    _STARTED[0] = time.time() - _steady()
+
+
+def wall() -> datetime:
+    """Give the wall-clock time, for what is compared between processes."""
     return datetime.now(UTC)
 
 

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from string import ascii_uppercase
 
-from bench.metrics.text_normalization import BEYOND_LATIN, normal_form
+from bench.metrics.text_normalization import BEYOND_LATIN, normal_form, parts_number
 from bench.reasoning import took_back
 from bench.structured import ticked
 from bench.visible import LATIN_OF
@@ -61,6 +61,16 @@ _MENTIONED = re.compile(
     r"(?<!\w)(?:\((?P<in>[A-Za-z])\)|(?P<upper>[A-Z])(?=[).:,*]|\s*$|\s+(?:and|or|&)\s+\(?[A-Z]\b))", re.MULTILINE
 )
 _LINE = re.compile(rf"{_OPEN}(?P<letter>[A-Za-z])(?:{_CLOSE}{{1,3}}[.:]?(?=\s|$)|[.:](?=\s|$)|\s*$|\s+[-–—]\s)")
+_LABEL = re.compile(
+    rf"(?:^|(?<=[.;,!?\s])){_OPEN}(?P<letter>[A-Z])(?:{_CLOSE}{{1,3}}[.:]?|[.:]|\s+[-–—])(?=\s)", re.MULTILINE
+)
+"""a letter before what is said of its option"""
+_EITHER = re.compile(r"(?<![\w/])\(?([A-Z])\)?\s?/\s?\(?([A-Z])(?![\w/])")
+_DENIED_LIST = re.compile(
+    r"(?i:\bnot|n['’]t|\bneither|\bnor|\bexcept)\s+(?i:(?:option|choice|answer|letter)s?\s+)?"
+    r"(?P<list>\(?[A-Z]\)?(?:(?:\s*[,/&]\s*(?:(?:or|nor|and)\s+)?|\s+(?:or|nor|and)\s+)\(?[A-Z]\)?)+)(?!\w)"
+)
+"""letters that are ruled out together, as far as one can tell: ``not A, B``"""
 _DENIED_BEFORE = re.compile(
     r"(?:\bnot|n['’]t|\bnever|\bneither|\bnor|\bcannot|\bexcept|\brul(?:e|es|ed|ing) out|\bexclud(?:e|es|ed|ing)"
     r"|\beliminat(?:e|es|ed|ing))\s+(?:be\s+)?(?:the\s+)?(?:(?:option|choice|answer|letter)\s+)?[(\[{\"'“‘]{0,3}\Z",
@@ -71,6 +81,8 @@ _DENIED_AFTER = re.compile(
     r"|(?:is|was|are)\s+(?:\w+ly\s+)?(?:wrong|incorrect|false|out|excluded|eliminated|ruled out)\b)",
     re.IGNORECASE,
 )
+_NO = re.compile(r"[)\]}\"'”’.:]{0,3}(?:\s+[-–—])?\s+(no|nope|wrong|incorrect|false)\b(?!\s+\w)", re.IGNORECASE)
+"""behind the letter of an option that does not say so itself"""
 _ALIKE = re.compile(f"(?<!\\w)[{''.join(map(chr, LATIN_OF))}](?!\\w)")
 """a letter of another script that is alone and looks like a Latin one"""
 _WORDS_TOO = frozenset("AI")
@@ -188,7 +200,11 @@ def _inside(boxed: str, choices: Sequence[str]) -> int | None:
 def _at(text: str, start: int, choices: Sequence[str]) -> int | None:
     """The option whose text or letter begins at a place; of two texts the longer one."""
     rest = text[start : start + 2000].lstrip(" \t\n:\"'“‘([")
-    texts = [(len(one), at) for at, one in enumerate(choices) if (span := _text_of(one)) and span.match(rest)]
+    texts = [
+        (len(one), at)
+        for at, one in enumerate(choices)
+        if (span := _text_of(one)) and (found := span.match(rest)) and not parts_number(rest, *found.span())
+    ]
     if texts:
         return max(texts, key=lambda one: (one[0], -one[1]))[1]
     letters, match = letters_of(choices), _LETTER.match(text, _after_space(text, start))
@@ -208,14 +224,25 @@ def _after_space(text: str, start: int) -> int:
 
 def _edge_lines(text: str, choices: Sequence[str]) -> Iterator[int]:
     """What the first and the last line are, or begin with: ``B``, ``(B) Paris``."""
-    lines = [line for line in text.translate(_EMPHASIS).splitlines() if line.strip()]
-    letters = letters_of(choices)
+    plain = text.translate(_EMPHASIS)
+    lines = [line for line in plain.splitlines() if line.strip()]
+    letters, labels = letters_of(choices), _labels(plain, choices)
     for line in (lines[0], lines[-1]) if lines else ():
         named, match = _named(line, choices), _LINE.match(line.strip())
         if named is not None:
             yield named
-        elif match and match["letter"].upper() in letters and not _DENIED_AFTER.match(line.strip(), match.end()):
-            yield letters.index(match["letter"].upper())
+        elif match and match["letter"].upper() in letters:
+            place = letters.index(match["letter"].upper())
+            if labels <= {place} and not _denied(line.strip(), match.start("letter"), match.end(), choices[place]):
+                yield place
+
+
+def _labels(text: str, choices: Sequence[str]) -> set[int]:
+    """The options of which something is said behind their letter; those alone whose own text is, where one is."""
+    letters = letters_of(choices)
+    found = [(letters.index(one["letter"]), one.end()) for one in _LABEL.finditer(text) if one["letter"] in letters]
+    own = {at for at, end in found if (span := _text_of(choices[at])) and span.match(text[end : end + 2000].lstrip())}
+    return own or {at for at, end in found if not _DENIED_AFTER.match(text, end)}
 
 
 def _bold(text: str, choices: Sequence[str]) -> Iterator[int]:
@@ -232,26 +259,35 @@ def _bold(text: str, choices: Sequence[str]) -> Iterator[int]:
 def _mentioned(text: str, choices: Sequence[str]) -> int | None:
     """The only letter that is mentioned, or the option text that comes first; letters that differ are not choice."""
     letters = letters_of(choices)
+    either = _EITHER.search(text)
+    if len(_labels(text, choices)) > 1 or (either and either[1] in letters and either[2] in letters):
+        return None
+    denied = [one.span("list") for one in _DENIED_LIST.finditer(text)]
     found = [
         (match.start(), 0, letters.index(letter))
         for match in _MENTIONED.finditer(text)
-        if (letter := (match["in"] or match["upper"]).upper()) in letters and not _denied(text, *match.span())
+        if (letter := (match["in"] or match["upper"]).upper()) in letters
+        and not _denied(text, *match.span(), choices[letters.index(letter)])
+        and not any(start <= match.start() < end for start, end in denied)
     ]
     if len({place for _, _, place in found}) > 1:
         return None
     for place, choice in enumerate(choices):
         span = _text_of(choice, before=r"(?<!\w)")
         standing = (one.span() for one in span.finditer(text)) if span else iter(())
-        first = next((one for one in standing if not _denied(text, *one)), None)
+        first = next((one for one in standing if not _denied(text, *one) and not parts_number(text, *one)), None)
         if first is not None:
             found.append((first[0], -len(choice), place))
     return min(found)[2] if found else None
 
 
-def _denied(text: str, start: int, end: int) -> bool:
-    """Say whether what is at a place is named only to be ruled out: ``not A``, ``(A) is wrong``."""
+def _denied(text: str, start: int, end: int, option: str = "") -> bool:
+    """Say whether what is at a place is named only to be ruled out: ``not A``, ``(A) is wrong``, ``A: no``."""
     before = text[max(0, start - 40) : start]
-    return bool(_DENIED_BEFORE.search(before) or _DENIED_AFTER.match(text, end))
+    if _DENIED_BEFORE.search(before) or _DENIED_AFTER.match(text, end):
+        return True
+    said = _NO.match(text, end)
+    return said is not None and not option.lower().startswith(said[1].lower())
 
 
 @lru_cache(maxsize=64)  # the options of one item are looked for at many places

@@ -25,6 +25,7 @@ from bench.metrics.text_normalization import (
     locomo_tokens,
     mem0_tokens,
     normal_form,
+    parts_number,
     several,
     spaced,
     squad_tokens,
@@ -128,11 +129,13 @@ def _phrase(text: str) -> str:
 
 
 def occurs(wanted: str, text: str, *, whole_words: bool) -> bool:
-    """``wanted`` is in ``text``, with ``whole_words`` not inside a longer alphanumeric run."""
+    """``wanted`` is in ``text``, with ``whole_words`` not inside a longer alphanumeric run or number."""
+    counted = whole_words and (wanted[:1].isdigit() or wanted[-1:].isdigit())
     start = text.find(wanted)
     while start >= 0:
         end = start + len(wanted)
-        if not whole_words or not (_joined(text, start) or _joined(text, end)):
+        apart = not whole_words or not (_joined(text, start) or _joined(text, end))
+        if apart and not (counted and parts_number(text, start, end)):
             return True
         start = text.find(wanted, start + 1)
     return False
@@ -278,7 +281,7 @@ ENTRIES = (
         summary="1 if a reference occurs in the answer as whole words",
         category="answer",
         build=contains_match,
-        version=2,  # 2: no word boundary in Thai, Lao, Khmer and Burmese; a combining mark ends no word
+        version=3,  # 2: no word boundary in Thai, Lao, Khmer and Burmese; 3: a part of a longer number is no match
         aliases={"contains": {}},
         parameters={"word_boundary": Parameter(default=True), **NORMAL},
     ),

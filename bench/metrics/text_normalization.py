@@ -82,6 +82,27 @@ def is_mark(character: str) -> bool:
     return unicodedata.category(character).startswith("M")
 
 
+_NUMBER = re.compile(
+    r"(?<![\d.,])(?:(?<!\w)[-−](?=\d))?"
+    r"(?:\d{1,3}([,.'’])\d{3}(?:\1\d{3})*(?:(?!\1)[.,]\d+)?|\d{1,3}(?: 000)+|\d+(?:\.\d+|,\d{1,2})|\d+)"
+    r"(?!\d|[.,]\d)"
+)
+"""a number as it is written, with its sign, its groups of thousands and its fraction; no date and no version"""
+_NO_FRACTION = re.compile(r"[.,]0{1,2}\Z")
+
+
+def parts_number(text: str, start: int, end: int) -> bool:
+    """Say whether a place in a text takes a part of a longer number: the 10 of ``$10,000``, not that of ``10.00``."""
+    around = text[max(0, start - 40) : end + 40]
+    shift = start - max(0, start - 40)
+    for found in _NUMBER.finditer(around):
+        first, last = found.span()
+        whole = last - (len(zeros[0]) if (zeros := _NO_FRACTION.search(found[0])) else 0)
+        if any(first < edge < whole for edge in (shift, shift + end - start)):
+            return True
+    return False
+
+
 def is_cut(text: str) -> bool:
     """True when some character is of a script that is cut into characters."""
     return not text.isascii() and UNSPACED_CHARACTER.search(text) is not None

@@ -363,19 +363,24 @@ def _error_in(events: Sequence[object]) -> object:
 
 
 def join_openai(events: Sequence[object], *, done: bool) -> Mapping[str, object]:
-    """Join the deltas of the first choice; the last usage counts."""
+    """Join the deltas of the first choice; the last usage counts.
+
+    A stream that ends without a finish was cut, but where no event has a field for it: such a server never sends one.
+    """
     if (error := _error_in(events)) is not None:
         return {"error": error}
     tree: dict[str, object] = {}
     message: dict[str, object] = {}
     pieces: list[str] = []
     choice: dict[str, object] = {"message": message}
+    ends = not done
     for event in events:
         if not isinstance(event, Mapping):
             continue
         tree |= {key: event[key] for key in ("model", "system_fingerprint", "usage") if event.get(key)}
         for one in event.get("choices") or ():
             if isinstance(one, Mapping) and one.get("index") in (None, 0):
+                ends = ends or "finish_reason" in one
                 choice |= {key: one[key] for key in ("finish_reason", "error") if one.get(key)}
                 if one.get("delta"):
                     _grow(message, one["delta"])
@@ -383,7 +388,7 @@ def join_openai(events: Sequence[object], *, done: bool) -> Mapping[str, object]
                 elif one.get("message"):  # the whole, which the deltas before it may have brought already
                     message |= {key: value for key, value in _map(one.get("message")).items() if value}
                     pieces = []
-    if not done and "finish_reason" not in choice and "error" not in choice:
+    if ends and "finish_reason" not in choice and "error" not in choice:
         raise _cut(events)
     if _repeats(pieces):
         message["content"] = pieces[-1]

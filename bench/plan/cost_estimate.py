@@ -116,6 +116,8 @@ ENRICHED_TOKENS = 480
 SAMPLED_CORPORA, SAMPLED_ITEMS = 5, 50
 SENTINEL_SEARCHES = 4
 """in a corpus that is ready: three memories are looked for, one of them again"""
+THOROUGH, THOROUGH_SEARCHES = 2, 6
+"""corpora of a lane of which five more memories are looked for, and one once it was cleared"""
 CONTENT_SEARCHES = 6
 """in a corpus that is kept: what three memories find, twice"""
 
@@ -259,7 +261,9 @@ def _stored(plan: Plan, lane: Lane, size: _Size, asked: int) -> Iterator[Endpoin
     provider = lane.provider
     batch, searches = AT_ONCE, asked
     if provider.built_in is None:
-        batch, searches = batch_of(lane), asked + (0 if lane.shares else size.corpora * _looks(plan, lane))
+        looks = 0 if lane.shares else size.corpora * _looks(plan, lane)
+        searches = asked + looks + (THOROUGH_SEARCHES * min(THOROUGH, size.corpora) if looks else 0)
+        batch = batch_of(lane)
         if not lane.shares:
             yield _provider(plan, lane, "add", size.batches(batch))
         yield _provider(plan, lane, "search", searches)

@@ -77,7 +77,7 @@ def _benchmark(one: BenchmarkPlan, installed: Installed) -> dict[str, object]:
         "context_budget": one.context_budget,
         "prompts": one.prompts.identity,
         "method": config.evaluation.method,
-        "evaluators": list(one.scoring.names),
+        "evaluators": list(one.scoring.rules),
         "code": {**one.scoring.code, **_distributions(one.scoring, installed)},
         "metrics": {metric.name: metric.definition for metric in one.scoring.metrics},
         "metric_entries": list(one.scoring.metric_entries),

@@ -109,6 +109,7 @@ class JobRecord:
     metric_folder: str
     """where a plug-in file beside the config is looked for"""
     evaluators: tuple[str, ...]
+    """with the version of their rule, where it is not the first"""
     cluster_by: str | None
     groups: Mapping[str, tuple[str, ...]]
     selection: Mapping[str, object]
@@ -203,7 +204,7 @@ def _record(plan: Plan, lane: Lane, job: Job, n_sharing: int) -> JobRecord:
         metrics=tuple(_metric(metric) for metric in benchmark.scoring.metrics),
         metric_entries=benchmark.scoring.metric_entries,
         metric_folder=str(config.folder_of("metrics") or ""),
-        evaluators=benchmark.scoring.names,
+        evaluators=benchmark.scoring.rules,
         cluster_by=config.cluster_by,
         groups=config.groups,
         selection=_selection(plan),

@@ -24,7 +24,7 @@ from bench.evaluators import Evaluator, open_evaluator
 from bench.evaluators.packs import PromptPack
 from bench.evaluators.prompts import MAX_TOKENS
 from bench.evaluators.protocol import needs_answer
-from bench.evaluators.registry import canonical
+from bench.evaluators.registry import canonical, versioned
 from bench.evaluators.routed import RoutedEvaluator, each_of
 from bench.metrics import Measure, evaluators_needed, open_metrics
 from bench.metrics.selection import CUSTOM
@@ -128,6 +128,11 @@ class Scoring:
             prompts=prompts,
             allow_code_execution=request.allow_code_execution,
         )
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The names of the evaluators, each with the version of its rule."""
+        return tuple(map(versioned, self.names))
 
     def open(self, embedder: Embedder | None) -> tuple[Evaluator, ...]:
         """Open the evaluators for work."""

@@ -44,6 +44,7 @@ from bench.receipt.schema import Body, items_file_name
 from bench.receipt.totals import Corpora, Folds, item_rows
 from bench.report import JobReport
 from bench.report.fold import judge_notes
+from bench.report.job_data import IngestTime
 from bench.report.job_notes import cache_notes
 from bench.settings import Environment
 
@@ -184,22 +185,19 @@ async def _compose(reader: Reader, job: JobReport, order: ReceiptOrder, items: P
 
 async def _corpora(reader: Reader, record: JobRecord) -> Corpora:
     ingest, searchable, memories = [], [], 0
-    starts: list[datetime] = []
-    ends: list[datetime] = []
+    sending = IngestTime([one.at for one in reader.resumes])
     async for one in reader.corpora(record.build):
         spent, ingested = one.times_us, one.row(CorpusKind.INGESTED)
         if ingested is None or one.started_at is None or one.is_reused:
             continue
         stored = ingested.data.get("memories")
         memories += stored if isinstance(stored, int) else 0
-        starts.append(one.started_at)
-        ends.append(ingested.at)
+        sending.add(one)
         if "ingest" in spent:
             ingest.append(spent["ingest"])
         if "searchable" in spent:
             searchable.append(spent["searchable"])
-    wall_us = round((max(ends) - min(starts)).total_seconds() * 1_000_000) if ends else 0
-    return Corpora(ingest_us=tuple(ingest), searchable_us=tuple(searchable), memories=memories, wall_us=max(0, wall_us))
+    return Corpora(ingest_us=tuple(ingest), searchable_us=tuple(searchable), memories=memories, wall_us=sending.us or 0)
 
 
 async def _span(reader: Reader, record: JobRecord) -> tuple[str | None, str | None]:

@@ -127,9 +127,9 @@ def all_or_nothing(*files: Path) -> Iterator[None]:
 
 
 def _refuse_name(store: TrustStore, name: str) -> None:
-    if not re.fullmatch(SEGMENT, name):
+    if not re.fullmatch(SEGMENT, name) or name.startswith("-"):
         raise UsageError(
-            f"{name!r} is not a key name", hint="letters, digits, dot, dash and underscore, no leading dot"
+            f"{name!r} is not a key name", hint="letters, digits, dot, dash and underscore, no leading dot or dash"
         )
     try:
         portable(name)

@@ -94,6 +94,7 @@ def _settings(a: Side, b: Side, metrics: Sequence[str]) -> Iterator[Comparabilit
     judged = any(side.record.models.judge for side in (a, b))
     yield check("judge_model", lambda side: side.record.models.judge)
     yield check("judge_prompt", lambda side: _prompts(side, "judge"), affects=judged)
+    yield check("evaluator", lambda side: next(iter(side.record.evaluators), None), affects=answered)
     yield check("metric_definition", lambda side: _definitions(side, (a, b), metrics))
     yield check("sample_seed", lambda side: side.record.selection.get("seed"))
     yield check("epochs_reducer", lambda side: side.record.epochs_reducer if side.record.epochs > 1 else "mean")

@@ -175,7 +175,7 @@ async def fold(reader: Reader, *, by: Sequence[str] = (), benchmark: str | None 
     for record in _records(reader, benchmark):
         scoped = (event.message for event in standing if event.scope in (record.build, record.lane, record.key))
         told = (*dict.fromkeys(filter(None, scoped)), *version_notes(events, record))
-        uncleared = sum(event.kind == NOT_CLEARED for event in events if event.scope == record.build)
+        uncleared = sum(event.kind == NOT_CLEARED for event in standing if event.scope == record.build)
         jobs.append(await _fold_job(reader, record, events, by=by, told=told, uncleared=uncleared))
     _refuse_unknown_dimension(jobs, by)
     return Report(

@@ -20,9 +20,11 @@ The keys are the roles of `bench.metrics.pricing`; a role of which nothing is kn
 from __future__ import annotations
 
 import contextlib
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 
@@ -291,12 +293,37 @@ def size_notes(record: JobRecord, facts: JobFacts) -> list[str]:
     ]
 
 
+class IngestTime:
+    """The time in which corpora were sent: what lies between two processes of a run is none of it."""
+
+    def __init__(self, resumes: Sequence[datetime]) -> None:
+        self._resumes = sorted(resumes)
+        self._spans: dict[int, tuple[datetime, datetime]] = {}
+
+    def add(self, one: StoredCorpus) -> None:
+        """Count the rows of a corpus up to the last that was sent."""
+        ingested = one.row(CorpusKind.INGESTED)
+        if ingested is None or one.is_reused:
+            return
+        for row in one.last:
+            if row.kind is not CorpusKind.CALLS and row.seq <= ingested.seq:
+                part = bisect_right(self._resumes, row.at)
+                first, last = self._spans.get(part, (row.at, row.at))
+                self._spans[part] = (min(first, row.at), max(last, row.at))
+
+    @property
+    def us(self) -> int | None:
+        """Microseconds; None where nothing was sent."""
+        spans = self._spans.values()
+        return sum(round((last - first).total_seconds() * 1e6) for first, last in spans) if spans else None
+
+
 async def job_facts(reader: Reader, record: JobRecord, spent: Owners, totals: BuildTotals | None = None) -> JobFacts:
     """What belongs to a job as a whole: what ingesting its corpora took, how its tokens and money were counted.
 
     ``totals`` takes every corpus that is read.
     """
-    corpora, starts, ends = [], [], []
+    corpora, sending = [], IngestTime([one.at for one in reader.resumes])
     took: dict[str, Spent] = {}
     async for one in reader.corpora(record.build):
         corpora.append(_corpus_facts(one))
@@ -304,15 +331,11 @@ async def job_facts(reader: Reader, record: JobRecord, spent: Owners, totals: Bu
             totals.add(one)
         for role, part in one.spent.items():
             took[role] = took.get(role, Spent()) + part
-        ingested = one.row(CorpusKind.INGESTED)
-        if one.started_at is not None and ingested is not None and not one.is_reused:
-            starts.append(one.started_at)
-            ends.append(ingested.at)
-    wall = round((max(ends) - min(starts)).total_seconds() * 1_000_000) if ends else None
+        sending.add(one)
     concurrency = reader.meta.request.get("ingest_concurrency") or reader.meta.request.get("concurrency")
     return JobFacts(
         judged=is_judged(record),
-        ingest_wall_us=wall,
+        ingest_wall_us=sending.us,
         ingest_concurrency=concurrency if isinstance(concurrency, int) else None,
         corpora=tuple(corpora),
         token_methods=token_methods(record, spent, list(took.values())),

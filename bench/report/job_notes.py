@@ -111,7 +111,7 @@ def _money(found: Sequence[Flagged]) -> str:
 
 def _ended(answers: Sequence[Flagged], error_kinds: Mapping[str, int]) -> list[str]:
     scored = [one for one in answers if one.outcome == "ok"]
-    cut, refused, empty = (_count(scored, flag) for flag in ("cut", "refused", "empty"))
+    cut, refused, empty, unended = (_count(scored, flag) for flag in ("cut", "refused", "empty", "no_finish"))
     silent, other = error_kinds.get(Truncated.kind, 0), error_kinds.get(NoAnswer.kind, 0)
     found = []
     if cut:
@@ -125,6 +125,11 @@ def _ended(answers: Sequence[Flagged], error_kinds: Mapping[str, int]) -> list[s
         found.append(
             f"{_items(other)} without an answer: the reply has no text beside reasoning or tool calls, or its text is "
             "none, such as an error message or null (no_answer)"
+        )
+    if unended:
+        found.append(
+            f"{_answers(unended)} without a finish reason, and scored as sent: the endpoint does not report whether "
+            "it was cut"
         )
     found += _seemings(scored)
     if refused:

@@ -42,7 +42,8 @@ async def standing(folder: Path) -> dict[str, object]:
         for phase, outcome in sorted(counts, key=lambda kind: (IN_ORDER.index(kind[0]), kind[1])):
             phases.setdefault(str(phase), {})[outcome] = counts[phase, outcome]
         running = status.state is RunState.RUNNING
-        elapsed_s = (status.heartbeat_at - reader.meta.created_at).total_seconds() if status.heartbeat_at else None
+        heard = status.heartbeat_at
+        elapsed_s = max(0.0, (heard - reader.meta.created_at).total_seconds()) if heard else None
         return {
             "run_id": reader.meta.run_id,
             "state": str(status.state),

@@ -14,6 +14,8 @@ from bench.config.run import Experiment, MetricChoice, Operation, RunRequest, ne
 from bench.errors import ConfigError, UsageError
 from bench.model import Phase
 
+NO_RUN_ID = "a run id is 1 to 100 of A-Z a-z 0-9 . _ - and begins with no dot and no hyphen"
+
 
 def of(**flags: object) -> RunRequest:
     return RunRequest.combine(None, flags)
@@ -101,7 +103,7 @@ def test_what_a_flag_may_hold(flag: str, given: object, value: object) -> None:
         ({"rate": ["p=0/s"]}, "--rate: p=0/s: expected R/s or R/m, for example chroma.search=50/s"),
         ({"rate": ["p=5/h"]}, "--rate: p=5/h: expected R/s or R/m, for example chroma.search=50/s"),
         ({"rate": ["p=-1/s"]}, "--rate: p=-1/s: expected R/s or R/m, for example chroma.search=50/s"),
-        ({"run_id": "../x"}, "--run-id: a run id is 1 to 100 of A-Z a-z 0-9 . _ - and begins with no dot"),
+        ({"run_id": "../x"}, f"--run-id: {NO_RUN_ID}"),
         (
             {"run_id": "CON"},
             '--run-id: "CON" cannot be a file name on every system: it is a device there, or ends with a dot',
@@ -110,7 +112,7 @@ def test_what_a_flag_may_hold(flag: str, given: object, value: object) -> None:
             {"run_id": "end."},
             '--run-id: "end." cannot be a file name on every system: it is a device there, or ends with a dot',
         ),
-        ({"run_id": ""}, "--run-id: a run id is 1 to 100 of A-Z a-z 0-9 . _ - and begins with no dot"),
+        ({"run_id": ""}, f"--run-id: {NO_RUN_ID}"),
         ({"shard": "1/2", "start": 3}, "flags: --shard and --start/--end say the same thing: give one"),
         ({"shard": "1/2", "end": 3}, "flags: --shard and --start/--end say the same thing: give one"),
         ({"start": 5, "end": 2}, "flags: --end 2 lies before --start 5"),

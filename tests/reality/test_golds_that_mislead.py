@@ -64,8 +64,29 @@ def test_a_gold_that_is_none_is_told_before_the_run(gold: str, told: str, bench:
     assert f"1 item has {told}" in done.stdout + done.stderr and "q1" in done.stdout + done.stderr
 
 
+@pytest.mark.parametrize("gold", ["A rake.", '"a rake"', "**a rake**", "rake &amp; hoe", "a rake\\n"])
+@pytest.mark.parametrize(("method", "told"), [("contains", True), ("exact-match", True), ("token-f1", False)])
+def test_a_gold_whose_marks_an_answer_must_repeat_is_told(
+    gold: str, method: str, told: bool, bench: Bench, tmp_path: Path
+) -> None:
+    write(tmp_path, OPEN.replace("contains", method), rows(gold, "a rake"))
+    done = bench("validate", "configs/benchmarks/sheds.yaml")
+    assert ("1 item has a gold with marks that an answer may not have" in done.stdout + done.stderr) is told
+
+
 @pytest.mark.parametrize(
-    "gold", ["a rake", "none of the two", "[sic] a rake", "no", "Nan Goldin", "the unknown soldier"]
+    "gold",
+    [
+        "a rake",
+        "5 p.m.",
+        "U.S.",
+        "rock 'n' roll",
+        "none of the two",
+        "[sic] a rake",
+        "no",
+        "Nan Goldin",
+        "the unknown soldier",
+    ],
 )
 def test_a_gold_that_is_one_is_not_told(gold: str, bench: Bench, tmp_path: Path) -> None:
     write(tmp_path, OPEN, rows(gold))

@@ -106,7 +106,7 @@ async def test_a_service_that_counts_fewer_memories_than_it_acknowledged_is_told
 ) -> None:
     stub = MemoryStub({"add": lambda call, _r, _b: web.json_response({"job_id": "j"}) if call in dropped else None})
     world = await world_on(stub, corpora=1, items=6, sessions=6)
-    world.provider("faulty", extra="wait: {interval_ms: 1}\n")
+    world.provider("faulty", extra="wait: {interval_ms: 1, timeout_s: 0.1}\n")
     job = await job_of(world, await world.run(providers="faulty"))
     text = "in 1 of 1 corpora the service counts 4 memories where 6 were acknowledged"
     assert any(note.startswith(text) for note in job.notes) is told

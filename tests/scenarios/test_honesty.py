@@ -344,7 +344,7 @@ async def test_I2_concurrency_rates_and_time_outs_are_allowed_and_recorded(world
 
 
 async def test_I3_an_error_in_a_200_is_asked_again(world_of: Worlds) -> None:
-    world = world_of("search:error200:calls=1,match=vault K0x1", corpora=1, items=3)
+    world = world_of("search:error200:calls=1,match=What opens the vault K0x1", corpora=1, items=3)
     outcome = await world.run(providers="faulty", max_error_rate=1)
     assert outcome.jobs[0].states[State.ERROR] == 1
     outcome = await world.resume(outcome.run_id)

@@ -1,0 +1,67 @@
+"""A clock that jumps moves timestamps and nothing else: no wait, no duration, no rate."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from aiohttp import web
+
+from bench.http.rate_limiter import time_at, wait_of
+from bench.journal import Reader, rows
+from bench.report.fold import fold
+from tests.reality.conftest import WorldOn
+from tests.reality.memory_stub import MemoryStub
+
+HOUR = 3600.0
+
+
+@pytest.mark.parametrize("jump_s", [-HOUR, HOUR, -20 * 365 * 24 * HOUR])
+async def test_a_jump_in_a_run_is_in_no_duration(
+    jump_s: float, world_on: WorldOn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ahead = [0.0]
+    real = rows.time.time
+    monkeypatch.setattr(rows.time, "time", lambda: real() + ahead[0])
+
+    def jumping(number: int, _request: web.Request, _body: object) -> None:
+        ahead[0] = jump_s if number > 2 else 0.0
+
+    world = await world_on(MemoryStub({"add": jumping}), corpora=2, items=2)
+    outcome = await world.run(providers="faulty", run_id="r", metrics=["ingest_throughput", "latency_max"])
+    assert outcome.exit_code == 0
+    async with Reader.open(world.workspace / "checkpoints/r") as reader:
+        (job,) = (await fold(reader)).jobs
+    throughput, latency = job.metrics["ingest_throughput"].value, job.metrics["latency_max"].value
+    assert throughput is not None and throughput > 0.1
+    assert latency is not None and 0 <= latency < 60_000
+    times = "select min(queue_us), min(limiter_us), min(network_us), min(provider_us) from call"
+    assert all(least >= 0 for least in world.query("r", times)[0])
+
+
+async def test_what_lies_between_two_processes_is_no_time_of_ingest(
+    world_on: WorldOn, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = MemoryStub({"add": lambda number, *_: web.json_response({}, status=400) if number == 4 else None})
+    world = await world_on(refused, corpora=2, items=2)
+    await world.run(providers="faulty", run_id="r", metrics=["ingest_throughput"], ingest_concurrency=1)
+    real = rows.time.time
+    monkeypatch.setattr(rows.time, "time", lambda: real() + HOUR)
+    outcome = await world.resume("r")
+    assert outcome.exit_code == 0
+    async with Reader.open(world.workspace / "checkpoints/r") as reader:
+        throughput = (await fold(reader)).jobs[0].metrics["ingest_throughput"].value
+    assert throughput is not None and throughput > 0.1
+
+
+async def test_an_instant_of_a_server_is_one_of_its_clock() -> None:
+    headers = {"Date": "Thu, 01 Jan 1970 00:10:00 GMT", "Retry-After": "Thu, 01 Jan 1970 00:10:05 GMT"}
+    assert wait_of(headers["Retry-After"], now=time_at(headers)) == 5.0
+    assert time_at({}) == pytest.approx(rows.time.time(), abs=60)
+    assert time_at({"Date": "yesterday"}) == pytest.approx(rows.time.time(), abs=60)
+
+
+def test_two_instants_of_a_process_lie_apart_as_far_as_they_did(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = rows.now()
+    monkeypatch.setattr(rows.time, "time", lambda: 0.0)
+    assert timedelta(0) <= rows.now() - before < timedelta(minutes=1)

@@ -1,0 +1,138 @@
+"""A part is not the whole: a number inside a longer one, a letter among several, a stream without its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bench.metrics import resolve, score
+from bench.metrics.choices import chosen_index
+from tests.cli.conftest import Bench
+from tests.reality.chat_stub import completion, delta, events
+from tests.reality.test_answers import Job, Serve, job, note, serve, workspace
+
+__all__ = ["job", "serve", "workspace"]
+
+CITIES = ("Rome", "Paris", "New York")
+
+
+@pytest.mark.parametrize(
+    ("gold", "answer", "held"),
+    [
+        ("10", "It was $10,000.", False),
+        ("$10", "It was $10,000.", False),
+        ("10,000", "It was $10,000.", True),
+        ("000", "10,000", False),
+        ("10", "about 10.5 km", False),
+        ("10", "It was $10.00.", True),
+        ("10", "10 000 people", False),
+        ("5", "at -5 degrees", False),
+        ("5", "pages 3-5", True),
+        ("99", "1'099 francs", False),
+        ("1", "1.234.567", False),
+        ("7 days", "1.7 days", False),
+        ("2023", "on May 7,2023", True),
+        ("2023", "on 07.05.2023", True),
+        ("5", "1,5,7", True),
+        ("10", "10, 20 and 30", True),
+        ("10", "at 10:30", True),
+        ("10", "It was 10.", True),
+    ],
+)
+def test_a_number_is_not_found_inside_a_longer_one(gold: str, answer: str, held: bool) -> None:
+    assert score("contains_match", prediction=answer, reference=gold) == held
+
+
+def test_the_rule_has_a_new_id() -> None:
+    assert resolve("contains_match").definition == "contains_match/3"
+
+
+def test_two_evaluators_are_not_compared_as_one(bench: Bench) -> None:
+    for run_id, method in (("r1", "exact-match"), ("r2", "contains")):
+        flags = ("--answering-model", "builtin/extractive", "--run-id", run_id)
+        bench("run", "-q", "--benchmarks", "demo", "--providers", "bm25", "--limit", "4", *flags)
+        bench("rescore", run_id, "--evaluators", method)
+    refused = bench("compare", "r1", "r2", check=None)
+    assert refused.returncode != 0
+    assert "evaluator: A has exact-match, B has contains/2" in refused.stdout + refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("answer", "place"),
+    [
+        ("A: no. B: yes.", None),
+        ("A - no, B - yes", None),
+        ("A: no", None),
+        ("Not A, B", None),
+        ("not (A), (B)", None),
+        ("neither A, B nor C", None),
+        ("A/B", None),
+        ("A. Rome was planned.\nB. Paris came first.\nSo she went.", None),
+        ("B) Paris\nA) was planned only.\nShe said so.", 1),
+        ("Not A, but B", 1),
+        ("A is wrong, B", 1),
+        ("A. Rome", 0),
+        ("B. No other city was named.", 1),
+    ],
+)
+def test_an_answer_to_each_option_chooses_none(answer: str, place: int | None) -> None:
+    assert chosen_index(answer, CITIES) == place
+
+
+@pytest.mark.parametrize("answer", ["A. No", "A: No.", "(A) no"])
+def test_an_option_that_says_no_is_chosen_by_its_letter(answer: str) -> None:
+    assert chosen_index(answer, ("No", "Yes")) == 0
+
+
+def test_a_number_inside_a_longer_one_is_no_option() -> None:
+    assert chosen_index("It cost 10,000.", ("10", "20")) is None
+    assert chosen_index("Answer: 10,000", ("10", "10,000")) == 1
+
+
+# ------------------------------------------------------------------------ streams
+
+
+def bare(text: str) -> Mapping[str, Any]:
+    """A chunk of a server that has no finish reasons."""
+    return {"choices": [{"index": 0, "delta": {"content": text}}]}
+
+
+def test_a_stream_whose_choice_never_ended_is_cut_although_it_says_done(serve: Serve, job: Job) -> None:
+    serve(events(delta("Pel"), delta("le")), m={"stream": True})
+    found = job()
+    assert found["counts"] == {"error": 4} and found["error_kinds"] == {"unavailable": 4}
+    assert found["exit"] == 4
+
+
+def test_a_server_without_finish_reasons_is_scored_and_told(serve: Serve, job: Job) -> None:
+    serve(events(bare("Pel"), bare("le")), m={"stream": True})
+    found = job()
+    assert found["metrics"]["contains_match"]["value"] == 0.25
+    assert note(found, "4 answers without a finish reason, and scored as sent")
+
+
+def test_a_whole_reply_without_a_finish_reason_is_told(serve: Serve, job: Job) -> None:
+    serve(completion("Pelle", None))
+    assert note(job(), "4 answers without a finish reason")
+
+
+# ------------------------------------------------------------------------ names
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        lambda name: ("run", "--benchmarks", "demo", "--providers", "bm25", f"--run-id={name}"),
+        lambda name: ("merge", "r", f"--into={name}"),
+        lambda name: ("keys", "new", f"--name={name}"),
+    ],
+)
+def test_a_name_that_reads_as_a_flag_is_refused(
+    command: Callable[[str], tuple[str, ...]], bench: Bench, tmp_path: Path
+) -> None:
+    done = bench(*command("-r1"), check=2)
+    assert "no hyphen" in done.stderr or "no leading dot or dash" in done.stderr
+    assert not (tmp_path / "checkpoints" / "-r1").exists()
