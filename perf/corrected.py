@@ -2,8 +2,8 @@
 
     python -m perf.corrected [SIMULATIONS]
 
-The truth of each simulation is the share of right answers among its 500. Half of the judge's errors look doubtful, and
-so does a tenth of its right verdicts.
+The truth of each simulation is the share of right answers among its 500. Half of the judges' errors look doubtful, and
+so does a tenth of their right verdicts. All judges of the draw share the labels; one more judge comes after it.
 """
 
 from __future__ import annotations
@@ -11,68 +11,117 @@ from __future__ import annotations
 import random
 import sys
 from collections.abc import Sequence
+from statistics import fmean
 from typing import NamedTuple
 
-from bench.stats import Stratum, allocation, corrected_share
+from bench.report.review_sampling import stratum_of, weight_of
+from bench.stats import CorrectedShare, Stratum, allocation, corrected_share
 
 ERRORS = (0.05, 0.10, 0.20)
 ACCURACY = (0.35, 0.70, 0.91)
+JUDGES = (1, 2)
 ITEMS, LABELS = 500, 50
-DOUBT_WEIGHT = 2.0
-"""a doubtful answer gets so many times the labels of a clear one"""
 
 
 class Simulated(NamedTuple):
-    """What came out for one judge."""
+    """What came out for judges of one error."""
 
     coverage: float
     width: float
     bias: float
     judge_bias: float
-    """mean error of the judge's own value"""
+    """mean error of the first judge's own value"""
+    error_coverage: float
+    """of the interval of a judge's error, of the judge of the draw for which it is the least"""
+    error_width: float
+    later_coverage: float
+    """the same for a judge that came after the draw"""
+    later_width: float
 
 
-def simulate(error: float, accuracy: float, simulations: int, *, seed: int = 0) -> Simulated:
-    """Repeat one judge."""
-    chance = random.Random(f"{seed}/{error}/{accuracy}")
-    covered, widths, off, raw = 0, 0.0, 0.0, 0.0
+class Outcome(NamedTuple):
+    """Whether an interval holds the truth, its width, and how far its value is off."""
+
+    covered: bool
+    width: float
+    off: float
+
+    @classmethod
+    def of(cls, found: CorrectedShare | None, truth: float) -> Outcome:
+        """Compare an estimate with the truth."""
+        assert found is not None
+        low, high = found.interval.low, found.interval.high
+        return cls(low - 1e-12 <= truth <= high + 1e-12, high - low, found.value - truth)
+
+
+def simulate(error: float, accuracy: float, simulations: int, *, judges: int = 1, seed: int = 0) -> Simulated:
+    """Repeat one draw that some judges share."""
+    chance = random.Random(f"{seed}/{error}/{accuracy}/{judges}")
+    shares: list[Outcome] = []
+    errors: list[list[Outcome]] = [[] for _ in range(judges + 1)]
+    raw = []
     for _ in range(simulations):
         right = [chance.random() < accuracy for _ in range(ITEMS)]
-        judged = [one != (chance.random() < error) for one in right]
-        doubt = [chance.random() < (0.5 if a != b else 0.1) for a, b in zip(right, judged, strict=True)]
-        found = corrected_share(_labelled(right, judged, doubt, chance))
-        assert found is not None
-        truth = sum(right) / ITEMS
-        covered += found.interval.low <= truth <= found.interval.high
-        widths += found.interval.high - found.interval.low
-        off += found.value - truth
-        raw += sum(judged) / ITEMS - truth
-    return Simulated(covered / simulations, widths / simulations, off / simulations, raw / simulations)
+        verdicts = [[one != (chance.random() < error) for one in right] for _ in errors]
+        groups = _strata(right, verdicts[:judges], chance)
+        shares.append(Outcome.of(_estimate(groups, right), fmean(right)))
+        for found, given in zip(errors, verdicts, strict=True):
+            wrong = [a != b for a, b in zip(given, right, strict=True)]
+            found.append(Outcome.of(_estimate(groups, wrong, exact=True), fmean(wrong)))
+        raw.append(fmean(verdicts[0]) - fmean(right))
+    least = min(errors[:judges], key=_coverage)
+    return Simulated(
+        coverage=_coverage(shares),
+        width=fmean(one.width for one in shares),
+        bias=fmean(one.off for one in shares),
+        judge_bias=fmean(raw),
+        error_coverage=_coverage(least),
+        error_width=fmean(one.width for one in least),
+        later_coverage=_coverage(errors[-1]),
+        later_width=fmean(one.width for one in errors[-1]),
+    )
 
 
-def _labelled(
-    right: Sequence[bool], judged: Sequence[bool], doubt: Sequence[bool], chance: random.Random
-) -> list[Stratum]:
-    groups: dict[tuple[bool, bool], list[bool]] = {}
-    for one, verdict, doubtful in zip(right, judged, doubt, strict=True):
-        groups.setdefault((verdict, doubtful), []).append(one)
-    weights = [DOUBT_WEIGHT if doubtful else 1.0 for _, doubtful in groups]
-    counts = allocation([len(group) for group in groups.values()], weights, LABELS)
-    return [
-        Stratum(len(group), count, sum(chance.sample(group, count)), float(verdict))
-        for ((verdict, _), group), count in zip(groups.items(), counts, strict=True)
-    ]
+def _coverage(found: Sequence[Outcome]) -> float:
+    return fmean(one.covered for one in found)
+
+
+Groups = list[tuple[list[int], int]]
+"""the answers of each stratum in random order, and how many of them have a label"""
+
+
+def _strata(right: Sequence[bool], verdicts: Sequence[Sequence[bool]], chance: random.Random) -> Groups:
+    groups: dict[str, list[int]] = {}
+    for at, one in enumerate(right):
+        given = [some[at] for some in verdicts]
+        doubtful = chance.random() < (0.1 if all(verdict == one for verdict in given) else 0.5)
+        groups.setdefault(stratum_of(given, doubtful=doubtful), []).append(at)
+    names = sorted(groups)
+    counts = allocation([len(groups[name]) for name in names], [weight_of(name) for name in names], LABELS)
+    return [(chance.sample(groups[name], len(groups[name])), count) for name, count in zip(names, counts, strict=True)]
+
+
+def _estimate(groups: Groups, facts: Sequence[bool], *, exact: bool = False) -> CorrectedShare | None:
+    strata = [Stratum(len(some), count, sum(facts[at] for at in some[:count]), 0.5) for some, count in groups]
+    return corrected_share(strata, exact=exact)
 
 
 def main() -> None:
-    """Print one line per judge."""
+    """Print one line per error, accuracy and number of judges."""
     simulations = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
-    print("judge error  accuracy  coverage  mean width  mean error  judge's own error")
-    for error in ERRORS:
-        for accuracy in ACCURACY:
-            one = simulate(error, accuracy, simulations)
-            shown = f"{one.coverage:8.1%}  {one.width:10.3f}  {one.bias:+10.4f}  {one.judge_bias:+.4f}"
-            print(f"{error:11.0%}  {accuracy:8.0%}  {shown}")
+    head = (
+        "judges  judge error  accuracy  coverage  width    bias  judge's own  error: coverage  width  later: coverage"
+    )
+    print(f"{head}  width")
+    for judges in JUDGES:
+        for error in ERRORS:
+            for accuracy in ACCURACY:
+                one = simulate(error, accuracy, simulations, judges=judges)
+                print(
+                    f"{judges:6}  {error:11.0%}  {accuracy:8.0%}  {one.coverage:8.1%}  {one.width:5.3f}  "
+                    f"{one.bias:+.4f}  {one.judge_bias:+11.3f}  {one.error_coverage:15.1%}  {one.error_width:5.3f}  "
+                    f"{one.later_coverage:15.1%}  {one.later_width:5.3f}"
+                )
 
 
 if __name__ == "__main__":

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -24,6 +22,7 @@ if TYPE_CHECKING:
     from bench.config.catalog import Catalog
     from bench.datasets import Dataset
     from bench.engine.external_rows import ForeignRow
+    from bench.engine.judge_cells import JudgeCell
     from bench.journal import Event, Reader
     from bench.plan.job_record import JobRecord
     from bench.receipt.schema import Receipt
@@ -32,9 +31,8 @@ if TYPE_CHECKING:
     from bench.report.review import AnswerKey, Review
     from bench.settings import Environment
 
-FOLDER = "disputes"
-"""of the workspace: the verdicts that were paid for"""
 LEAST = 2
+UNKNOWN = "unknown"
 Switch = Annotated[bool, Parameter(negative=())]
 RECEIPT = "bench.receipt/1"
 
@@ -46,10 +44,19 @@ class Answers:
     name: str
     rows: Sequence[ForeignRow]
     source: str
-    context: str = "unknown"
-    leaks: str = "unknown"
-    labels: tuple[JobRecord, Sequence[Event]] | None = None
-    """the job of a run and the events of its journal"""
+    context: str = UNKNOWN
+    leaks: str = UNKNOWN
+    labels: LabelSource | None = None
+    """where people's labels of these answers are; None for a file or a receipt"""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelSource:
+    """A job of a run, its journal and the events in it."""
+
+    record: JobRecord
+    folder: Path
+    events: Sequence[Event]
 
 
 def dispute(
@@ -125,7 +132,9 @@ async def _judged(
         raise UsageError(f"no answers to {name} in {', '.join(targets)}", hint="bench results shows a run's jobs")
     if len({side.name for side in sides}) < len(sides):
         raise UsageError("two sides have one name", hint="name each run, receipt or file once")
-    panels = [await _panel(catalog, environment, dataset, side, cells) for side in sides]
+    planned = [await _cells(catalog, environment, dataset, side, cells) for side in sides]
+    _note_calls([cell for some in planned for cell in some])
+    panels = [await _panel(environment, side, some) for side, some in zip(sides, planned, strict=True)]
     return Dispute(
         benchmark=dataset.name,
         sides=tuple(
@@ -143,8 +152,7 @@ def _reviews(side: Answers, panel: Panel) -> tuple[Review | None, ...]:
 
     if side.labels is None:
         return ()
-    record, events = side.labels
-    return tuple(review_of(events, record, cell.verdicts) for cell in panel.cells)
+    return tuple(review_of(side.labels.events, side.labels.record, cell.verdicts) for cell in panel.cells)
 
 
 async def _benchmark_of(workspace: Path, targets: Sequence[str]) -> str:
@@ -225,7 +233,7 @@ def _of_receipt(path: Path, receipt: Receipt, dataset: Dataset) -> Answers:
         name=receipt.receipt_id,
         rows=rows,
         source=f"receipt of {receipt.provider.name}, {len(rows)} answers; bench verify checks it",
-        context=context_of(receipt, path) or "unknown",
+        context=context_of(receipt, path) or UNKNOWN,
         leaks="; ".join(named) or "the receipt names nothing",
     )
 
@@ -236,22 +244,25 @@ async def _of_run(catalog: Catalog, target: str, dataset: Dataset) -> list[Answe
     from bench.plan.job_record import read
 
     run, _, provider = target.partition(":")
-    found = []
-    async with Reader.open(find_run(catalog.workspace, run)) as reader:
-        every = {one.answer_owner: one for one in read(reader.meta.extra) if one.models.answering is not None}
-        for record in every.values():
-            if record.benchmark == dataset.name and provider in ("", record.provider):
-                found.append(await _of_job(reader, record, dataset))
-    return found
+    folder = find_run(catalog.workspace, run)
+    async with Reader.open(folder) as reader:
+        jobs = [one for one in read(reader.meta.extra) if one.models.answering is not None]
+        every = {one.answer_owner: one for one in jobs if one.benchmark == dataset.name}
+        events = [event for _, event in await reader.events()]
+        return [
+            await _of_job(reader, LabelSource(record, folder, events))
+            for record in every.values()
+            if provider in ("", record.provider)
+        ]
 
 
-async def _of_job(reader: Reader, record: JobRecord, dataset: Dataset) -> Answers:
+async def _of_job(reader: Reader, labels: LabelSource) -> Answers:
     from bench.engine.external_rows import ForeignRow
     from bench.model import Phase
     from bench.receipt.sheet import context_text
     from bench.report.memory_cost import read_context
 
-    rows = []
+    rows, record = [], labels.record
     async for item in reader.items(record.chain):
         answered = item.phases.get(Phase.ANSWER)
         if item.epoch == 1 and answered is not None and answered.ok:
@@ -260,74 +271,72 @@ async def _of_job(reader: Reader, record: JobRecord, dataset: Dataset) -> Answer
         name=f"{reader.meta.run_id}:{record.provider}:{record.models.answering}",
         rows=rows,
         source=f"run {reader.meta.run_id}, {len(rows)} answers",
-        context=context_text(await read_context(reader, record)) or "unknown",
+        context=context_text(await read_context(reader, record)) or UNKNOWN,
         leaks="; ".join(record.prompt_leaks) or "knows neither the answer nor the type",
-        labels=(record, [event for _, event in await reader.events()]),
+        labels=labels,
     )
 
 
 # ------------------------------------------------------------------------------ judging
 
 
-async def _panel(
-    catalog: Catalog, environment: Environment, dataset: Dataset, side: Answers, cells: tuple[list[str], list[str]]
-) -> Panel:
-    """Judge one side with every prompt; a prompt that all judges have answered before costs nothing."""
+async def _cells(
+    catalog: Catalog,
+    environment: Environment,
+    dataset: Dataset,
+    side: Answers,
+    asked: tuple[list[str], list[str]],
+) -> list[tuple[str, JudgeCell]]:
+    """Plan each prompt with each judge over the answers of one side, each with the prompt's name."""
+    from bench.config.run import RunRequest
+    from bench.engine.external_results import foreign_plan
+    from bench.engine.judge_cells import judge_cell
+
+    judges, prompts = asked
+    found = []
+    for name, prompt in zip(prompt_names(prompts), prompts, strict=True):
+        for judge in judges:
+            flags = {
+                "benchmarks": (dataset.name,),
+                "judge_model": (judge,),
+                "judge_prompt": (prompt,),
+                "evaluators": ("llm-judge",),
+                "metrics": ("accuracy",),
+            }
+            request = RunRequest.combine(None, flags)
+            plan, rows = foreign_plan(catalog, request, list(side.rows), label="answers", environment=environment)
+            run = None if side.labels is None else (side.labels.folder, side.labels.record.answer_owner)
+            found.append((name, await judge_cell(plan, rows, run=run)))
+    return found
+
+
+def _note_calls(cells: Sequence[tuple[str, JudgeCell]]) -> None:
+    """Say what is paid before a judge is asked."""
+    asked, reused = sum(cell.n_asked for _, cell in cells), sum(cell.n_reused for _, cell in cells)
+    each = [f"{cell.n_asked} of {cell.judge}, {name}" for name, cell in cells if cell.n_asked]
+    console.note(
+        f"{asked + reused} verdicts: {reused} are reused, {asked} are asked for"
+        + (f" ({'; '.join(each)})" if each else "")
+    )
+
+
+async def _panel(environment: Environment, side: Answers, cells: Sequence[tuple[str, JudgeCell]]) -> Panel:
+    """Judge one side; what is kept costs nothing."""
     from bench.journal import Reader
     from bench.plan.job_record import read
     from bench.report.panel import Panel, read_cell, with_texts
 
-    judges, prompts = cells
     found: list[Cell] = []
     types: dict[AnswerKey, str] = {}
-    for name, prompt in zip(prompt_names(prompts), prompts, strict=True):
-        folder = await _scored(catalog, environment, dataset, side, (judges, prompt))
+    for name, cell in cells:
+        folder = await cell.journal(environment)
         async with Reader.open(folder) as reader:
-            records = [one for one in read(reader.meta.extra) if one.models.judge is not None]
-            for record in records:
-                cell, kinds = await read_cell(reader, record, 0, name)
-                found.append(cell)
-                types.update(kinds)
-    panel = Panel(side=side.name, benchmark=dataset.name, cells=tuple(found), types=types)
+            (record,) = read(reader.meta.extra)
+            one, kinds = await read_cell(reader, record, 0, name)
+        found.append(one)
+        types.update(kinds)
+        if failed := cell.n_asked + cell.n_reused - len(one.verdicts):
+            console.note(f"{failed} verdicts of {one.name} on {side.name} failed; the same command asks for them again")
+    panel = Panel(side=side.name, benchmark=record.benchmark, cells=tuple(found), types=types)
     async with Reader.open(folder) as reader:
-        texts = (await with_texts(reader, records[0], panel)).texts
-    return Panel(side=side.name, benchmark=dataset.name, cells=tuple(found), types=types, texts=texts)
-
-
-async def _scored(
-    catalog: Catalog, environment: Environment, dataset: Dataset, side: Answers, cell: tuple[list[str], str]
-) -> Path:
-    """The journal of one side under one prompt; it is made where there is no finished one."""
-    from bench.config.run import RunRequest
-    from bench.engine.external_results import foreign_plan, score_foreign
-
-    judges, prompt = cell
-    flags = {
-        "benchmarks": (dataset.name,),
-        "judge_model": judges,
-        "judge_prompt": (prompt,),
-        "evaluators": ("llm-judge",),
-        "metrics": ("accuracy",),
-    }
-    plan, rows = foreign_plan(
-        catalog, RunRequest.combine(None, flags), list(side.rows), label="answers", environment=environment
-    )
-    named = json.dumps([plan.digest, [[row.item, row.answer] for row in rows]], ensure_ascii=True)
-    folder = catalog.workspace / FOLDER / sha256(named.encode()).hexdigest()[:20]
-    if folder.is_dir() and not await _finished(folder):
-        shutil.rmtree(folder)
-    if not folder.is_dir():
-        console.note(f"judging {len(rows)} answers of {side.name} with {', '.join(judges)}")
-        await score_foreign(plan, rows, folder, environment=environment)
-    return folder
-
-
-async def _finished(folder: Path) -> bool:
-    from bench.errors import JournalError
-    from bench.journal import Reader, RunState
-
-    try:
-        async with Reader.open(folder) as reader:
-            return (await reader.status()).state in (RunState.COMPLETE, RunState.PARTIAL)
-    except JournalError:
-        return False
+        return await with_texts(reader, record, panel)

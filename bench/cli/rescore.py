@@ -117,7 +117,8 @@ def rescore(
     named = {"judge_model": judge_model, "judge_prompt": judge_prompt, "evaluators": evaluators, "metrics": metrics}
     flags: dict[str, object] = {name: value for name, value in named.items() if value is not None}
     generations: dict[int, str] = {}
-    for name, prompts in _scorings(judge_prompt, catalog.workspace):
+    scorings = _scorings(judge_prompt, catalog.workspace)
+    for name, prompts in scorings:
         if prompts:
             flags["judge_prompt"] = prompts
 
@@ -125,6 +126,8 @@ def rescore(
             return await rescored_plan(run_id, catalog=catalog, flags=flags, environment=environment, prompt=prompt)
 
         folder, plan, errand = anyio.run(planned)
+        if len(scorings) > 1 and not current.get().json:
+            console.line(f"Judge prompt {name}")
         code = carry_out(plan, environment, resume=folder, errand=errand)
         generations[errand.generation] = name
         if code not in (0, FINISHED_BADLY):

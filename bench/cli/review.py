@@ -18,12 +18,13 @@ from bench.errors import DataError, UsageError
 from bench.journal import Reader
 from bench.journal.paths import find_run
 from bench.plan.job_record import JobRecord
-from bench.report.review import Review, review_of
+from bench.report.review import Review, read_review
 from bench.report.review_sheet import draw_sheet, judged_jobs, read_sheet, record_labels, words_to_label
 from bench.report.tables import Grid
 
 HEAD = ("id", "question_type", "question", "expected", "answer", "label")
 RIGHT = frozenset({"1", "r", "right", "correct", "y", "yes", "true"})
+SHOWN: dict[bool | None, str] = {True: "right", False: "wrong"}
 WRONG = frozenset({"0", "w", "wrong", "incorrect", "n", "no", "false"})
 
 
@@ -44,7 +45,8 @@ def review(
     run_id
         A run of this workspace with verdicts of a judge.
     n
-        Answers of each job to draw, more of them where the judge is in doubt.
+        Answers to draw of each memory system and answering model, more of them where a judge is in doubt or the judges
+        differ. The judges of a run share them.
     output
         The TSV file to write; it names no provider and no verdict.
     labels
@@ -58,9 +60,9 @@ def review(
     if n is not None and labels is not None:
         raise UsageError("--n draws and --labels reads", hint="give one of them")
     if n is not None:
-        count = anyio.run(_draw, folder, n, seed, provider, output)
+        drawn = anyio.run(_draw, folder, n, seed, provider, output)
         console.line(str(output))
-        console.note(f"{count} answers; fill in the column label with right or wrong, then")
+        console.note(f"{drawn}; fill in the column label with right or wrong, then")
         console.note(f"bench review {run_id} --labels {output}")
         console.note(f"or label in the browser: bench serve, then /runs/{run_id}/review")
         return 0
@@ -76,15 +78,25 @@ def review(
     else:
         from bench.cli.results import show_grids
 
-        show_grids([_grid(one, each) for one, each in found])
+        several = len({one.answer_owner for one, _ in found}) < len(found)
+        show_grids(
+            [
+                _grid(f"{one.provider} / {each.judge}" if several else one.provider, one.benchmark, each)
+                for one, each in found
+            ]
+        )
     return 0
 
 
-async def _draw(folder: Path, n: int, seed: int, provider: str | None, output: Path) -> int:
+async def _draw(folder: Path, n: int, seed: int, provider: str | None, output: Path) -> str:
+    """Write the file; labels that an answer has already are in it. Return how many answers there are."""
     await draw_sheet(folder, n=n, seed=seed, provider=provider)
     async with Reader.open(folder) as reader:
         sheet = await read_sheet(reader, provider)
-        rows = [await words_to_label(reader, entry) for entry in sheet.entries.values()]
+        rows = [
+            {**await words_to_label(reader, entry), "label": SHOWN.get(sheet.labels.get(entry.id), "")}
+            for entry in sheet.entries.values()
+        ]
     sink = io.StringIO()
     writer = csv.writer(sink, delimiter="\t", lineterminator="\n")
     writer.writerow(HEAD)
@@ -92,7 +104,12 @@ async def _draw(folder: Path, n: int, seed: int, provider: str | None, output: P
     from bench.report.publish import replace_text
 
     replace_text(output, sink.getvalue())
-    return len(rows)
+    owners = len({entry.jobs[0].answer_owner for entry in sheet.entries.values()})
+    return (
+        f"{len(rows)} answers"
+        + (f" ({n} of each of {owners} sets of answers)" if owners > 1 else "")
+        + (f", {sheet.labelled} of them have a label" if sheet.labelled else "")
+    )
 
 
 async def _read_labels(folder: Path, path: Path) -> int:
@@ -133,17 +150,16 @@ def _label(row: Sequence[str], known: set[str], where: str) -> tuple[str, bool] 
 
 async def _reviews(folder: Path, provider: str | None) -> list[tuple[JobRecord, Review]]:
     async with Reader.open(folder) as reader:
-        events = [event for _, event in await reader.events()]
-        every = [(record, review_of(events, record)) for record in await judged_jobs(reader, provider)]
+        every = [(record, await read_review(reader, record)) for record in await judged_jobs(reader, provider)]
     return [(record, found) for record, found in every if found is not None]
 
 
-def _grid(record: JobRecord, found: Review) -> Grid:
+def _grid(name: str, benchmark: str, found: Review) -> Grid:
     rows = [(name, str(size), str(labelled), str(right)) for name, size, labelled, right in found.strata]
     wrong, right = found.accepted_wrong, found.refused_right
     kinds = ", ".join(f"{kind} {'-' if one is None else f'{one:.2f}'}" for kind, one in found.kappa_by_type.items())
     return Grid(
-        title=f"Human review: {record.benchmark} x {record.provider}",
+        title=f"Human review: {benchmark} x {name}",
         head=("stratum", "answers", "labelled", "right"),
         rows=tuple(rows),
         right=(1, 2, 3),
@@ -151,6 +167,6 @@ def _grid(record: JobRecord, found: Review) -> Grid:
             found.text,
             f"of {wrong[1]} labelled answers that the judge calls right {wrong[0]} are wrong; "
             f"of {right[1]} that it calls wrong {right[0]} are right",
-            f"kappa by question type: {kinds}",
+            *([f"kappa by question type: {kinds}"] if len(found.kappa_by_type) > 1 else []),
         ),
     )

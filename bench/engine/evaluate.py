@@ -19,7 +19,7 @@ that the journal already has are not asked again. A judge that cannot be asked i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, field, replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -163,8 +163,13 @@ async def evaluate(
     found: SearchResult,
     said: AnswerResult | None,
     memo: Memo,
+    *,
+    kept: Stored | None = None,
 ) -> Evaluated:
-    """Let every evaluator of the benchmark speak and compute every metric of the row."""
+    """Let every evaluator of the benchmark speak and compute every metric of the row.
+
+    ``kept``: what the judge replied of this answer elsewhere, instead of in earlier scorings of this journal.
+    """
     judge = lane.readers.judge(job.judge)
     better = lane.plan.benchmark.corrected_answer(item.id) if lane.live.errand.rescores and said is not None else None
     again = None if better is None else replace(item, answers=(better,))
@@ -172,7 +177,7 @@ async def evaluate(
     if lane.plan.benchmark.config.evaluation.methods:
         mine = [chosen(one, item) for one in mine]
     evaluators = [one for one in mine if said is not None or not needs_answer(one)]
-    stored = {} if judge is None else await _stored(lane, job, item, epoch, evaluators)
+    stored = kept or ({} if judge is None else await _stored(lane, job, item, epoch, evaluators))
     limit, earlier = judge_tokens(lane.plan.benchmark, lane.live.plan.request), len(memo)
     once = None
     if judge is not None:
@@ -271,9 +276,14 @@ async def _stored(lane: OpenLane, job: Job, item: Item, epoch: int, evaluators: 
         return {}
     named = Counter(one.name for one in evaluators)
     key = Key(owner=job.key, phase=Phase.EVALUATE, corpus=item.corpus, unit=item.id, epoch=epoch)
+    return replies_of(one for one in await lane.live.journal.said(key) if named[one.evaluator] == 1)
+
+
+def replies_of(verdicts: Iterable[Verdict]) -> Stored:
+    """Return what a judge replied wherever it gave a verdict; the first of each call counts."""
     found: dict[tuple[str, str], Completion] = {}
-    for one in await lane.live.journal.said(key):
-        if named[one.evaluator] == 1 and one.judged and one.value is not None:
+    for one in verdicts:
+        if one.judged and one.value is not None:
             for call, text in texts_of(one).items():
                 said = Completion(
                     text=text, model=one.model or "", fingerprint=one.fingerprint, ignored=one.ignored, attempts=0

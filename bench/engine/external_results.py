@@ -32,7 +32,7 @@ from bench.config.run import RunRequest
 from bench.datasets import Dataset, RenderedMemory, evidence_level, ranks
 from bench.datasets.memories import held, sentences_of
 from bench.engine.corpus_state import CorpusState
-from bench.engine.evaluate import evaluate
+from bench.engine.evaluate import Stored, evaluate
 from bench.engine.external_rows import ForeignRow, Hits
 from bench.engine.item_row import failed_row
 from bench.engine.lane_setup import open_lanes
@@ -172,8 +172,17 @@ def foreign_plan(
     return replace(plan, lanes=(theirs,)), rows
 
 
-async def score_foreign(plan: Plan, rows: Sequence[ForeignRow], folder: Path, *, environment: Environment) -> None:
+async def score_foreign(
+    plan: Plan,
+    rows: Sequence[ForeignRow],
+    folder: Path,
+    *,
+    environment: Environment,
+    replies: Mapping[str, Stored] | None = None,
+) -> None:
     """Write the journal of a run that was someone else's.
+
+    ``replies``: item -> what the judge has replied of its answer before; it is not asked for that again.
 
     Raises:
         ConfigError: a judge that cannot be opened.
@@ -207,7 +216,7 @@ async def score_foreign(plan: Plan, rows: Sequence[ForeignRow], folder: Path, *,
         stack.callback(readers.close)
         width = request.concurrency if isinstance(request.concurrency, int) else 1
         (open_one,) = await open_lanes(stack, live, readers, width)
-        foreign = Foreign(lane=open_one, rows=rows)
+        foreign = Foreign(lane=open_one, rows=rows, replies=replies or {})
         await foreign.run()
         if foreign.strange:
             journal.append(Event(kind="unknown_ids", scope=lane.key, message=foreign.told_of_strange))
@@ -221,6 +230,7 @@ class Foreign:
 
     lane: OpenLane
     rows: Sequence[ForeignRow]
+    replies: Mapping[str, Stored] = field(default_factory=dict)
     strange: dict[str, str] = field(default_factory=dict)
     """hit -> the first place of one that represents nothing in its item's corpus"""
 
@@ -277,7 +287,8 @@ class Foreign:
 
     async def _judge(self, job: Job, ready: Ready, item: Item, found: SearchResult, said: AnswerResult | None) -> None:
         done = await self.lane.live.attempt(
-            lambda: evaluate(self.lane, job, ready, item, 1, found, said, []), Ledger(job.key, item.corpus)
+            lambda: evaluate(self.lane, job, ready, item, 1, found, said, [], kept=self.replies.get(item.id)),
+            Ledger(job.key, item.corpus),
         )
         key = self._key(item, job.key, Phase.EVALUATE)
         if done.value is not None:

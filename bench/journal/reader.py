@@ -46,6 +46,7 @@ from bench.journal.queries import (
     read_meta,
     read_payload,
     read_resumes,
+    read_said,
     read_spending,
     record_of,
     run_meta,
@@ -214,12 +215,17 @@ class Reader:
             for c, i, n, at in await self._all("ended_since", clean(job), entry, limit)
         ]
 
-    async def judged(self, job: str, generation: int) -> list[JudgedItem]:
-        """Return the verdict of the judge on each item of a job in one scoring generation."""
+    async def judged(self, job: str, generation: int | None = None) -> list[JudgedItem]:
+        """Return the verdict of the judge on each item of a job, in one scoring generation or the newest."""
         return [
             JudgedItem(corpus, item, epoch, from_json(labels), value, None if right is None else bool(right), *rest)
             for corpus, item, epoch, labels, value, right, *rest in await self._all("judged", clean(job), generation)
         ]
+
+    async def said(self, key: Key) -> list[Verdict]:
+        """Return the verdicts of every attempt of an evaluate phase with their texts, the newest attempt first."""
+        with reported(self.path):
+            return await read_said(self._connection, key)
 
     async def owners(self) -> dict[str, set[Phase]]:
         """Name every lane, answering owner and job with rows, and which phases it has."""
@@ -483,7 +489,7 @@ class Reader:
         with reported(self.path):
             return list(await self._connection.execute_fetchall(statement, columns))  # type: ignore[arg-type]
 
-    async def _all(self, query: str, *columns: str | int) -> list[SqlRow]:
+    async def _all(self, query: str, *columns: str | int | None) -> list[SqlRow]:
         return await self.rows(READ[query], *columns)
 
     async def _chunks(self, query: str, size: int, *columns: str | int) -> AsyncGenerator[list[SqlRow], None]:

@@ -17,7 +17,20 @@ from bench.plan.prompt_leaks import KNOWS_ANSWER, KNOWS_TYPE
 from bench.receipt.cost_section import memory_cost_of
 from bench.receipt.schema import PromptUse, Receipt, ReceiptScore
 from bench.receipt.schema_results import Pace, Times
-from bench.receipt.sheet import EvidenceSheet, build_cost_text, context_text, fact, query_cost_text, sheet_of
+from bench.receipt.sheet import (
+    NO_PRICE,
+    NO_SIZE,
+    EvidenceSheet,
+    build_cost_text,
+    build_lacks,
+    context_text,
+    fact,
+    prompts_text,
+    query_cost_text,
+    query_lacks,
+    share_fact,
+    sheet_of,
+)
 from bench.receipt.verify import VerificationOutcome
 from bench.report.tables import number
 
@@ -68,7 +81,7 @@ def _asked(receipt: Receipt) -> dict[str, tuple[str, str]]:
 
 
 def _prompts(prompts: tuple[PromptUse, ...], role: str) -> str:
-    return ", ".join(f"{one.role} sha256 {one.sha256}" for one in prompts if one.role.startswith(role))
+    return prompts_text((one.role, one.sha256) for one in prompts if one.role.startswith(role))
 
 
 def _measured(receipt: Receipt) -> dict[str, tuple[str, str]]:
@@ -83,7 +96,7 @@ def _measured(receipt: Receipt) -> dict[str, tuple[str, str]]:
         "score": fact(_score(headline), "no metric has a value"),
         "judge error": fact(
             judged if receipt.scores.judged else "no judge: scored by rule",
-            "the judge was not measured; --judge-calibration",
+            "the judge was not measured; --judge-calibration, bench review RUN --n 50",
         ),
         "isolation": fact(
             f"level {receipt.run.isolation}, {proof.passed} of {proof.probed} checks passed" if proof.probed else "",
@@ -117,14 +130,23 @@ def _costs(receipt: Receipt) -> dict[str, tuple[str, str]]:
     ingested = f"{build.n} corpora, p50 {_ms(build.p50)}, max {_ms(build.max)}" if _has(build) else ""
     asked = f"search p50 {_ms(search.p50)}, p95 {_ms(search.p95)}" if _has(search) else ""
     whole = _whole_cost(receipt) if memory is None else ""
+    unpriced = NO_PRICE if memory is None and receipt.scores.cost.usd_micros is None else ""
     return {
-        "cost of build": fact(build_cost_text(memory) or (ingested and ingested + whole), "no corpus was ingested"),
+        "cost of build": fact(
+            build_cost_text(memory) or (ingested and ingested + whole),
+            "no corpus was ingested",
+            build_lacks(memory) or unpriced,
+        ),
         "readiness": fact(
             f"{ready.n} corpora were found searchable, the slowest after {_ms(ready.max)}; "
             f"{receipt.counts.by_state.not_ready} items not ready" if _has(ready) else "",
             "no time from the last add to searchable was measured",
         ),
-        "cost per query": fact(asked and asked + (whole or f"; {query_cost_text(memory)}"), "no search has ended"),
+        "cost per query": fact(
+            asked and asked + (whole or f"; {query_cost_text(memory)}"),
+            "no search has ended",
+            query_lacks(memory) or unpriced,
+        ),
     }  # fmt: skip
 
 
@@ -147,14 +169,19 @@ def _ms(us: int | None) -> str:
 def _context(receipt: Receipt, path: Path) -> tuple[str, str]:
     if not any(model.role == "answering" for model in receipt.models):
         return "no answer is asked for", ""
-    text, budget = context_of(receipt, path), receipt.run.context_budget_tokens
+    cost, budget = memory_cost_of(receipt), receipt.run.context_budget_tokens
+    if cost is not None and cost.context is not None:
+        return share_fact(cost.context, budget, "")
+    text = context_of(receipt, path)
     return fact(
-        text + (f", budget {budget} tokens" if text and budget else ""), "the items file is not beside the receipt"
+        text + (f", budget {budget} tokens" if text and budget else ""),
+        "the items file is not beside the receipt",
+        NO_SIZE,
     )
 
 
 def context_of(receipt: Receipt, path: Path) -> str:
-    """How much of its corpus the answering model read; empty where neither the receipt nor its rows state it."""
+    """State how much of its corpus the answering model read; empty where neither the receipt nor its rows have it."""
     cost = memory_cost_of(receipt)
     return context_text(None if cost is None else cost.context) or _tokens_of_rows(path.parent / receipt.per_query.file)
 

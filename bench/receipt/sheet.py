@@ -12,7 +12,7 @@ A fact that is unknown is listed as missing, with what would make it known. Noth
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,7 +28,7 @@ from bench.report.cost_text import cost_words, usd_text
 from bench.report.fold import JobReport, fold
 from bench.report.job_data import job_facts
 from bench.report.memory_cost import ContextSize, MemoryCost
-from bench.report.tables import Grid, models_named, number, with_interval
+from bench.report.tables import Grid, job_texts, models_named, number, with_interval
 from bench.stats import percentile
 
 FACTS = (
@@ -36,15 +36,23 @@ FACTS = (
     "context share", "models", "judge error", "isolation", "readiness", "failures", "cost of build", "cost per query",
     "repeats", "signature",
 )  # fmt: skip
+NO_PRICE = "the price of some calls; prices in configs/models"
+NO_SIZE = "the share, as the size of the corpora is not stated"
+ABSTENTION = "judge.abstention"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceFact:
-    """One fact: what is known, or what would make it known."""
+    """One fact: what is known, and what is missing of it, with what would make it known."""
 
     name: str
     value: str = ""
     missing: str = ""
+
+    @property
+    def text(self) -> str:
+        """What a table shows."""
+        return "; known: ".join(filter(None, (f"missing: {self.missing}" if self.missing else "", self.value)))
 
     def to_json(self) -> dict[str, object]:
         """Return name, whether it is known, and the text."""
@@ -60,6 +68,8 @@ class EvidenceSheet:
     benchmark: str
     provider: str
     facts: tuple[EvidenceFact, ...]
+    job: str = ""
+    """provider and the models in which the jobs of its run differ, where they do"""
 
     @property
     def known(self) -> int:
@@ -84,12 +94,9 @@ class EvidenceSheet:
 
     def grid(self) -> Grid:
         """Return the sheet as a table."""
-        rows = [
-            (str(at), fact.name, f"missing: {fact.missing}" if fact.missing else fact.value)
-            for at, fact in enumerate(self.facts, 1)
-        ]
+        rows = [(str(at), fact.name, fact.text) for at, fact in enumerate(self.facts, 1)]
         return Grid(
-            title=f"Evidence sheet: {self.benchmark} x {self.provider}, {self.source}",
+            title=f"Evidence sheet: {self.benchmark} x {self.job or self.provider}, {self.source}",
             head=("", "fact", "value"),
             rows=tuple(rows),
             right=(0,),
@@ -97,15 +104,17 @@ class EvidenceSheet:
         )
 
 
-def sheet_of(source: str, benchmark: str, provider: str, facts: Mapping[str, tuple[str, str]]) -> EvidenceSheet:
+def sheet_of(
+    source: str, benchmark: str, provider: str, facts: Mapping[str, tuple[str, str]], *, job: str = ""
+) -> EvidenceSheet:
     """Return a sheet of (value, what is missing) by name, in the order of FACTS."""
     listed = tuple(EvidenceFact(name=name, value=facts[name][0], missing=facts[name][1]) for name in FACTS)
-    return EvidenceSheet(source=source, benchmark=benchmark, provider=provider, facts=listed)
+    return EvidenceSheet(source=source, benchmark=benchmark, provider=provider, facts=listed, job=job)
 
 
-def fact(value: str | None, missing: str) -> tuple[str, str]:
-    """Return a fact that is known where there is a value."""
-    return (value, "") if value else ("", missing)
+def fact(value: str | None, missing: str, lacks: str = "") -> tuple[str, str]:
+    """Return a fact that is known where there is a value; ``lacks`` is what the value leaves open."""
+    return (value, lacks) if value else ("", missing)
 
 
 # ------------------------------------------------------------------------------ of a run
@@ -116,21 +125,25 @@ async def run_sheets(
 ) -> list[EvidenceSheet]:
     """Return a sheet of each job of a run."""
     report = await fold(reader, benchmark=benchmark)
-    chosen = [job for job in report.jobs if provider in (None, job.record.provider)]
-    return [await _job_sheet(reader, catalog, report.run_id, job) for job in chosen]
+    named = zip(report.jobs, job_texts(report.jobs), strict=True)
+    return [
+        await _job_sheet(reader, catalog, report.run_id, job, name)
+        for job, name in named
+        if provider in (None, job.record.provider)
+    ]
 
 
-async def _job_sheet(reader: Reader, catalog: Catalog, run_id: str, job: JobReport) -> EvidenceSheet:
+async def _job_sheet(reader: Reader, catalog: Catalog, run_id: str, job: JobReport, name: str) -> EvidenceSheet:
     record = job.record
     facts = {
         **_asked(record),
         **_measured(job),
-        "context share": fact(_share_text(job), "no answer was made in this run"),
+        "context share": _share(job),
         "memory system": await _system(reader, record),
         **await _costs(reader, job),
         "signature": fact(_signatures(catalog.workspace, run_id, record), f"bench sign {run_id}"),
     }
-    return sheet_of(f"run {run_id}", record.benchmark, record.provider, facts)
+    return sheet_of(f"run {run_id}", record.benchmark, record.provider, facts, job=name)
 
 
 def _asked(record: JobRecord) -> dict[str, tuple[str, str]]:
@@ -153,23 +166,39 @@ def _asked(record: JobRecord) -> dict[str, tuple[str, str]]:
 
 
 def _prompts(record: JobRecord, role: str) -> str:
-    found = {name: value for name, value in record.prompts.items() if name.startswith(f"{role}.")}
-    return ", ".join(f"{name.partition('.')[2]} sha256 {value}" for name, value in sorted(found.items()))
+    return prompts_text((name, value) for name, value in record.prompts.items() if name.startswith(f"{role}."))
 
 
-def _share_text(job: JobReport) -> str:
-    record, text = job.record, context_text(None if job.memory_cost is None else job.memory_cost.context)
+def prompts_text(prompts: Iterable[tuple[str, str]]) -> str:
+    """List prompts (role.name, digest), the default first, and say when that of abstention is used."""
+    ordered = sorted(prompts, key=lambda one: (not one[0].endswith(".default"), one))
+    return ", ".join(
+        f"{name.partition('.')[2]} sha256 {value}"
+        + (" (of questions without an answer in the data)" if name == ABSTENTION else "")
+        for name, value in ordered
+    )
+
+
+def _share(job: JobReport) -> tuple[str, str]:
+    record, size = job.record, None if job.memory_cost is None else job.memory_cost.context
     if record.models.answering is None:
-        return "no answer is asked for"
-    return text + (f", budget {record.context_budget} tokens" if text and record.context_budget is not None else "")
+        return "no answer is asked for", ""
+    return share_fact(size, record.context_budget, "no answer was made in this run")
+
+
+def share_fact(size: ContextSize | None, budget: int | None, missing: str) -> tuple[str, str]:
+    """Return the fact "context share", with the budget of a prompt."""
+    text = context_text(size) + (f", budget {budget} tokens" if size is not None and budget else "")
+    return fact(text, missing, NO_SIZE if size is not None and size.share is None else "")
 
 
 def context_text(size: ContextSize | None) -> str:
-    """State how much of its corpus the answering model read."""
+    """State how much of its corpus the answering model read of a question, on average."""
     if size is None:
         return ""
     shown = f"{size.tokens / size.answers:.0f} tokens of context per question"
-    return shown if size.share is None else f"{size.share:.1%} of the history, {shown} ({size.corpora} histories)"
+    histories = "1 history" if size.corpora == 1 else f"{size.corpora} histories"
+    return shown if size.share is None else f"{size.share:.1%} of the history, {shown} ({histories})"
 
 
 def _measured(job: JobReport) -> dict[str, tuple[str, str]]:
@@ -227,13 +256,13 @@ async def _costs(reader: Reader, job: JobReport) -> dict[str, tuple[str, str]]:
     not_ready = job.counts.get(State.NOT_READY, 0)
     _, sample = await sampled_times(reader, record.lane, Phase.SEARCH)
     return {
-        "cost of build": fact(build_cost_text(cost), "no corpus was ingested"),
+        "cost of build": fact(build_cost_text(cost), "no corpus was ingested", build_lacks(cost)),
         "readiness": fact(
             f"{len(ready)} corpora were found searchable, the slowest after {ready[-1] / 1e6:.2f} s; "
             f"{not_ready} items not ready" if ready else "",
             "no time from the last add to searchable was measured",
         ),
-        "cost per query": fact(_search_text(sample) + query_cost_text(cost), "no search has ended"),
+        "cost per query": fact(_search_text(sample) + query_cost_text(cost), "no search has ended", query_lacks(cost)),
     }  # fmt: skip
 
 
@@ -263,6 +292,16 @@ def query_cost_text(cost: MemoryCost | None) -> str:
     if cost is None:
         return ""
     return "; ".join(filter(None, (f"{usd_text(cost.usd_per_question)} for search and answer", cost_words(cost))))
+
+
+def build_lacks(cost: MemoryCost | None) -> str:
+    """Say what is not known of the cost of a build."""
+    return NO_PRICE if cost is not None and cost.build.price.usd is None else ""
+
+
+def query_lacks(cost: MemoryCost | None) -> str:
+    """Say what is not known of the cost of a question."""
+    return NO_PRICE if cost is not None and cost.query.totals.usd is None else ""
 
 
 def _signatures(workspace: Path, run_id: str, record: JobRecord) -> str:

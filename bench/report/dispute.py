@@ -12,12 +12,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bench.report.panel import DIGEST, Cell, Panel, agreement_grid, differing_grid, least_kappa, shown
+from bench.report.panel import DIGEST, FIRST_ROW, Cell, Panel, agreement_grid, differing_grid, shown
 from bench.report.review import Review, share_json
 from bench.report.tables import Grid, number
 
 UNKNOWN = "unknown"
-FOOT = "flips and kappa compare with the first row of the side; judge error is by labels of people"
+NO_LABELS = "judge error is known from labels of people: bench review RUN --n 50"
+JUDGE_ERROR = "judge error: the share of answers on which a judge is wrong, estimated from labels of people"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,14 +42,15 @@ class DisputeSide:
 
     @property
     def people(self) -> str | None:
-        """The accuracy by people's labels, and the cell that is wrong on the fewest answers."""
+        """The accuracy by people's labels, and the cells that are wrong on the fewest answers."""
         known = [(one, cell) for one, cell in zip(self.reviews, self.panel.cells, strict=False) if one is not None]
         if not known:
             return None
-        best, cell = min(known, key=lambda pair: pair[0].error.value)
+        best = min((one for one, _ in known), key=lambda one: one.error.value)
+        names = [cell.name for one, cell in known if one.error.value == best.error.value]
         return (
             f"{self.name}: accuracy {best.corrected.text} from {best.corrected.labelled} labels of people; "
-            f"{cell.name} is wrong on the fewest answers: {best.error.text}"
+            f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} wrong on the fewest answers: {best.error.text}"
         )
 
     def to_json(self) -> dict[str, object]:
@@ -79,7 +81,7 @@ class Dispute:
         return found
 
     def conclusions(self) -> list[str]:
-        """Say how far the value hangs on judge and prompt, and whether the order does."""
+        """State how far the value depends on judge and prompt, and whether the order does."""
         found = []
         for side in self.sides:
             cells = side.panel.cells
@@ -93,7 +95,7 @@ class Dispute:
             ahead = {name for _, name in self.leaders()}
             same = len(ahead) == 1 and None not in ahead
             found.append(
-                f"{ahead.pop()} is ahead in every cell" if same else "which side is ahead hangs on judge and prompt"
+                f"{ahead.pop()} is ahead in every cell" if same else "which side is ahead depends on judge and prompt"
             )
         return found
 
@@ -132,14 +134,14 @@ def _table(found: Dispute) -> Grid:
         notes=(
             *found.conclusions(),
             *sources,
-            "flips and kappa compare with the first row of the side; judge error is by labels of people",
+            FIRST_ROW + (" of the side" if len(found.sides) > 1 else ""),
+            JUDGE_ERROR if any(side.people for side in found.sides) else NO_LABELS,
         ),
     )
 
 
 def _rows(side: DisputeSide) -> Sequence[tuple[str, ...]]:
     pairs = {pair.b: pair for pair in side.panel.agreement().pairs if pair.a == 0}
-    least = least_kappa(side.panel.agreement())
     value, interval, n, _ = side.panel.majority()
     rows = [
         (
@@ -156,4 +158,4 @@ def _rows(side: DisputeSide) -> Sequence[tuple[str, ...]]:
         )
         for at, cell in enumerate(side.panel.cells)
     ]
-    return [*rows, (side.name, "(majority)", "", "", "judged", shown(value, interval), str(n), "-", number(least), "-")]
+    return [*rows, (side.name, "(majority)", "", "", "judged", shown(value, interval), str(n), "-", "-", "-")]

@@ -42,7 +42,7 @@ from bench.report.job_data import OutcomeCounts, gathered, job_facts, measures, 
 from bench.report.job_notes import answer_notes, gold_notes, gold_scores
 from bench.report.memory_cost import MemoryCost, read_memory_cost
 from bench.report.replies import reply_notes
-from bench.report.review import review_of
+from bench.report.review import read_review
 from bench.report.sanity import Sign, sanity_signs
 from bench.report.searches import flag_notes, partly_found, partly_held, unmapped_notes
 
@@ -316,7 +316,7 @@ async def judge_notes(reader: Reader, record: JobRecord, repeats: Mapping[State,
         return []
     events = [event for _, event in await reader.events()]
     missing = missing_verdicts(await reader.unscored_for(record.key), repeats, record.n_repeats)
-    same, reviewed = related(record.models.answering, judge), review_of(events, record)
+    same, reviewed = related(record.models.answering, judge), await read_review(reader, record)
     measured = [one.text(str(judge)) for one in calibrations(events, record)]
     return [*filter(None, (same, missing)), *measured, *([reviewed.text] if reviewed is not None else [])]
 

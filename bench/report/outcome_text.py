@@ -28,7 +28,7 @@ FOUND = ("hit_at_", "recall_any_at_", "recall_fraction_at_")
 
 
 async def outcome_texts(reader: Reader, report: Report) -> list[str]:
-    """Return one short paragraph per benchmark."""
+    """Return one short paragraph per benchmark; jobs are ranked among those of their judge."""
     groups = by_benchmark(report)
     texts = []
     for jobs in groups:
@@ -43,11 +43,13 @@ async def _sentences(reader: Reader, report: Report, jobs: Sequence[JobReport]) 
     if not scored:
         return [_nothing(report, jobs)]
     ranked = [job for job in scored if not is_bound(job.record.provider)] or scored
-    best = ranked[0]
-    found = [_so_far(report, jobs) + _best(best, names[best.record.key], several=len(ranked) > 1)]
-    if len(ranked) > 1:
-        found.append(await _margin(reader, best, ranked[1], names))
-    found += _limits(best, scored, names[best.record.key] if len(ranked) > 1 else "It")
+    best, by_judge = ranked[0], _by_judge(ranked)
+    found = list(filter(None, [_so_far(report, jobs)]))
+    for judge, some in by_judge.items():
+        found += [f"Judge {judge}:"] if len(by_judge) > 1 else []
+        found += await _ranking(reader, some)
+    if len(by_judge) == 1:
+        found += _limits(best, scored, names[best.record.key] if len(ranked) > 1 else "It")
     invalid = [names[job.record.key] for job in jobs if job.invalid]
     if invalid:
         found.append(f"{', '.join(invalid)} {'is' if len(invalid) == 1 else 'are'} INVALID and not ranked.")
@@ -57,6 +59,20 @@ async def _sentences(reader: Reader, report: Report, jobs: Sequence[JobReport]) 
             "not how good a memory is. Name a model with --model."
         )
     return found
+
+
+def _by_judge(ranked: Sequence[JobReport]) -> dict[str | None, list[JobReport]]:
+    """Group jobs by their judge: what two judges call right is no difference between memory systems."""
+    found: dict[str | None, list[JobReport]] = {}
+    for job in ranked:
+        found.setdefault(job.record.models.judge, []).append(job)
+    return found
+
+
+async def _ranking(reader: Reader, ranked: Sequence[JobReport]) -> list[str]:
+    names = dict(zip((job.record.key for job in ranked), job_texts(ranked), strict=True))
+    found = [_best(ranked[0], names[ranked[0].record.key], several=len(ranked) > 1)]
+    return [*found, await _margin(reader, ranked[0], ranked[1], names)] if len(ranked) > 1 else found
 
 
 def _value(job: JobReport) -> float | None:
@@ -74,7 +90,7 @@ def _nothing(report: Report, jobs: Sequence[JobReport]) -> str:
 def _so_far(report: Report, jobs: Sequence[JobReport]) -> str:
     pending = sum(job.n_pending for job in jobs)
     planned = sum(job.n_planned for job in jobs)
-    return f"So far, with {planned - pending} of {planned} items ended: " if pending else ""
+    return f"So far, with {planned - pending} of {planned} items ended:" if pending else ""
 
 
 def _best(job: JobReport, name: str, *, several: bool) -> str:

@@ -24,10 +24,14 @@ from bench.report.export import ITEM_PAYLOAD, payload
 from bench.report.results_document import interval_json
 from bench.report.review import NO_TYPE, AnswerKey
 from bench.report.tables import Grid, number
-from bench.stats import cohen_kappa, interval, krippendorff_alpha
+from bench.stats import Tally, cohen_kappa, interval_of, krippendorff_alpha
 
 SHOWN = 20
 """items that differ in a table; the JSON has all"""
+FIRST_ROW = (
+    "flips: answers with another verdict than in the first row; kappa: Cohen's kappa with the first row, 1 for full "
+    "agreement, 0 for agreement by chance"
+)
 DIGEST = 12
 
 
@@ -40,6 +44,8 @@ class Cell:
     sha256: tuple[str, ...]
     """of the prompts that the items got, most frequent first"""
     verdicts: Mapping[AnswerKey, bool | None]
+    clustered: bool = False
+    """its interval is over corpora, as in the results of the run"""
 
     @property
     def name(self) -> str:
@@ -47,20 +53,20 @@ class Cell:
         return f"{self.judge}, {self.prompt}"
 
     @property
-    def decided(self) -> list[float]:
+    def decided(self) -> dict[AnswerKey, float]:
         """Verdicts as 0 and 1, in order."""
-        return [float(one) for _, one in sorted(self.verdicts.items()) if one is not None]
+        return {key: float(one) for key, one in sorted(self.verdicts.items()) if one is not None}
 
     @property
     def value(self) -> float | None:
         """The share of answers that it calls right."""
-        found = self.decided
+        found = self.decided.values()
         return sum(found) / len(found) if found else None
 
     @property
     def interval(self) -> Interval | None:
         """Over questions like these; the judge's own error is not in it."""
-        return interval(self.decided)
+        return _interval(self.decided, clustered=self.clustered)
 
     def to_json(self) -> dict[str, object]:
         """Return the cell without its verdicts."""
@@ -104,7 +110,7 @@ class Panel:
     cells: tuple[Cell, ...]
     types: Mapping[AnswerKey, str]
     texts: Mapping[AnswerKey, Mapping[str, str]] = field(default_factory=dict)
-    """question, expected and answer of the answers that differ, where known"""
+    """question, expected and answer of the answers that differ"""
 
     def agreement(self, only: Collection[AnswerKey] | None = None) -> Agreement:
         """Return kappa of each pair and Krippendorff's alpha of all, over all answers or some."""
@@ -130,10 +136,11 @@ class Panel:
 
     def majority(self) -> tuple[float | None, Interval | None, int, int]:
         """Return the value of the majority verdict with its interval, how many it decides, and how many are tied."""
-        votes = [self.votes(key) for key in sorted(self.types)]
-        decided = [float(right > wrong) for right, wrong in votes if right != wrong]
-        ties = sum(right == wrong and right > 0 for right, wrong in votes)
-        return (sum(decided) / len(decided) if decided else None), interval(decided), len(decided), ties
+        votes = {key: self.votes(key) for key in sorted(self.types)}
+        decided = {key: float(right > wrong) for key, (right, wrong) in votes.items() if right != wrong}
+        ties = sum(right == wrong and right > 0 for right, wrong in votes.values())
+        value = sum(decided.values()) / len(decided) if decided else None
+        return value, _interval(decided, clustered=self.cells[0].clustered), len(decided), ties
 
     def differing(self) -> list[AnswerKey]:
         """Return the answers on which cells differ, the most divided first."""
@@ -169,6 +176,10 @@ class Panel:
             for p in one.pairs
         ]
         return {"n": one.n, "unanimous": one.unanimous, "krippendorff_alpha": one.alpha, "cohen_kappa": pairs}
+
+
+def _interval(decided: Mapping[AnswerKey, float], *, clustered: bool) -> Interval | None:
+    return interval_of(Tally.of(list(decided.values()), [key.corpus for key in decided] if clustered else None))
 
 
 def _pair(rows: Sequence[Sequence[bool | None]], a: int, b: int) -> Pair:
@@ -215,17 +226,18 @@ async def read_cell(
         prompt=prompt,
         sha256=tuple(name for name, _ in digests.most_common()),
         verdicts={key: one.correct for key, one in zip(keys, found, strict=True)},
+        clustered=record.cluster_by is not None,
     )
     return cell, {key: one.labels.get("question_type", NO_TYPE) for key, one in zip(keys, found, strict=True)}
 
 
 async def with_texts(reader: Reader, record: JobRecord, panel: Panel) -> Panel:
-    """Return the panel with question, expected and answer of the first items that differ."""
-    texts = {}
-    for key in panel.differing()[:SHOWN]:
-        for item in await reader.item(record.chain, key.item, corpus=key.corpus):
-            if item.epoch == key.epoch:
-                texts[key] = await words_of(reader, item)
+    """Return the panel with question, expected and answer of the items that differ."""
+    wanted, texts = set(panel.differing()), {}
+    async for item in reader.items(record.chain):
+        key = AnswerKey(item.corpus, item.item, item.epoch)
+        if key in wanted:
+            texts[key] = await words_of(reader, item)
     return replace(panel, texts=texts)
 
 
@@ -277,15 +289,16 @@ def cell_grid(panel: Panel) -> Grid:
         rows=tuple(rows),
         right=(4, 5, 6, 7),
         notes=(
-            "flips and kappa compare with the first row",
+            FIRST_ROW,
             *([f"{ties} answers have as many votes for right as for wrong: in no majority"] if ties else []),
         ),
     )
 
 
 def agreement_grid(panel: Panel) -> Grid:
-    """Return the agreement over all answers and by question type."""
-    every = {"(all)": panel.agreement(), **panel.by_type()}
+    """Return the agreement over all answers, and by question type where there are several."""
+    kinds = panel.by_type()
+    every = {"(all)": panel.agreement(), **(kinds if len(kinds) > 1 else {})}
     return Grid(
         title=f"Agreement of the judges: {panel.benchmark} x {panel.side}",
         head=("question type", "n", "unanimous", "Krippendorff alpha", "least kappa"),
@@ -294,7 +307,10 @@ def agreement_grid(panel: Panel) -> Grid:
             for kind, one in every.items()
         ),
         right=(1, 2, 3, 4),
-        notes=("class judged; alpha and kappa are - where every verdict is the same",),
+        notes=(
+            "alpha is over all judges, least kappa the smallest Cohen's kappa of any two of them; "
+            "both are - where every verdict is the same",
+        ),
     )
 
 
@@ -317,7 +333,11 @@ def differing_grid(panel: Panel) -> Grid:
         title=f"Items on which the judges differ: {panel.benchmark} x {panel.side}",
         head=("item", "question type", "right:wrong", "verdicts", "expected", "answer"),
         rows=tuple(rows),
-        notes=(f"{len(every)} of {len(panel.types)} answers; verdicts in the order of the judges, class judged",),
+        notes=(
+            f"the judges differ on {len(every)} of {len(panel.types)} answers, the most divided first"
+            + (f"; {SHOWN} are shown, --json has all" if len(every) > SHOWN else ""),
+            "verdicts: 1 right, 0 wrong, - none, from left to right by " + "; ".join(one.name for one in panel.cells),
+        ),
     )
 
 

@@ -2,7 +2,7 @@
 
 Example::
 
-    review_of(events, record).corrected         # CorrectedShare(value=0.71, interval=..., labelled=50)
+    (await read_review(reader, record)).corrected      # CorrectedShare(value=0.71, interval=..., labelled=50)
 
 A sample (`bench.report.review_sampling`) and each label are events of the run's journal.
 """
@@ -14,12 +14,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, cast
 
-from bench.journal import Event
+from bench.journal import Event, Reader
 from bench.model import Interval
 from bench.plan.job_record import JobRecord
 from bench.stats import CorrectedShare, Stratum, cohen_kappa, corrected_share
 
-SAMPLE, LABEL, RESCORED = "review_sample", "review_label", "rescored"
+SAMPLE, LABEL = "review_sample", "review_label"
 NO_TYPE = "(none)"
 ID_LENGTH = 12
 
@@ -32,39 +32,43 @@ class AnswerKey(NamedTuple):
     epoch: int
 
 
+Verdicts = Mapping[AnswerKey, bool | None]
+"""of one judge; None where it gave none"""
+
+
 class Drawn(NamedTuple):
     """One answer to be labelled."""
 
     key: AnswerKey
     stratum: int
-    judged: bool | None
     question_type: str
 
     def to_json(self) -> list[object]:
         """Return the row as the journal keeps it."""
-        return [*self.key, self.stratum, self.judged, self.question_type]
+        return [*self.key, self.stratum, self.question_type]
 
     @classmethod
     def from_json(cls, row: Sequence[object]) -> Drawn:
-        """Read a row of the journal."""
-        corpus, item, epoch, stratum, judged, kind = row
+        """Read a row of the journal; older ones hold a verdict too."""
+        corpus, item, epoch, stratum, *_, kind = row
         key = AnswerKey(str(corpus), str(item), int(cast("int", epoch)))
-        return cls(key, int(cast("int", stratum)), cast("bool | None", judged), str(kind))
+        return cls(key, int(cast("int", stratum)), str(kind))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewSample:
-    """The answers that were drawn of one job, and the strata that they represent."""
+    """The answers that were drawn of one set of answers, and the strata that they represent.
 
-    job: str
+    All judges of the answers share it: strata are fixed by the draw, so what is estimated from them holds for a judge
+    that came later too.
+    """
+
     answers: str
-    """whose answers they are: judges share them"""
+    """whose answers they are"""
     seed: int
     n: int
-    generation: int
-    """the scoring whose verdicts were drawn"""
     strata: tuple[tuple[str, int, float], ...]
-    """name, size, verdict as a number"""
+    """name, size, share that the judges call right"""
     drawn: tuple[Drawn, ...]
 
     def to_event(self) -> Event:
@@ -73,22 +77,19 @@ class ReviewSample:
             "answers": self.answers,
             "seed": self.seed,
             "n": self.n,
-            "generation": self.generation,
             "strata": [list(one) for one in self.strata],
             "drawn": [one.to_json() for one in self.drawn],
         }
-        return Event(kind=SAMPLE, scope=self.job, data=data)
+        return Event(kind=SAMPLE, scope=self.answers, data=data)
 
     @classmethod
     def from_event(cls, event: Event) -> ReviewSample:
         """Read the journal's row."""
         data = cast("Mapping[str, list[list[object]]]", event.data)
         return cls(
-            job=event.scope,
             answers=str(event.data["answers"]),
             seed=int(cast("int", event.data["seed"])),
             n=int(cast("int", event.data["n"])),
-            generation=int(cast("int", event.data["generation"])),
             strata=tuple((str(a), int(cast("int", b)), float(cast("float", c))) for a, b, c in data["strata"]),
             drawn=tuple(Drawn.from_json(row) for row in data["drawn"]),
         )
@@ -116,8 +117,6 @@ class Review:
     kappa_by_type: Mapping[str, float | None]
     strata: tuple[tuple[str, int, int, int], ...]
     """name, size, labelled, right"""
-    scored_since: bool
-    """the run was scored again after the draw: the judge's error is that of the scoring before"""
 
     @property
     def text(self) -> str:
@@ -125,7 +124,6 @@ class Review:
         return (
             f"human review, {self.judge}: corrected accuracy {self.corrected.text} from {self.corrected.labelled} "
             f"labels; the judge is wrong on {self.error.text} of the answers, kappa {_kappa(self.kappa)}"
-            + ("; drawn before the run was scored again" if self.scored_since else "")
         )
 
     def to_json(self) -> dict[str, object]:
@@ -160,64 +158,85 @@ def _kappa(kappa: float | None) -> str:
 
 
 def sample_of(events: Iterable[Event], record: JobRecord) -> ReviewSample | None:
-    """Return the newest sample of a job."""
-    found = [event for event in events if event.kind == SAMPLE and event.scope == record.key]
+    """Return the newest sample of a job's answers."""
+    found = [event for event in events if event.kind == SAMPLE and event.data["answers"] == record.answer_owner]
     return ReviewSample.from_event(found[-1]) if found else None
 
 
-def review_of(
-    events: Sequence[Event], record: JobRecord, verdicts: Mapping[AnswerKey, bool | None] | None = None
-) -> Review | None:
-    """Return what the labels show of a job, or of another judge's verdicts on its answers; None without a label."""
+async def verdicts_of(reader: Reader, record: JobRecord, generation: int | None = None) -> Verdicts:
+    """Return the verdicts of a job's judge, in one scoring or the newest."""
+    found = await reader.judged(record.key, generation)
+    return {AnswerKey(one.corpus, one.item, one.epoch): one.correct for one in found}
+
+
+async def read_review(reader: Reader, record: JobRecord) -> Review | None:
+    """Return what the labels show of the verdicts that a job has now; None without a label."""
+    events = [event for _, event in await reader.events()]
+    if sample_of(events, record) is None:
+        return None
+    return review_of(events, record, await verdicts_of(reader, record))
+
+
+def review_of(events: Sequence[Event], record: JobRecord, verdicts: Verdicts) -> Review | None:
+    """Return what the labels show of a judge's verdicts on the answers of a job; None without a label."""
     sample = sample_of(events, record)
     if sample is None:
         return None
     known = {str(event.data["id"]): bool(event.data["right"]) for event in events if event.kind == LABEL}
-    drawn = sample.drawn
-    if verdicts is not None:
-        drawn = tuple(one._replace(judged=verdicts[one.key]) for one in drawn if one.key in verdicts)
-    labelled = [(one, known[name]) for one in drawn if (name := sample.id_of(one.key)) in known]
-    strata = [
-        (name, size, [(one, right) for one, right in labelled if one.stratum == at], judged)
-        for at, (name, size, judged) in enumerate(sample.strata)
-    ]
-    corrected = corrected_share([Stratum(size, len(some), _right(some), judged) for _, size, some, judged in strata])
-    wrong = corrected_share([Stratum(size, len(some), _mistaken(some), 0.5) for _, size, some, _ in strata])
+    labelled = [(one, known[name]) for one in sample.drawn if (name := sample.id_of(one.key)) in known]
+    judged = [Judged(one, verdicts[one.key], right) for one, right in labelled if one.key in verdicts]
+    rights: list[list[bool]] = [[] for _ in sample.strata]
+    errors: list[list[bool]] = [[] for _ in sample.strata]
+    for one, right in labelled:
+        rights[one.stratum].append(right)
+    for each in judged:
+        errors[each.drawn.stratum].append(each.mistaken)
+    corrected, wrong = _share(sample, rights), _share(sample, errors, mistakes=True)
     if corrected is None or wrong is None:
         return None
-    kinds = sorted({one.question_type for one, _ in labelled})
+    kinds = sorted({each.drawn.question_type for each in judged})
     return Review(
         judge=str(record.models.judge),
         corrected=corrected,
         error=wrong,
-        accepted_wrong=_counted(labelled, judged=True),
-        refused_right=_counted(labelled, judged=False),
-        kappa=_agreement(labelled),
+        accepted_wrong=_counted(judged, verdict=True),
+        refused_right=_counted(judged, verdict=False),
+        kappa=_agreement(judged),
         kappa_by_type={
-            kind: _agreement([pair for pair in labelled if pair[0].question_type == kind]) for kind in kinds
+            kind: _agreement([each for each in judged if each.drawn.question_type == kind]) for kind in kinds
         },
-        scored_since=sample.generation != sum(event.kind == RESCORED for event in events),
-        strata=tuple((name, size, len(some), _right(some)) for name, size, some, _ in strata),
+        strata=tuple(
+            (name, size, len(some), sum(some)) for (name, size, _), some in zip(sample.strata, rights, strict=True)
+        ),
     )
 
 
-Labelled = Sequence[tuple[Drawn, bool]]
+class Judged(NamedTuple):
+    """A labelled answer with a judge's verdict."""
+
+    drawn: Drawn
+    verdict: bool | None
+    right: bool
+
+    @property
+    def mistaken(self) -> bool:
+        """Whether judge and person differ; no verdict counts as a mistake."""
+        return self.verdict is not self.right
 
 
-def _right(some: Labelled) -> int:
-    return sum(right for _, right in some)
+def _share(sample: ReviewSample, some: Sequence[Sequence[bool]], *, mistakes: bool = False) -> CorrectedShare | None:
+    strata = [
+        Stratum(size, len(each), sum(each), 0.5 if mistakes else judged)
+        for (_, size, judged), each in zip(sample.strata, some, strict=True)
+    ]
+    return corrected_share(strata, exact=mistakes)
 
 
-def _mistaken(some: Labelled) -> int:
-    """Answers on which judge and person differ; no verdict counts as a mistake."""
-    return sum(one.judged is not right for one, right in some)
+def _counted(some: Sequence[Judged], *, verdict: bool) -> tuple[int, int]:
+    mine = [each.mistaken for each in some if each.verdict is verdict]
+    return sum(mine), len(mine)
 
 
-def _counted(some: Labelled, *, judged: bool) -> tuple[int, int]:
-    mine = [right for one, right in some if one.judged is judged]
-    return sum(right is not judged for right in mine), len(mine)
-
-
-def _agreement(some: Labelled) -> float | None:
-    both = [(one.judged, right) for one, right in some if one.judged is not None]
+def _agreement(some: Sequence[Judged]) -> float | None:
+    both = [(each.verdict, each.right) for each in some if each.verdict is not None]
     return cohen_kappa([a for a, _ in both], [b for _, b in both])

@@ -2,75 +2,104 @@
 
 Example::
 
-    sample = await draw(reader, record, n=50, seed=0)       # journaled as an event, then written as a TSV
+    sample = await draw(reader, jobs, n=50, seed=0)     # journaled as an event, then written as a TSV
 
-A verdict is doubtful where the judge gave none or a partial one, where the expected answer is in an answer that it
-calls wrong or absent from one that it calls right, and where another scoring of the same answer gave another one.
+``jobs`` are those of one set of answers, one per judge; they share the sample. A verdict is doubtful where the judge
+gave none or a partial one, where the expected answer is in an answer that it calls wrong or absent from one that it
+calls right, and where another scoring of the same answer gave another one.
 """
 
 from __future__ import annotations
 
 import random
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 
 from bench.journal import Reader
 from bench.journal.records import ItemRecord
 from bench.metrics import score
 from bench.plan.job_record import JobRecord
 from bench.report.panel import words_of
-from bench.report.review import NO_TYPE, RESCORED, AnswerKey, Drawn, ReviewSample
+from bench.report.review import NO_TYPE, AnswerKey, Drawn, ReviewSample, verdicts_of
 from bench.stats import allocation
 
+RESCORED = "rescored"
 DOUBT_WEIGHT = 2.0
 """a doubtful answer gets so many times the labels of a clear one"""
+DIFFER = "judges differ"
 
 
-async def draw(reader: Reader, record: JobRecord, *, n: int, seed: int) -> ReviewSample:
-    """Draw n answers at random within strata; the same seed draws the same ones."""
-    groups: dict[tuple[bool | None, bool], list[tuple[AnswerKey, str]]] = {}
-    rescored = sum(event.kind == RESCORED for _, event in await reader.events())
-    others = await _verdicts(reader, record, rescored)
-    async for item in reader.items(record.chain):
-        judged = next((one for one in item.verdicts if one.judged), None)
-        if judged is None:
-            continue
-        key = AnswerKey(item.corpus, item.item, item.epoch)
-        unsure = judged.correct is None or (judged.value is not None and 0 < judged.value < 1)
-        doubtful = unsure or others.get(key, {judged.correct}) != {judged.correct}
-        doubtful = doubtful or await _rule_differs(reader, item, bool(judged.correct))
-        groups.setdefault((judged.correct, doubtful), []).append((key, item.labels.get("question_type", NO_TYPE)))
-    ordered = sorted(groups.items(), key=lambda group: (str(group[0][0]), group[0][1]))
-    weights = [DOUBT_WEIGHT if doubtful else 1.0 for (_, doubtful), _ in ordered]
-    counts = allocation([len(group) for _, group in ordered], weights, n) if ordered else []
-    chance = random.Random(f"{seed}/{record.answer_owner}")
+def stratum_of(verdicts: Collection[bool | None], *, doubtful: bool) -> str:
+    """Name the stratum of an answer: what its judges decided, and whether that is in doubt."""
+    if len(set(verdicts)) > 1:
+        return DIFFER
+    (verdict,) = set(verdicts)
+    name = {True: "judged right", False: "judged wrong", None: "no verdict"}[verdict]
+    return f"{name}, doubtful" if doubtful else name
+
+
+def weight_of(stratum: str) -> float:
+    """Return how many labels an answer of a stratum gets, compared with a clear one."""
+    return DOUBT_WEIGHT if stratum == DIFFER or stratum.endswith("doubtful") else 1.0
+
+
+async def draw(reader: Reader, jobs: Sequence[JobRecord], *, n: int, seed: int) -> ReviewSample:
+    """Draw n answers at random within strata; the same seed draws the same ones, and of a larger n these too."""
+    owner = jobs[0].answer_owner
+    answers = await _judged_answers(reader, jobs)
+    groups: dict[str, list[AnswerKey]] = {}
+    for key, one in sorted(answers.items()):
+        groups.setdefault(stratum_of(one.verdicts, doubtful=one.doubtful), []).append(key)
+    names = sorted(groups)
+    counts = allocation([len(groups[name]) for name in names], [weight_of(name) for name in names], n) if names else []
     drawn: list[Drawn] = []
-    for at, (((judged_right, _), group), count) in enumerate(zip(ordered, counts, strict=True)):
-        drawn += [Drawn(key, at, judged_right, kind) for key, kind in chance.sample(sorted(group), count)]
+    for at, (name, count) in enumerate(zip(names, counts, strict=True)):
+        chance, group = random.Random(f"{seed}/{owner}/{name}"), groups[name]
+        mixed = chance.sample(group, len(group))
+        drawn += [Drawn(key, at, answers[key].question_type) for key in mixed[:count]]
     return ReviewSample(
-        job=record.key,
-        answers=record.answer_owner,
+        answers=owner,
         seed=seed,
         n=n,
-        generation=rescored,
-        strata=tuple((_name(*name), len(group), _number(name[0])) for name, group in ordered),
+        strata=tuple(
+            (name, len(groups[name]), _mean([v for key in groups[name] for v in answers[key].verdicts]))
+            for name in names
+        ),
         drawn=tuple(drawn),
     )
 
 
-def _name(judged: bool | None, doubtful: bool) -> str:
-    verdict = {True: "judged right", False: "judged wrong", None: "no verdict"}[judged]
-    return f"{verdict}, doubtful" if doubtful else verdict
+def _mean(verdicts: Sequence[bool | None]) -> float:
+    return sum(0.5 if one is None else float(one) for one in verdicts) / len(verdicts)
 
 
-def _number(judged: bool | None) -> float:
-    return 0.5 if judged is None else float(judged)
+@dataclass(frozen=True, slots=True)
+class JudgedAnswer:
+    """What the judges of a run make of one answer."""
+
+    verdicts: tuple[bool | None, ...]
+    doubtful: bool
+    question_type: str
 
 
-async def _verdicts(reader: Reader, record: JobRecord, rescored: int) -> dict[AnswerKey, set[bool | None]]:
-    """The verdicts of every scoring of the job."""
-    found: dict[AnswerKey, set[bool | None]] = {}
-    for generation in range(rescored + 1):
-        for one in await reader.judged(record.key, generation):
-            found.setdefault(AnswerKey(one.corpus, one.item, one.epoch), set()).add(one.correct)
+async def _judged_answers(reader: Reader, jobs: Sequence[JobRecord]) -> dict[AnswerKey, JudgedAnswer]:
+    """Return every answer with a verdict of a judge."""
+    generations = range(1 + sum(event.kind == RESCORED for _, event in await reader.events()))
+    newest = [await verdicts_of(reader, record) for record in jobs]
+    scorings = [await verdicts_of(reader, record, generation) for record in jobs for generation in generations]
+    found: dict[AnswerKey, JudgedAnswer] = {}
+    for record in jobs:
+        async for item in reader.items(record.chain):
+            key = AnswerKey(item.corpus, item.item, item.epoch)
+            verdicts = tuple(some[key] for some in newest if key in some)
+            judged = next((one for one in item.verdicts if one.judged), None)
+            if judged is None:
+                continue
+            doubtful = judged.correct is None or (judged.value is not None and 0 < judged.value < 1)
+            doubtful = doubtful or len({some[key] for some in scorings if key in some}) > 1
+            doubtful = doubtful or (key in found and found[key].doubtful)
+            doubtful = doubtful or await _rule_differs(reader, item, bool(judged.correct))
+            found[key] = JudgedAnswer(verdicts, doubtful, item.labels.get("question_type", NO_TYPE))
     return found
 
 

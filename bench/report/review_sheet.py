@@ -29,13 +29,14 @@ class SheetEntry(NamedTuple):
     """One answer to be labelled."""
 
     id: str
-    record: JobRecord
+    jobs: tuple[JobRecord, ...]
+    """one per judge of the answer"""
     drawn: Drawn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewSheet:
-    """The newest sample of every judged job; judges of one run share answers."""
+    """The newest sample of every set of answers; the judges of a run share it."""
 
     entries: Mapping[str, SheetEntry]
     labels: Mapping[str, bool]
@@ -68,8 +69,16 @@ async def judged_jobs(reader: Reader, provider: str | None) -> list[JobRecord]:
     return found
 
 
+def by_answers(jobs: Iterable[JobRecord]) -> list[tuple[JobRecord, ...]]:
+    """Group jobs that judge the same answers."""
+    found: dict[str, list[JobRecord]] = {}
+    for record in jobs:
+        found.setdefault(record.answer_owner, []).append(record)
+    return [tuple(some) for some in found.values()]
+
+
 async def draw_sheet(folder: Path, *, n: int, seed: int, provider: str | None = None) -> None:
-    """Draw n answers of each judged job and journal the samples that are new.
+    """Draw n answers of each memory system and answering model, and journal the samples that are new.
 
     Raises:
         UsageError: no verdict of a judge.
@@ -78,9 +87,9 @@ async def draw_sheet(folder: Path, *, n: int, seed: int, provider: str | None = 
     async with Reader.open(folder) as reader:
         await reader.refuse_held()
         events = [event for _, event in await reader.events()]
-        jobs = await judged_jobs(reader, provider)
-        samples = [await draw(reader, record, n=n, seed=seed) for record in jobs]
-        fresh = [one for one, record in zip(samples, jobs, strict=True) if sample_of(events, record) != one]
+        groups = by_answers(await judged_jobs(reader, provider))
+        samples = [await draw(reader, jobs, n=n, seed=seed) for jobs in groups]
+        fresh = [one for one, jobs in zip(samples, groups, strict=True) if sample_of(events, jobs[0]) != one]
     if not any(one.drawn for one in samples):
         raise UsageError(f"run {folder.name} has no verdict of a judge", hint="bench rescore --judge-model M")
     await _record(folder, [one.to_event() for one in fresh])
@@ -89,12 +98,12 @@ async def draw_sheet(folder: Path, *, n: int, seed: int, provider: str | None = 
 async def read_sheet(reader: Reader, provider: str | None = None) -> ReviewSheet:
     """Read the samples and labels of a run; empty where nothing was drawn."""
     events = [event for _, event in await reader.events()]
-    jobs = await judged_jobs(reader, provider)
-    samples = [(record, sample) for record in jobs if (sample := sample_of(events, record)) is not None]
+    groups = by_answers(await judged_jobs(reader, provider))
+    samples = [(jobs, sample) for jobs in groups if (sample := sample_of(events, jobs[0])) is not None]
     found: dict[str, SheetEntry] = {}
-    for record, sample in samples:
+    for jobs, sample in samples:
         for one in sample.drawn:
-            found.setdefault(sample.id_of(one.key), SheetEntry(sample.id_of(one.key), record, one))
+            found[sample.id_of(one.key)] = SheetEntry(sample.id_of(one.key), jobs, one)
     order = list(found)
     if samples:
         random.Random(samples[0][1].seed).shuffle(order)
@@ -105,8 +114,12 @@ async def read_sheet(reader: Reader, provider: str | None = None) -> ReviewSheet
 async def words_to_label(reader: Reader, entry: SheetEntry) -> dict[str, str]:
     """Return what a person may see of an answer, as columns of the TSV file."""
     key = entry.drawn.key
-    every = await reader.item(entry.record.chain, key.item, corpus=key.corpus)
-    words = await words_of(reader, next(one for one in every if one.epoch == key.epoch))
+    words: dict[str, str] = {}
+    for record in entry.jobs:
+        every = await reader.item(record.chain, key.item, corpus=key.corpus)
+        words = await words_of(reader, next(one for one in every if one.epoch == key.epoch))
+        if words["question"]:  # a judge that failed leaves the item's texts to the others
+            break
     return {"id": entry.id, "question_type": entry.drawn.question_type, **words}
 
 

@@ -8,7 +8,8 @@ in all items, times the share that people call right among its labelled ones.
 
 The interval is that of a sum of independent shares by MOVER (Zou and Donner 2008, Statistics in Medicine 27:
 1693-1702) from Wilson's limits of each share, with the finite population factor: it stays above zero width where no
-label contradicts the judge::
+label contradicts the judge. Of few mistakes Wilson's lower limits are too high; ``exact`` takes those of Clopper and
+Pearson (1934, Biometrika 26: 404-413), as the error of a judge does::
 
     corrected_share([Stratum(size=350, labelled=25, right=23, judged=1.0), ...]).value
 """
@@ -17,9 +18,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from bench.model import Interval
+from bench.stats.distributions import beta_cdf
 from bench.stats.intervals import interval_wilson
 
 
@@ -47,8 +50,10 @@ class CorrectedShare(NamedTuple):
         return f"{self.value:.4f} [{self.interval.low:.4f}, {self.interval.high:.4f}]"
 
 
-def corrected_share(strata: Sequence[Stratum], level: float = 0.95) -> CorrectedShare | None:
+def corrected_share(strata: Sequence[Stratum], level: float = 0.95, *, exact: bool = False) -> CorrectedShare | None:
     """Return the corrected share of right items; None without any label.
+
+    ``exact``: for shares near 0, such as that of mistakes.
 
     Raises ValueError for more labels than items or more right ones than labels.
     """
@@ -62,21 +67,40 @@ def corrected_share(strata: Sequence[Stratum], level: float = 0.95) -> Corrected
         if not 0 <= one.right <= one.labelled <= one.size:
             raise ValueError(f"{one.right} right of {one.labelled} labelled of {one.size}")
         weight = one.size / total
-        share, low, high = _limits(one, level)
+        share, low, high = _limits(one, level, exact=exact)
         left = math.sqrt((one.size - one.labelled) / (one.size - 1)) if one.size > 1 else float(not one.labelled)
         value += weight * share
         below.append(weight * left * (share - low))
         above.append(weight * left * (high - share))
     low, high = value - math.hypot(*below), value + math.hypot(*above)
-    found = Interval(low=max(0.0, low), high=min(1.0, high), level=level, method="ppi_stratified_mover")
+    method = "ppi_stratified_mover_exact" if exact else "ppi_stratified_mover"
+    found = Interval(low=max(0.0, low), high=min(1.0, high), level=level, method=method)
     return CorrectedShare(value, found, labelled)
 
 
-def _limits(one: Stratum, level: float) -> tuple[float, float, float]:
+def _limits(one: Stratum, level: float, *, exact: bool) -> tuple[float, float, float]:
     found = interval_wilson(one.right, one.labelled, level)
     if found is None:
         return one.judged, 0.0, 1.0
-    return one.right / one.labelled, found.low, found.high
+    low, high = clopper_pearson(one.right, one.labelled, level) if exact else (found.low, found.high)
+    return one.right / one.labelled, low, high
+
+
+@lru_cache(maxsize=4096)
+def clopper_pearson(right: int, n: int, level: float) -> tuple[float, float]:
+    """Return the exact limits of a share of n items."""
+    tail = (1 - level) / 2
+    low = 0.0 if right == 0 else _quantile(tail, right, n - right + 1)
+    return low, 1.0 if right == n else _quantile(1 - tail, right + 1, n - right)
+
+
+def _quantile(p: float, a: int, b: int) -> float:
+    """Return the quantile of a beta distribution, by halving."""
+    low, high = 0.0, 1.0
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (middle, high) if beta_cdf(middle, a, b) < p else (low, middle)
+    return (low + high) / 2
 
 
 def allocation(sizes: Sequence[int], weights: Sequence[float], n: int) -> list[int]:

@@ -31,7 +31,7 @@ async def review_document(site: Site, run_id: str, *, after: str | None = None, 
 
 
 async def draw_answers(site: Site, run_id: str, n: object, seed: object = 0) -> None:
-    """Draw answers of each judged job."""
+    """Draw answers of each memory system and answering model."""
     assert site.service is not None
     folder, count = folder_of(site, run_id), _whole("n", n, 1)
     async with site.service.labelling:

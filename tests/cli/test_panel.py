@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from bench.report.panel import AnswerKey, Cell, Panel
-from tests.reality.chat_stub import Stub, completion, serving
+from bench.report.panel import AnswerKey, Cell, Panel, agreement_grid, differing_grid
+from tests.reality.chat_stub import Reply, Stub, completion, serving
 
 Bench = Callable[..., Any]
 STRICT = "STRICT json: question ${question} expected ${answer} response ${response}"
@@ -18,9 +18,15 @@ LENIENT = "LENIENT json: question ${question} expected ${answer} response ${resp
 RIGHT = {"correctness": 1, "faithfulness": 1, "reasoning": ""}
 
 
-def judged(body: dict[str, Any]) -> dict[str, Any]:
+REFUSED: dict[str, str] = {}
+"""judge -> an answer on which its endpoint fails"""
+
+
+def judged(body: dict[str, Any]) -> Reply:
     """Lenient takes all; the strict prompt takes even numbers; the judge "hard" takes only what 4 divides."""
     text = body["messages"][-1]["content"]
+    if REFUSED.get(body["model"], "\0") in text:
+        return 400, {"error": {"message": "refused"}}
     number = int(text.rpartition("response")[2].split()[-1].strip("."))
     right = "LENIENT" in text or number % (4 if body["model"] == "hard" else 2) == 0
     return completion(json.dumps({**RIGHT, "correctness": int(right)}))
@@ -91,6 +97,9 @@ def test_two_judges_and_two_prompts_are_one_command_and_nothing_is_answered_agai
 
 def test_the_tables_name_class_and_digest_and_a_single_judge_has_none(answered: Stub, bench: Bench) -> None:
     text = bench("rescore", "r", *TWO).stdout
+    assert "Judge prompt lenient" in text and "Judge openai/hard: bm25 answers 25%" in " ".join(text.split())
+    assert "is best" not in text and "like for like" not in text, "a judge wins nothing"
+    assert "left to right by openai/soft, lenient; openai/hard, lenient; openai/soft, strict" in " ".join(text.split())
     assert "Agreement of the judges: codes x bm25" in text and "Krippendorff alpha" in text
     assert "class" in text and "(majority)" in text and "Items on which the judges differ" in text
     alone = bench("rescore", "r", "--judge-model", "openai/soft", "--judge-prompt", "strict.txt").stdout
@@ -106,6 +115,15 @@ def panel(*columns: str) -> Panel:
         for at, column in enumerate(columns)
     ]  # fmt: skip
     return Panel(side="s", benchmark="b", cells=tuple(cells), types=dict.fromkeys(keys, "t"))
+
+
+def test_a_table_says_what_it_leaves_out_and_shows_no_row_twice() -> None:
+    found = panel("1" * 25, "0" * 25)
+    assert [row[0] for row in agreement_grid(found).rows] == ["(all)"], "one type needs no row of its own"
+    assert (
+        "differ on 25 of 25 answers, the most divided first; 20 are shown, --json has all"
+        in differing_grid(found).notes[0]
+    )
 
 
 def test_alpha_and_kappa_are_those_of_a_worked_example() -> None:
@@ -169,6 +187,32 @@ def test_labels_of_people_say_which_judge_of_a_dispute_is_wrong(answered: Stub, 
     assert "0.2500 [0.2500, 0.2500]" in bench("dispute", "r", *TWO).stdout
 
 
+def test_a_dispute_asks_only_for_verdicts_that_no_command_has_paid_for(answered: Stub, bench: Bench) -> None:
+    bench("rescore", "r", *TWO)
+    asked = len(answered.asked)
+    done = bench("dispute", "r", *TWO, "--json")
+    assert "32 verdicts: 32 are reused, 0 are asked for" in done.stderr and len(answered.asked) == asked
+    three = ("--judge-model", "openai/soft", "openai/hard", "openai/third", *TWO[3:])
+    done = bench("dispute", "r", *three, "--json")
+    assert "48 verdicts: 32 are reused, 16 are asked for" in done.stderr
+    assert "8 of openai/third, lenient; 8 of openai/third, strict" in done.stderr
+    assert len(answered.asked) == asked + 16
+
+
+def test_a_call_that_failed_is_named_and_made_again_by_the_next_dispute(
+    answered: Stub, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(REFUSED, "hard", "The code is 3.")
+    done = bench("dispute", "r", *TWO, "--json")
+    assert "1 verdicts of openai/hard, strict on r:bm25:builtin/extractive failed" in done.stderr
+    assert [cell["n"] for cell in json.loads(done.stdout)["sides"][0]["cells"]] == [8, 7, 8, 7]
+    monkeypatch.delitem(REFUSED, "hard")
+    asked = len(answered.asked)
+    done = bench("dispute", "r", *TWO, "--json")
+    assert "32 verdicts: 30 are reused, 2 are asked for" in done.stderr and len(answered.asked) == asked + 2
+    assert [cell["n"] for cell in json.loads(done.stdout)["sides"][0]["cells"]] == [8, 8, 8, 8]
+
+
 def row(n: int, **names: str) -> dict[str, Any]:
     return {names["question"]: f"Code {n}?", names["answer"]: f"The code is {n}.", names["gold"]: str(n)}
 
@@ -228,7 +272,7 @@ def test_two_sides_say_who_is_ahead_and_a_receipt_is_a_side(
         "receipt of bm25", "answers: 3 of 3 rows mapped",
     ]  # fmt: skip
     assert found["leaders"][0]["side"] is None and found["leaders"][2]["side"] == "even"
-    assert found["conclusions"][-1] == "which side is ahead hangs on judge and prompt"
+    assert found["conclusions"][-1] == "which side is ahead depends on judge and prompt"
     assert found["sides"][0]["context_share"] != "unknown"
 
 
@@ -279,6 +323,43 @@ def test_labels_of_people_correct_the_score_and_measure_the_judge(answered: Stub
     assert json.loads(bench("status", "r", "--json").stdout)["state"] == "complete"
 
 
+def test_all_judges_share_one_sample_and_every_output_states_the_same_error(
+    answered: Stub, bench: Bench, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    bench("keys", "new", "-q")
+    bench("rescore", "r", *TWO)
+    assert "6 answers;" in bench("review", "r", "--n", "6").stderr
+    assert len(Path("review.tsv").read_text().splitlines()) == 1 + 6
+    filled(lambda n: n % 2 == 0)
+    jobs = json.loads(bench("review", "r", "--labels", "review.tsv", "--json").stdout)["jobs"]
+    (side,) = told(bench, "r")["sides"]
+    assert [one["judge_error"] for one in jobs] == side["judge_error"][2:], "the strict prompt was the last"
+    assert {json.dumps(one["corrected"]) for one in jobs} == {json.dumps(
+        {name: side["corrected"][name] for name in ("value", "interval")}
+    )}  # fmt: skip
+    shown = {"results": bench("results", "r", "--json").stdout, "report": bench("results", "r", "--markdown").stdout}
+    shown["sheet"] = bench("sheet", "r").stdout
+    shown["receipts"] = "".join(
+        Path(name).read_text() for name in bench("sign", "r").stdout.split() if name[-5:] == ".json"
+    )
+    for job in jobs:
+        error = job["judge_error"]
+        low, high = error["interval"]["low"], error["interval"]["high"]
+        text = f"the judge is wrong on {error['value']:.4f} [{low:.4f}, {high:.4f}] of the answers"
+        for where, output in shown.items():
+            assert text in output, where
+
+
+def test_a_larger_draw_keeps_the_labels_of_a_smaller_one(answered: Stub, bench: Bench) -> None:
+    bench("review", "r", "--n", "4")
+    filled(lambda n: n % 2 == 0)
+    bench("review", "r", "--labels", "review.tsv")
+    assert "7 answers, 4 of them have a label" in bench("review", "r", "--n", "7").stderr
+    labels = [line.rpartition("\t")[2] for line in Path("review.tsv").read_text().splitlines()[1:]]
+    assert labels.count("") == 3 and set(labels) == {"", "right", "wrong"}
+
+
 def test_an_answer_that_two_judges_saw_is_labelled_once(answered: Stub, bench: Bench) -> None:
     bench("rescore", "r", *TWO)
     bench("review", "r", "--n", "8")
@@ -290,7 +371,7 @@ def test_an_answer_that_two_judges_saw_is_labelled_once(answered: Stub, bench: B
     assert soft["corrected"]["value"] == hard["corrected"]["value"] == 0.5
 
 
-def test_a_part_of_the_labels_has_an_interval_and_another_scoring_is_said(answered: Stub, bench: Bench) -> None:
+def test_a_part_of_the_labels_has_an_interval_and_serves_the_next_scoring_too(answered: Stub, bench: Bench) -> None:
     bench("review", "r", "--n", "4")
     before = Path("review.tsv").read_text()
     bench("review", "r", "--n", "4")
@@ -300,7 +381,9 @@ def test_a_part_of_the_labels_has_an_interval_and_another_scoring_is_said(answer
     (job,) = json.loads(bench("review", "r", "--json").stdout)["jobs"]
     assert job["labelled"] == 3 and job["corrected"]["value"] == 1.0 and 0 < job["corrected"]["interval"]["low"] < 1
     bench("rescore", "r", "--judge-model", "openai/soft", "--judge-prompt", "strict.txt")
-    assert "drawn before the run was scored again" in bench("results", "r").stdout
+    (job,) = json.loads(bench("review", "r", "--json").stdout)["jobs"]
+    labelled = [int(row.split("\t")[3]) for row in Path("review.tsv").read_text().splitlines()[1:4]]
+    assert job["accepted_wrong"]["n"] == sum(n % 2 == 0 for n in labelled), "the verdicts of the strict prompt"
 
 
 @pytest.mark.parametrize(

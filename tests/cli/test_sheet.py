@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from bench.receipt.sheet import FACTS
+from tests.reality.chat_stub import completion, serving
 
 Bench = Callable[..., Any]
 RUN = ("--run-id", "r", "--providers", "bm25", "--limit", "3")
+RIGHT = {"correctness": 1, "faithfulness": 1, "reasoning": ""}
 
 
 def facts(bench: Bench, target: str) -> dict[str, dict[str, Any]]:
@@ -36,7 +38,7 @@ def test_the_sheet_of_a_run_lists_what_is_known_and_what_is_missing(bench: Bench
     missing = {name for name, one in found.items() if not one["known"]}
     assert missing == {"repeats", "signature"}
     assert found["signature"]["missing"] == "bench sign r" and found["signature"]["value"] is None
-    assert found["context share"]["value"].endswith("(1 histories), budget 120000 tokens")
+    assert found["context share"]["value"].endswith("(1 history), budget 120000 tokens")
     assert "3 planned, 3 scored" in found["items"]["value"]
     assert found["judge error"]["value"] == "no judge: scored by rule"
     text = bench("sheet", "r").stdout
@@ -63,6 +65,27 @@ def test_a_receipt_of_an_older_version_has_the_context_of_its_rows(bench: Bench,
     )
     path.with_suffix(".items.jsonl").unlink()
     assert facts(bench, receipt)["context share"]["missing"] == "the items file is not beside the receipt"
+
+
+def test_a_fact_that_is_known_in_part_is_missing(
+    bench: Bench, ran: Callable[..., None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    with serving(lambda body: completion(json.dumps(RIGHT))) as stub:
+        monkeypatch.setenv("OPENAI_BASE_URL", stub.url)
+        monkeypatch.setenv("OPENAI_API_KEY", "k")
+        ran(*RUN, "--answering-model", "openai/unheard-of")
+        bench("rescore", "r", "--evaluators", "llm-judge", "--judge-model", "openai/judge")
+    bench("keys", "new", "-q")
+    receipt = bench("sign", "r").stdout.split()[-1]
+    for target in ("r", receipt):
+        found = facts(bench, target)
+        assert not found["cost per query"]["known"] and found["cost of build"]["known"]
+        assert found["cost per query"]["missing"] == "the price of some calls; prices in configs/models"
+        assert found["cost per query"]["value"].startswith("search p50")
+        prompts = found["judge prompt"]["value"]
+        assert prompts.startswith("default sha256 ") and "(of questions without an answer in the data)" in prompts
+    assert "| 17 | cost per query | missing: the price of some calls" in bench("sheet", "r").stdout
 
 
 def test_a_sheet_is_one_page_and_says_which_job_is_meant(bench: Bench, ran: Callable[..., None]) -> None:

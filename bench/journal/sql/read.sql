@@ -306,10 +306,13 @@ SELECT corpus, unit, epoch, entry FROM score
 WHERE owner = (SELECT id FROM owner WHERE name = ?1) AND entry > ?2 ORDER BY entry LIMIT ?3;
 
 -- name: judged
--- the first verdict of a model on each item of a job in one scoring generation
+-- the first verdict of a model on each item of a job in one scoring generation; null = the newest of each item
 SELECT s.corpus, s.unit, s.epoch, l.data, v.value, v.correct, v.reason, v.model, v.prompt_name, v.prompt_sha256
 FROM score s JOIN labels l ON l.id = s.labels
 JOIN verdict v ON v.entry = s.entry
   AND v.seq = (SELECT min(w.seq) FROM verdict w WHERE w.entry = s.entry AND w.judged)
-WHERE s.owner = (SELECT id FROM owner WHERE name = ?1) AND s.generation = ?2
+WHERE s.owner = (SELECT id FROM owner WHERE name = ?1)
+  AND s.generation = coalesce(?2, (
+    SELECT max(t.generation) FROM score t
+    WHERE t.owner = s.owner AND t.corpus = s.corpus AND t.unit = s.unit AND t.epoch = s.epoch))
 ORDER BY s.corpus, s.unit, s.epoch;
