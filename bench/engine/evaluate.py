@@ -166,10 +166,7 @@ async def evaluate(
     *,
     kept: Stored | None = None,
 ) -> Evaluated:
-    """Let every evaluator of the benchmark speak and compute every metric of the row.
-
-    ``kept``: what the judge replied of this answer elsewhere, instead of in earlier scorings of this journal.
-    """
+    """Let every evaluator speak and compute every metric of the row; ``kept``: replies of the judge from elsewhere."""
     judge = lane.readers.judge(job.judge)
     better = lane.plan.benchmark.corrected_answer(item.id) if lane.live.errand.rescores and said is not None else None
     again = None if better is None else replace(item, answers=(better,))

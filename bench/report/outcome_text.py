@@ -62,7 +62,7 @@ async def _sentences(reader: Reader, report: Report, jobs: Sequence[JobReport]) 
 
 
 def _by_judge(ranked: Sequence[JobReport]) -> dict[str | None, list[JobReport]]:
-    """Group jobs by their judge: what two judges call right is no difference between memory systems."""
+    """Group jobs by their judge: what two judges call right does not tell memory systems apart."""
     found: dict[str | None, list[JobReport]] = {}
     for job in ranked:
         found.setdefault(job.record.models.judge, []).append(job)

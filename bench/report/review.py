@@ -184,7 +184,7 @@ def review_of(events: Sequence[Event], record: JobRecord, verdicts: Verdicts) ->
         return None
     known = {str(event.data["id"]): bool(event.data["right"]) for event in events if event.kind == LABEL}
     labelled = [(one, known[name]) for one in sample.drawn if (name := sample.id_of(one.key)) in known]
-    judged = [Judged(one, verdicts[one.key], right) for one, right in labelled if one.key in verdicts]
+    judged = [LabelledVerdict(one, verdicts[one.key], right) for one, right in labelled if one.key in verdicts]
     rights: list[list[bool]] = [[] for _ in sample.strata]
     errors: list[list[bool]] = [[] for _ in sample.strata]
     for one, right in labelled:
@@ -211,7 +211,7 @@ def review_of(events: Sequence[Event], record: JobRecord, verdicts: Verdicts) ->
     )
 
 
-class Judged(NamedTuple):
+class LabelledVerdict(NamedTuple):
     """A labelled answer with a judge's verdict."""
 
     drawn: Drawn
@@ -232,11 +232,11 @@ def _share(sample: ReviewSample, some: Sequence[Sequence[bool]], *, mistakes: bo
     return corrected_share(strata, exact=mistakes)
 
 
-def _counted(some: Sequence[Judged], *, verdict: bool) -> tuple[int, int]:
+def _counted(some: Sequence[LabelledVerdict], *, verdict: bool) -> tuple[int, int]:
     mine = [each.mistaken for each in some if each.verdict is verdict]
     return sum(mine), len(mine)
 
 
-def _agreement(some: Sequence[Judged]) -> float | None:
+def _agreement(some: Sequence[LabelledVerdict]) -> float | None:
     both = [(each.verdict, each.right) for each in some if each.verdict is not None]
     return cohen_kappa([a for a, _ in both], [b for _, b in both])
