@@ -175,15 +175,18 @@ class SearchResult:
         )
 
 
-CUT, REFUSED, EMPTY, UNENDED = "cut", "refused", "empty", "no_finish"
-"""flags of an answer by its finish: at the token limit, by a filter, without text although it ended by itself; none"""
+CUT, REFUSED, EMPTY, UNENDED, AT_LIMIT = "cut", "refused", "empty", "no_finish", "at_limit"
+"""flags of an answer by its finish: at the token limit, by a filter, without text although it ended by itself; none; by
+itself with as many tokens as it was allowed"""
 
 
-def flags_of(said: Completion, item: Item, prompt: str) -> tuple[str, ...]:
+def flags_of(said: Completion, item: Item, prompt: str, *, most: int) -> tuple[str, ...]:
     """Return what a report counts of an answer: how it ended, what its text looks like, what its endpoint reported."""
     ended = {"length": CUT, "refusal": REFUSED}.get(said.finish)
     if said.finish == "other" and not said.native_finish:
         ended = UNENDED
+    if said.finish == "stop" and said.usage and not said.usage.estimated and said.usage.output_tokens >= most:
+        ended = AT_LIMIT
     own = ended or (EMPTY if not said.text.strip() and said.finish == "stop" else None)
     seen = signs(said.text, question=item.question, prompt=prompt, accepted=(*item.answers, *item.choices))
     return (*([] if own is None else [own]), *seen, *said.flags)

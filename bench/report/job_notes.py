@@ -111,7 +111,8 @@ def _money(found: Sequence[Flagged]) -> str:
 
 def _ended(answers: Sequence[Flagged], error_kinds: Mapping[str, int]) -> list[str]:
     scored = [one for one in answers if one.outcome == "ok"]
-    cut, refused, empty, unended = (_count(scored, flag) for flag in ("cut", "refused", "empty", "no_finish"))
+    kinds = ("cut", "refused", "empty", "no_finish", "at_limit")
+    cut, refused, empty, unended, full = (_count(scored, flag) for flag in kinds)
     silent, other = error_kinds.get(Truncated.kind, 0), error_kinds.get(NoAnswer.kind, 0)
     found = []
     if cut:
@@ -125,6 +126,11 @@ def _ended(answers: Sequence[Flagged], error_kinds: Mapping[str, int]) -> list[s
         found.append(
             f"{_items(other)} without an answer: the reply has no text beside reasoning or tool calls, or its text is "
             "none, such as an error message or null (no_answer)"
+        )
+    if full:
+        found.append(
+            f"{_answers(full)} as long as the token limit although the endpoint reports that they ended by themselves "
+            "(finish stop), and scored as sent: they may be cut; raise --max-answer-tokens"
         )
     if unended:
         found.append(

@@ -119,6 +119,17 @@ def test_a_whole_reply_without_a_finish_reason_is_told(serve: Serve, job: Job) -
     assert note(job(), "4 answers without a finish reason")
 
 
+@pytest.mark.parametrize(("tokens", "told"), [(256, True), (255, False)])
+def test_an_answer_that_fills_its_limit_is_told_although_it_ended_by_itself(
+    tokens: int, told: bool, serve: Serve, job: Job
+) -> None:
+    serve(completion("Pelle and", usage={"prompt_tokens": 200, "completion_tokens": tokens, "total_tokens": 1}))
+    assert (
+        note(job("--max-answer-tokens", "256"), "4 answers as long as the token limit although the endpoint reports")
+        is told
+    )
+
+
 # ------------------------------------------------------------------------ names
 
 
