@@ -23,6 +23,10 @@ from bench.report.tables import by_benchmark, job_texts, number
 MOST_TESTED = 200_000
 """items; of more the two best are not tested against each other at the end of a run"""
 RULE = "builtin/extractive"
+READS_BY_RULE = (
+    f"The reader, {RULE}, is a fixed rule and not a language model: its accuracy shows that everything works, "
+    "not how good a memory is. Name a model with --model."
+)
 FOUND = ("hit_at_", "recall_any_at_", "recall_fraction_at_")
 """metrics that say whether evidence was found, the plainest first"""
 
@@ -54,10 +58,7 @@ async def _sentences(reader: Reader, report: Report, jobs: Sequence[JobReport]) 
     if invalid:
         found.append(f"{', '.join(invalid)} {'is' if len(invalid) == 1 else 'are'} INVALID and not ranked.")
     if best.record.models.answering == RULE:
-        found.append(
-            f"The reader, {RULE}, is a fixed rule and not a language model: its accuracy shows that everything works, "
-            "not how good a memory is. Name a model with --model."
-        )
+        found.append(READS_BY_RULE)
     return found
 
 

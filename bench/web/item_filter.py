@@ -109,7 +109,7 @@ LOSS_WORDS: Mapping[str, str] = {
     LossKind.NOT_INGESTED: "evidence never stored",
     LossKind.NOT_RETRIEVED: "evidence not returned",
     LossKind.BELOW_CUT: "evidence returned, cut before the prompt",
-    LossKind.ANSWER_WRONG: "evidence in the prompt, answered wrong",
+    LossKind.ANSWER_WRONG: "evidence in the prompt, no right answer",
     LossKind.SHOULD_HAVE_ABSTAINED: "should have abstained",
     LossKind.NO_EVIDENCE_KNOWN: "no evidence is named, so the cause is not known",
     LossKind.GOLD_SUSPECT: "the expected answer is in doubt",

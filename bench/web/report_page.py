@@ -16,6 +16,8 @@ from typing import cast
 
 from bench.metrics.failure_reason import LossKind
 from bench.providers.names import is_bound
+from bench.report.comparison import UNDECIDED
+from bench.report.outcome_text import READS_BY_RULE, RULE
 from bench.report.tables import brief
 from bench.web.cache import Json
 from bench.web.charts import Line, Scatter, intervals, scatter
@@ -24,6 +26,8 @@ from bench.web.formatting import number
 from bench.web.item_filter import LOSS_WORDS
 from bench.web.run_documents import side_names
 
+LOSERS = 5
+"""systems whose losses a sentence states; the chart has every one"""
 FEW = 30
 """of fewer items a cell of the heat map is pale"""
 SHADES = 9
@@ -60,13 +64,20 @@ def report_page_of(
 
 
 def leaders_of(run: Json) -> dict[str, tuple[str, str]]:
-    """The first two that rank in each group of a run, as a comparison names them."""
+    """The best of each group of a run and the next with another value, as a comparison names them."""
     found = {}
     for key, rows in _grouped(_named([_row(job, None) for job in jobs_of(run)], run)).items():
         ranked = [row for row in rows if row["ranks"]]
-        if len(ranked) > 1 and ranked[0]["provider"] != ranked[1]["provider"]:
-            found[key] = (str(ranked[0]["side"]), str(ranked[1]["side"]))
+        second = _runner_up(ranked)
+        if second is not None and ranked[0]["provider"] != second["provider"]:
+            found[key] = (str(ranked[0]["side"]), str(second["side"]))
     return found
+
+
+def _runner_up(ranked: Sequence[Json]) -> Json | None:
+    """The next that has another value than the best; where all are equal, the second."""
+    behind = [row for row in ranked if _value(row) != _value(ranked[0])]
+    return next(iter([*behind, *ranked[1:]]), None)
 
 
 # ------------------------------------------------------------------ rows
@@ -194,6 +205,7 @@ def _group(key: str, rows: Sequence[Json], tested: Json | None) -> Json:
         "ticks": chart.ticks if chart else (),
         "sentences": _sentences(metric, rows, tested),
         "tested": tested,
+        "notes": _notes(rows),
         "tokens": _tokens(metric, valued, lines),
         "heat": _heat(valued),
         "matrix": _matrix(rows),
@@ -201,6 +213,15 @@ def _group(key: str, rows: Sequence[Json], tested: Json | None) -> Json:
         "legend": _legend(rows),
         "cuts": _cuts(rows),
     }
+
+
+def _notes(rows: Sequence[Json]) -> list[str]:
+    """What qualifies the numbers; what holds for several systems is one line that names them."""
+    owners: dict[str, list[str]] = {}
+    for row in rows:
+        for note in cast("list[str]", cast("Json", row["result"])["notes"]) if row["result"] else []:
+            owners.setdefault(note, []).append(str(row["name"]))
+    return [f"{'all' if len(named) == len(rows) > 1 else ', '.join(named)}: {note}" for note, named in owners.items()]
 
 
 def _value(row: Json) -> float:
@@ -289,8 +310,10 @@ def _sentences(metric: str, rows: Sequence[Json], tested: Json | None) -> list[s
     """What came out, how sure that is, and what limits the best."""
     ranked = [row for row in rows if row["ranks"]]
     invalid = [str(row["name"]) for row in rows if row["invalid"]]
-    limits = [text for row in ranked[:2] for text in _limit(row)]
+    limits = [text for row in ranked[:LOSERS] for text in _limit(row)]
     found = [*_lead(metric, ranked, tested), *_band(metric, ranked[:1], rows), *limits]
+    if any(_models(row)["answering"] == RULE for row in ranked):
+        found.append(READS_BY_RULE)
     if invalid:
         found.append(f"INVALID, without a number: {', '.join(invalid)}. The reason is in the table.")
     return found or ["No number yet."]
@@ -304,11 +327,15 @@ def _lead(metric: str, ranked: Sequence[Json], tested: Json | None) -> list[str]
     lead = f"{ranked[0]['name']} has the best {metric}{state}: {_spanned(best)}"
     if len(ranked) == 1:
         return [f"{lead}. There is no second system to compare it with."]
-    ahead = abs(_value(ranked[0]) - _value(ranked[1]))
+    second = cast("Json", _runner_up(ranked))
+    ahead = abs(_value(ranked[0]) - _value(second))
+    tied = [str(row["name"]) for row in ranked if _value(row) == _value(ranked[0])]
+    together = f"{', '.join(tied[:-1])} and {tied[-1]}"
     if ahead == 0:
-        tied = [str(row["name"]) for row in ranked if _value(row) == _value(ranked[0])]
-        return [f"No system leads on {metric}: {', '.join(tied[:-1])} and {tied[-1]} have {_spanned(best)}."]
-    names = [str(row["name"]) for row in ranked[:2]]
+        return [f"No system leads on {metric}: {together} have {_spanned(best)}."]
+    if len(tied) > 1:
+        lead = f"{together} have the best {metric}{state}: {_spanned(best)}"
+    names = [str(ranked[0]["name"]), str(second["name"])]
     if tested is None and any(row["pending"] for row in ranked):
         return [f"{lead}, {brief(ahead)} ahead of {names[1]}. Whether that is chance is tested once all have ended."]
     return [f"{lead}, {brief(ahead)} ahead of {names[1]}. {_sure(tested, names)}"]
@@ -325,7 +352,8 @@ def _sure(tested: Json | None, names: Sequence[str]) -> str:
     verdict = str(tested["verdict"])
     for side, name in zip("AB", names, strict=True):
         verdict = verdict.replace(f"{side} higher", f"{name} is higher").replace(f"{side} lower", f"{name} is lower")
-    return f"Compared item by item: {verdict}{chance}."
+    more = " More conversations can decide it, not more questions about these." if UNDECIDED in verdict else ""
+    return f"Compared item by item: {verdict}{chance}.{more}"
 
 
 def _spanned(one: Json) -> str:

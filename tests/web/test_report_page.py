@@ -15,7 +15,7 @@ from bench.report import fold
 from bench.report.item_outcomes import item_outcomes
 from bench.report.summary import rebuild
 from bench.web.report_documents import report_page_file
-from bench.web.report_page import ORDER
+from bench.web.report_page import ORDER, report_page_of
 from tests.small_journal import measuring, record
 from tests.told_journal import call, told
 from tests.web.browser import CHROMIUM, browsing
@@ -47,6 +47,22 @@ async def test_the_first_sentence_names_the_best_and_how_sure_that_is(workspace:
     assert "closes 70 % of that gap" in text and "INVALID, without a number: flaky" in text
 
 
+async def test_one_page_names_what_ties_why_each_loses_and_what_qualifies_the_numbers(tmp_path: Path) -> None:
+    jobs = [(record(name, **measuring("accuracy")), share(count)) for name, count in (("a", 8), ("b", 8), ("c", 5))]
+    await told(tmp_path, "r1", jobs)
+    await rebuild(tmp_path)
+    async with visiting(tmp_path) as visit:
+        text = plain(await text_of(visit, "/report/r1?per_day=1000"))
+        run = await visit.document("/runs/r1")
+    assert "a and b have the best accuracy: 0.67" in text and "0.25 ahead of c" in text
+    assert all(f"items that {name} lost" in text for name in "abc")
+    for job in run["results"]["jobs"]:
+        job["notes"] = ["recall means little"]
+    run["results"]["jobs"][2]["notes"].append("a judge was doubted")
+    (group,) = report_page_of(run, None)["groups"]
+    assert group["notes"] == ["all: recall means little", "c: a judge was doubted"]
+
+
 async def test_losses_say_at_which_step_an_item_was_lost(tmp_path: Path) -> None:
     items = [
         right(0),
@@ -66,7 +82,7 @@ async def test_losses_say_at_which_step_an_item_was_lost(tmp_path: Path) -> None
     assert job["ranks"][:4] == [1, 1, 0, 2]
     async with visiting(tmp_path) as visit:
         text = await text_of(visit, "/report/r1")
-    for words in ("answered wrong: 1 of 6", "not returned: 1 of 6", "before the prompt: 1 of 6", "failed: 1 of 6"):
+    for words in ("no right answer: 1 of 6", "not returned: 1 of 6", "before the prompt: 1 of 6", "failed: 1 of 6"):
         assert words in text, words
 
 
