@@ -45,7 +45,10 @@ def lay_out(data: Path) -> Layout:
     """Look at a file, or at the files of a folder. UsageError or DataError where there is nothing to read."""
     if not data.is_dir():
         if suffix_of(data.name) not in SUFFIXES:
-            hint = "use a .json, .jsonl, .csv, .tsv or .parquet file, or a folder of them"
+            hint = (
+                "use a .json, .jsonl, .csv, .tsv or .parquet file, or a folder of them; one under another name takes a "
+                f"link: ln -s {data.name} {data.name}.jsonl"
+            )
             raise UsageError(f'cannot tell the format of "{data}"', hint=hint)
         table = sampled(data, data.name)
         return _enriched(_plain([table]), data.parent, [], siblings=True)

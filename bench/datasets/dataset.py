@@ -95,6 +95,7 @@ class Dataset:
                 self._check_memory(base, whole)
                 self._found.repeated += whole.flags[SESSION_JOINED]
                 self._found.blank += whole.flags[TURN_BLANK]
+                counts.alike += whole.alike
             built = replace(whole, corpus=self.corpus(view))
             items = [self.item(ref) for ref in self.items_of(view)]
             count_corpus(counts, self.config, built, items, self._parser)
@@ -142,7 +143,7 @@ class Dataset:
         count = self._found.blank
         turns = "1 turn is" if count == 1 else f"{count} turns are"
         blank = f"{turns} blank (white space or hidden characters only) and no memory"
-        return (*([blank] if count else []), *self._found.remarks, *self._found.texts)
+        return (*([blank] if count else []), *self.counts.losses(), *self._found.remarks, *self._found.texts)
 
     @property
     def turn_evidence(self) -> bool:

@@ -119,7 +119,7 @@ class TurnReader:
             turn = scoped({key: part for key, part in value.items() if key not in self.removed}, scope_of(value))
         self.turns_met += 1
         self._meet(value, turn)
-        raw = RawTurn(id=self._id(turn, where, place), text=self._said(turn, where, place))
+        raw = RawTurn(id=self.id_of(turn, where, place), text=self._said(turn, where, place))
         self._who(raw, turn, where, place)
         if self.names.roles.open and raw.role is not None:
             self.names.roles.meet([raw.role])
@@ -148,16 +148,17 @@ class TurnReader:
         texts = [text for name in self.said if (text := self._text(turn, name, where, place)) is not None]
         if texts:
             return next((text for text in texts if not is_blank(text)), texts[0])
-        hint = UNMAPPED if self.unmapped else None
-        key = f"itemSchema.{self.said[0]}"
-        raise missing(self.paths[self.said[0]][0], turn, place, prefix=f"{where}.", hint=hint, key=key)
+        path = self.paths[self.said[0]][0]
+        hint = UNMAPPED if self.unmapped else _if_empty(path)
+        raise missing(path, turn, place, prefix=f"{where}.", hint=hint, key=f"itemSchema.{self.said[0]}")
 
     def _who(self, raw: RawTurn, turn: object, where: str, place: RowPlace) -> None:
         """Role and speaker: what is mapped must be there, of two at least one."""
         for name in self.who:
             setattr(raw, name, self._text(turn, name, where, place))
         if self.who and not self.by_name and raw.role is None and raw.speaker is None:
-            raise missing(self.paths[self.who[0]][0], turn, place, prefix=f"{where}.")
+            path = self.paths[self.who[0]][0]
+            raise missing(path, turn, place, prefix=f"{where}.", hint=_if_empty(path))
 
     def _text(self, turn: object, name: str, where: str, place: RowPlace) -> str | None:
         value = self.take[name](turn)
@@ -178,7 +179,8 @@ class TurnReader:
         if raw.when is None:
             raise place.error(f"{where}.{name_of(path)}", "is not a date that can be read", value)
 
-    def _id(self, turn: object, where: str, place: RowPlace) -> str | None:
+    def id_of(self, turn: object, where: str, place: RowPlace) -> str | None:
+        """The id of a turn, or of a bare text by what leads to it; DataError where a mapped one is missing."""
         for name in self.ids:
             value = self.take[name](turn)
             text = None if isinstance(value, bool) else scalar_text(value)
@@ -189,6 +191,12 @@ class TurnReader:
             if not self.by_name:
                 raise missing(self.paths[name][0], turn, place, prefix=f"{where}.", key=f"itemSchema.{name}")
         return None
+
+
+def _if_empty(path: Value) -> str | None:
+    """What to write for a field that is empty in some turns."""
+    plain = re.fullmatch(r"\w+", path.text)
+    return f"fix the row; if it may be empty, write \"${{{path.text}|default:''}}\"" if plain else None
 
 
 def _order(dialogue: str) -> tuple[str, str]:
@@ -402,7 +410,10 @@ class ContextReader:
     ) -> RawSession:
         """A list is a session, an object a session of one turn, a text simple content."""
         if isinstance(element, str):
-            return self._simple(f"{row_id}.{index + 1}", element, row, place)
+            session = self._simple(f"{row_id}.{index + 1}", element, row, place)
+            if self.turns.general and (name := self.turns.id_of(element, where, place)):
+                session.id, session.named = name, True
+            return session
         name = f"session_{index + 1}"
         if isinstance(element, Mapping):
             return self._single(element, name, where, place)

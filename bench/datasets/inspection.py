@@ -22,7 +22,7 @@ from bench.datasets.evidence import MISSING, TURNS_MISSING
 from bench.datasets.history import is_blank_turn
 from bench.datasets.index import IdTable, RowIndex
 from bench.datasets.item_texts import ItemTexts, history_of
-from bench.datasets.memories import memories, spoken
+from bench.datasets.memories import memories, spoken, texts
 from bench.datasets.parser import TURN_BLANK, Built, ParsedRow, RowParser, build
 from bench.datasets.row import FileRow, RowPlace, too_deep
 from bench.datasets.row_source import RowSource
@@ -53,6 +53,22 @@ class DatasetCounts:
     """items that must not be answered"""
     evidence_turns: int = 0
     """distinct evidence turns of all items, added up"""
+    alike: int = 0
+    """sessions without ids of their own that hold a text of another row's session of their corpus"""
+    unheld: int = 0
+    """items with an evidence text that no memory holds"""
+
+    def losses(self) -> Iterator[str]:
+        """Say what is stored twice and what no memory holds."""
+        if count := self.alike:
+            session = "1 session holds a text" if count == 1 else f"{count} sessions hold texts"
+            yield (
+                f"{session} that another row of the corpus brings too, and all copies are stored: make each "
+                "element a session with an id (type: array, itemSchema.id), or give each row its own corpus"
+            )
+        if count := self.unheld:
+            items = "1 item has" if count == 1 else f"{count} items have"
+            yield f"{items} an evidence text that no memory holds as it is, so no system can find all of it"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -361,6 +377,13 @@ def count_corpus(
         counts.turn_evidence += bool(item.evidence.turns)
         counts.session_evidence += bool(item.evidence.sessions)
         counts.evidence_turns += len(item.evidence.turns)
+    quoting = [item for item in items if item.evidence.texts and not item.abstention]
+    whole = "\n".join(map(_plain, texts(memories(config, built.corpus)))) if quoting else ""
+    counts.unheld += sum(any(_plain(text) not in whole for text in item.evidence.texts) for item in quoting)
+
+
+def _plain(text: str) -> str:
+    return "".join(text.split())
 
 
 def _memories(config: BenchmarkConfig, built: Built) -> int:

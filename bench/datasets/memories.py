@@ -102,7 +102,7 @@ def _sessions(corpus: Corpus, writer: _Writer) -> Iterator[Piece]:
         memory = Memory(
             id=session.id,
             content=writer.session(session),
-            when=session.when,
+            when=session.when or _first_date(session),
             session_id=session.id,
             messages=writer.messages(session),
             metadata=session.metadata,
@@ -133,12 +133,17 @@ def _whole(corpus: Corpus, writer: _Writer) -> Iterator[Piece]:
     memory = Memory(
         id=corpus.id,
         content="\n\n".join(writer.session(session) for session in full),
-        when=full[0].when if len(full) == 1 else None,
+        when=(full[0].when or _first_date(full[0])) if len(full) == 1 else None,
         session_id=full[0].id if len(full) == 1 else None,
         messages=tuple(message for session in full for message in writer.messages(session)),
         metadata=full[0].metadata if len(full) == 1 else {},
     )
     yield memory, tuple(session.id for session in full), tuple(turn.id for session in full for turn in session.turns)
+
+
+def _first_date(session: Session) -> datetime | None:
+    """When the turns of a session begin, where they have dates."""
+    return next((turn.when for turn in session.turns if turn.when), None)
 
 
 class _Writer:
@@ -160,13 +165,19 @@ class _Writer:
         """The text of a session memory."""
         if self.template is not None:
             return self.finish(self.template.render(self._values(session)))
-        head = f"{session.date_text}\n" if self.header != "never" and session.date_text else ""
+        date = session.date_text or self._turn_date(_first_date(session))
+        head = f"{date}\n" if self.header != "never" and date else ""
         return self.finish(head + self._body(session))
 
     def turn(self, session: Session, turn: Turn) -> str:
         """The text of a turn memory."""
-        head = f"{session.date_text}\n" if self.header == "always" and session.date_text else ""
+        date = session.date_text or self._turn_date(turn.when)
+        head = f"{date}\n" if self.header == "always" and date else ""
         return self.finish(head + self.line(session, turn))
+
+    def _turn_date(self, when: datetime | None) -> str | None:
+        """The date of a turn whose session has none, where every memory is to begin with one."""
+        return iso(when) if when and self.header == "always" else None
 
     def messages(self, session: Session) -> tuple[Message, ...]:
         return tuple(self.message(session, turn) for turn in session.turns)

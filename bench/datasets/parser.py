@@ -55,6 +55,8 @@ class Built:
     flags: Counter[str] = field(default_factory=Counter)
     size: int = 0
     """characters of text, for caches"""
+    alike: int = 0
+    """sessions without ids of their own that hold a text of another row's session"""
 
 
 def build(
@@ -91,7 +93,9 @@ def build(
     flags[TURN_BLANK] = len(blank)
     flags[SESSION_EMPTY] = sum(all(turn.id in blank for turn in session.turns) for session in sessions)
     size = sum(len(turn.text) + TURN_COST for session in sessions for turn in session.turns)
-    return Built(corpus=Corpus(id=corpus_id, sessions=sessions), lookup=lookup, flags=+flags, size=size)
+    return Built(
+        corpus=Corpus(id=corpus_id, sessions=sessions), lookup=lookup, flags=+flags, size=size, alike=joined.alike
+    )
 
 
 class _Joined:
@@ -106,6 +110,9 @@ class _Joined:
         """all sessions are of one row, so that none repeats another's"""
         self.kept: list[tuple[str, RawSession]] = []
         self.repeats = 0
+        self.alike = 0
+        self.texts: dict[int, int] = {}
+        """hash of a text -> the first row that brought it; of sessions without ids of their own"""
         self.names = _Names()
         self.known: dict[tuple[str | None, bytes, int], str] = {}
         self.first: dict[str, int] = {}
@@ -134,6 +141,7 @@ class _Joined:
             self.known[(*key, self.of_row[key])] = name
             self.first.setdefault(session.id, len(self.kept))
             self.kept.append((name, session))
+            self._compare(session)
         else:
             self.repeats += 1
             if gold := [place for place, turn in enumerate(session.turns) if turn.gold]:
@@ -142,6 +150,15 @@ class _Joined:
         if name != session.id and session.id not in self.ids_of_row:
             self.renamed[self.row, session.id] = name
         self.ids_of_row.add(session.id)
+
+    def _compare(self, session: RawSession) -> None:
+        """Count a session that brings again what another row's session of the corpus holds."""
+        if self.alone or session.named:
+            return
+        texts = [hash(turn.text) for turn in session.turns if not is_blank_turn(turn)]
+        self.alike += any(self.texts.get(text, self.row) != self.row for text in texts)
+        for text in texts:
+            self.texts.setdefault(text, self.row)
 
     def _check(self, session: RawSession) -> None:
         """Two rows may not mean different sessions by one id; inside a row a repeated id is distinguished."""
