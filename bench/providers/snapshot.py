@@ -23,16 +23,18 @@ import hashlib
 import shutil
 from pathlib import Path
 
-from anyio import to_thread
-
 
 async def copy_store(source: Path, target: Path) -> None:
     """Replace a file or folder by another one; by nothing where that is not there."""
+    from anyio import to_thread
+
     await to_thread.run_sync(_copy, source, target)
 
 
 async def store_digest(path: Path) -> str:
     """A SHA-256 over the names and bytes of a file or of every file in a folder; that of nothing where it is absent."""
+    from anyio import to_thread
+
     return await to_thread.run_sync(_digest, path)
 
 

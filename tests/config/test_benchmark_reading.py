@@ -209,11 +209,13 @@ def test_the_title_is_the_name_for_people(home: Home) -> None:
         ),
         (
             "aliases: ['a b']\n",
-            'b.yaml:6:11: aliases[0]: "a b" is not a safe name: letters, digits, ".", "_" and "-", at most 100',
+            'b.yaml:6:11: aliases[0]: "a b" is not a safe name: letters, digits, ".", "_" and "-", at most 100, '
+            'no "-" first',
         ),
         (
             "aliases: [.x]\n",
-            'b.yaml:6:11: aliases[0]: ".x" is not a safe name: letters, digits, ".", "_" and "-", at most 100',
+            'b.yaml:6:11: aliases[0]: ".x" is not a safe name: letters, digits, ".", "_" and "-", at most 100, '
+            'no "-" first',
         ),
         (
             "corpus: {field: $.a..b}\n",

@@ -371,7 +371,7 @@ def test_a_key_name_is_a_safe_file_name(ring: Keyring, name: str) -> None:
     with pytest.raises(UsageError) as caught:
         new_key(ring, name, ("receipt",))
     assert str(caught.value) == f"{name!r} is not a key name"
-    assert caught.value.hint == "letters, digits, dot, dash and underscore, no leading dot"
+    assert caught.value.hint == "letters, digits, dot, dash and underscore, no leading dot or dash"
     assert not ring.key_folder.exists() and not ring.workspace.exists()
 
 
