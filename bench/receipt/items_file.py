@@ -96,6 +96,11 @@ class ItemRow(Wire):
         """The place in the file: item id as UTF-8 bytes, then epoch."""
         return (self.item_id.encode("utf-8"), self.epoch)
 
+    @property
+    def graded(self) -> bool:
+        """Whether each id of ``gold`` has a grade above 0."""
+        return bool(self.grades) and len(self.grades or ()) == len(self.gold) and min(self.grades or (0,)) > 0
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sealed:
@@ -288,7 +293,7 @@ def _inconsistency(row: ItemRow, value: JSON) -> str | None:
     assert isinstance(value, dict)
     if any(earlier >= later for earlier, later in zip(row.gold, row.gold[1:], strict=False)):
         return "gold is not sorted and unique"
-    if "grades" in value and not (row.grades and len(row.grades) == len(row.gold) and min(row.grades) > 0):
+    if "grades" in value and not row.graded:
         return "grades are not one number above 0 for each of gold"
     if (row.error_kind is None) is (row.state == "error"):
         return "errorKind is present exactly where the state is error"

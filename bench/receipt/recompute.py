@@ -328,7 +328,7 @@ def plain_row(row: ItemRow) -> Row:
         labels=row.labels,
         retrieved=row.retrieved,
         relevant=row.gold,
-        grades=row.grades if row.grades and len(row.grades) == len(row.gold) else (),
+        grades=row.grades if row.grades and row.graded else (),
         verdicts=tuple(
             Verdict(
                 evaluator=verdict.evaluator,
