@@ -340,6 +340,10 @@ class Scanner:
             notes.append(f"categories without a name keep their id as label: {listed}")
         if self.parser.history.undated:
             notes.append(f"{self.parser.history.undated} turns have no date and are taken without one")
+        if hidden := self.parser.hidden:
+            items = "1 item sees" if hidden == 1 else f"{hidden} items see"
+            place = self.config.place("visibility", "field")
+            notes.append(f"{place}: {items} less than its own row brings: a number counts the sessions of the corpus")
         if self.silent:
             notes.append(f"{self.silent} of {len(self.found.rows)} rows ask nothing")
         names = self.parser.names

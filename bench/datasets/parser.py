@@ -318,6 +318,8 @@ class RowParser:
         cut = config.visibility
         self.in_order = cut is not None and (cut.through or uses_scope(cut.field))
         """a cut-off counts the sessions of the file"""
+        self.hidden = 0
+        """items whose cut-off is a number that hides part of what their own row brings"""
         self.lost: tuple[RawItem, str] | None = None
         """the first item with evidence that names nothing of its history, and that reference"""
         self.lost_items = 0
@@ -340,6 +342,8 @@ class RowParser:
             raise place.error("", str(error), hint="count the stars on the way, from the end: $keys[-1]") from error
         if self.config.visibility is not None:
             self._check_cuts(items, sessions, place)
+            if self.shared and self.one_item_a_row and self.brought(row) is None:
+                self.hidden += sum(self._hides(item, sessions) for item in items)
         size = sum(len(turn.text) + TURN_COST for session in sessions for turn in session.turns)
         return ParsedRow(
             id=row_id, corpus=corpus, sessions=sessions, items=items, metadata=self._of_row(row), size=size
@@ -466,6 +470,13 @@ class RowParser:
         if cut is not None and sessions and not dated:
             text = f'sees what was before "{cut}", and no session or turn has a date'
             raise place.error("", text, hint="give the sessions dates, or make the cut-off an index")
+
+    def _hides(self, item: RawItem, sessions: Sequence[RawSession]) -> bool:
+        """Say whether the number of a cut-off is less than what the row itself brings."""
+        if item.cut is None or self.config.visibility is None or self.dates.read_cut(item.cut) is not None:
+            return False
+        brings = len(sessions) if len(sessions) != 1 else len(sessions[0].turns)
+        return int(item.cut) + self.config.visibility.through < brings
 
     def cut(self, corpus: Corpus, view: str, cut: str) -> Corpus:
         """What an item with this cut-off sees: sessions before the index or date."""

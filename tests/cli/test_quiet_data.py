@@ -71,3 +71,13 @@ def test_an_empty_cell_of_a_turn_names_the_template_that_allows_it(bench: Bench)
     path = put("t", [{"id": "1", "q": "Which?", "a": "blue", "talk": [*SAID, {"text": None, "at": None}]}], DATED)
     hint = """if it may be empty, write "${text|default:''}\""""
     assert hint in bench("validate", path, check=2).stderr
+
+
+def test_a_cut_off_that_hides_part_of_what_its_own_row_brings_is_said(bench: Bench) -> None:
+    schema = '  answer: a\n  context: {field: talk, type: array, itemSchema: {id: "$keys[-1]", content: $}}\n'
+    rows = [one | {"n": n} for one, n in zip(GROWING, (2, 3), strict=True)]
+    path = put("v", rows, schema, "corpus: {field: conv}\nvisibility: {field: n}\n")
+    told = "1 item sees less than its own row brings"
+    assert told in bench("validate", path).stderr
+    put("v", [rows[0], rows[1] | {"n": 4}], schema, "corpus: {field: conv}\nvisibility: {field: n}\n")
+    assert told not in bench("validate", path).stderr
