@@ -51,7 +51,7 @@ def row_of(
         retrieved=found.retrieved,
         returned_scores=tuple([hit.score for hit in found.hits[: lane.benchmark.k]]),
         relevant=relevant,
-        grades=grades_of(item, relevant),
+        grades=grades_of(item, relevant) if item.evidence.grades else (),
         prediction=None if said is None else said.text,
         references=item.answers,
         verdicts=tuple(verdicts),
@@ -71,9 +71,8 @@ def gold(lane: Lane, item: Item) -> tuple[tuple[str, ...], str]:
 
 
 def grades_of(item: Item, relevant: Sequence[str]) -> tuple[float, ...]:
-    """The grade of each relevant id; nothing where the data gives none."""
-    grades = item.evidence.grades
-    return tuple(grades.get(name, 1.0) for name in relevant) if grades else ()
+    """The grade of each relevant id, of data that has grades."""
+    return tuple(item.evidence.grades.get(name, 1.0) for name in relevant)
 
 
 def labels(lane: Lane, item: Item) -> dict[str, str]:
@@ -135,7 +134,7 @@ def facts(relevant: Sequence[str], reason: str, item: Item, *, not_sent: Sequenc
     return {
         **({"not_ingested": list(not_sent)} if not_sent else {}),
         "gold": list(relevant),
-        **({"grades": list(grades)} if (grades := grades_of(item, relevant)) else {}),
+        **({"grades": list(grades_of(item, relevant))} if item.evidence.grades else {}),
         "reason": reason,
         "answerable": not item.abstention,
         "adversarial": item.question_type == ADVERSARIAL,

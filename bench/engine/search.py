@@ -140,7 +140,7 @@ def stored_flags(veil: Veil, hits: Sequence[Hit], sources: Sources) -> list[str]
 
 def dated(veil: Veil, hits: Sequence[Hit], sources: Sources) -> tuple[tuple[Hit, ...], tuple[str, ...]]:
     """Give each hit without a date that of its memory, so that every provider's context is dated alike; and flags."""
-    found, flags = list(hits), set[str]()
+    found, flags, missing = list(hits), set[str](), False
     for at, (hit, known) in enumerate(zip(hits, sources, strict=True)):
         own = [one.memory.when for one in known if one.memory.when is not None] if known else []
         if hit.when is not None:
@@ -150,9 +150,9 @@ def dated(veil: Veil, hits: Sequence[Hit], sources: Sources) -> tuple[tuple[Hit,
             found[at] = replace(hit, when=own[0])
             flags.add(DATES_RESTORED)
         elif not known:
-            flags.add(DATES_MISSING)
-    if not veil.is_dated:
-        flags.discard(DATES_MISSING)
+            missing = True
+    if missing and veil.is_dated:
+        flags.add(DATES_MISSING)
     return tuple(found), tuple(sorted(flags))
 
 
