@@ -32,6 +32,12 @@ def pytest_configure(config: pytest.Config) -> None:
         os.environ[forked.SHARED] = forked.address()
 
 
+def pytest_sessionfinish() -> None:
+    """Stop the browser that this process started, if a test did; a worker does not end as other programs do."""
+    if (browser := sys.modules.get("tests.web.browser")) is not None:
+        browser.stop()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
     """Collect without the garbage collector: what is made is kept, and no later search for garbage goes through it."""

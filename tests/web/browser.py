@@ -9,7 +9,6 @@ Example::
 
 from __future__ import annotations
 
-import atexit
 import base64
 import itertools
 import shutil
@@ -119,7 +118,7 @@ def _started() -> tuple[str, str]:
     profile = Path(tempfile.mkdtemp(prefix="browser-"))
     command = [str(CHROMIUM), *FLAGS, f"--user-data-dir={profile}"]
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-    atexit.register(_end, process, profile)
+    _running.append((process, profile))
     ends = time.monotonic() + 120
     while process.poll() is None and time.monotonic() < ends:
         with suppress(FileNotFoundError):
@@ -130,7 +129,13 @@ def _started() -> tuple[str, str]:
     raise AssertionError("the browser did not start")
 
 
-def _end(process: subprocess.Popen[bytes], profile: Path) -> None:
-    process.terminate()
-    process.wait(timeout=120)
-    shutil.rmtree(profile, ignore_errors=True)
+_running: list[tuple[subprocess.Popen[bytes], Path]] = []
+
+
+def stop() -> None:
+    """Stop the browser of this process where one was started."""
+    while _running:
+        process, profile = _running.pop()
+        process.terminate()
+        process.wait(timeout=120)
+        shutil.rmtree(profile, ignore_errors=True)
