@@ -51,7 +51,7 @@ class CompressedParts:
     """a tar file, without which an ingested corpus would be lost; None once nothing of it is needed"""
 
     def lay_down(self, folder: Path) -> None:
-        """Make the run folder from it."""
+        """Unpack both parts into a new run folder."""
         folder.mkdir(parents=True)
         if self.stores is not None:
             with tarfile.open(fileobj=io.BytesIO(zstandard.decompress(self.stores))) as archive:

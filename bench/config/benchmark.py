@@ -228,7 +228,7 @@ class BenchmarkConfig(BenchmarkFile):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader should know and what stops nothing."""
+        """Notes for the reader; none of them stops a run."""
         return self._notes
 
     @property

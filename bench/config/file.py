@@ -137,7 +137,7 @@ def _key_of(node: object, part: str | int) -> str | int | None:
 
 
 def fold(key: str) -> str:
-    """One form for both spellings of a key."""
+    """The key in lower case without underscores, so that ``runId`` and ``run_id`` are equal."""
     return key.replace("_", "").lower()
 
 

@@ -60,7 +60,7 @@ class DateReader:
 
     def read_cut(self, text: str) -> datetime | None:
         """Give the instant of a cut-off; None for a number, which is an index (eight digits may be a date)."""
-        return None if text.isdecimal() and len(text) < 9 and len(text) != 8 else self.read(text)
+        return None if text.isdecimal() and len(text) < 8 else self.read(text)
 
 
 @lru_cache(maxsize=4096)

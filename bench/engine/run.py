@@ -219,7 +219,7 @@ class Execution:
         self.stopping = Stopping(on_stop=lambda reason: observer.stopping(reason, self.progress.in_flight))
 
     async def run(self, journal: Journal, *, resumed: bool) -> Outcome:
-        """Open everything, let the lanes work, and say how it ended."""
+        """Open the journal and the services, run the lanes, return the outcome."""
         request, run_id = self.plan.request, journal.meta.run_id
         self.progress.run_id = run_id
         budget = Budget(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from bench.errors import IngestFailed, MappingError, NotCleared, NotReady
@@ -232,18 +234,20 @@ async def test_clear_waits_for_its_own_job() -> None:
 @pytest.mark.parametrize(
     ("verify", "left", "gone"),
     [
-        ({"empty": "$.n", "timeout_s": 0.3}, {"n": 2}, {"n": 0}),
-        ({"empty": "$.items", "timeout_s": 0.3}, {"items": [1]}, {"items": []}),
-        ({"empty": "$.items", "timeout_s": 0.3}, {"items": [1]}, {}),
-        ({"empty": "$.items", "timeout_s": 0.3}, {"items": [1]}, {"items": None}),
-        ({"ok_status": [404], "timeout_s": 0.3}, {"id": 1}, (404, {})),
+        ({"empty": "$.n"}, {"n": 2}, {"n": 0}),
+        ({"empty": "$.items"}, {"items": [1]}, {"items": []}),
+        ({"empty": "$.items"}, {"items": [1]}, {}),
+        ({"empty": "$.items"}, {"items": [1]}, {"items": None}),
+        ({"ok_status": [404]}, {"id": 1}, (404, {})),
     ],
 )
 async def test_clear_is_verified_until_nothing_is_left(verify: dict[str, object], left: object, gone: object) -> None:
-    changes = {"endpoints.verify_clear": {"method": "GET", "path": "/m", **verify}}
-    async with playing(changes, {"GET /m": [left, gone]}) as play:
+    def within(seconds: float) -> dict[str, Any]:
+        return {"endpoints.verify_clear": {"method": "GET", "path": "/m", "timeout_s": seconds, **verify}}
+
+    async with playing(within(60), {"GET /m": [left, gone]}) as play:
         await play.provider.clear(play.space)
         assert play.service.calls().count("GET /m") == 2
-    async with playing(changes, {"GET /m": left}) as play:
+    async with playing(within(0.3), {"GET /m": left}) as play:
         with pytest.raises(NotCleared, match=r"still holds something 0.3 s after"):
             await play.provider.clear(play.space)
