@@ -7,7 +7,7 @@ Example::
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
 from bench.journal import ProbeRow
@@ -99,34 +99,30 @@ def flag_notes(counts: HitCounts) -> list[str]:
 
 def partly_held(probes: Sequence[ProbeRow]) -> list[str]:
     """Say in how many corpora a service counts fewer memories than it acknowledged."""
-    counts = [
-        (cast("int", probe.data["held"]), cast("int", probe.data["sent"]))
-        for probe in probes
-        if probe.kind == "sentinel" and probe.last and "held" in probe.data
-    ]
-    fewer = [(held, sent) for held, sent in counts if held < sent]
-    if not fewer:
-        return []
-    held, sent = map(sum, zip(*fewer, strict=True))
     return [
-        f"in {len(fewer)} of {len(counts)} corpora the service counts {held} memories where {sent} were acknowledged: "
+        f"in {fewer} of {corpora} corpora the service counts {held} memories where {sent} were acknowledged: "
         "it lost, dropped or merged some, and what is not there cannot be found (endpoints.count)"
+        for fewer, corpora, held, sent in _short_of(probes, "held", "sent")
     ]
 
 
 def partly_found(probes: Sequence[ProbeRow]) -> list[str]:
     """Say in how many corpora a service found only some of the memories that were looked for when it was ready."""
-    counts = [
-        (cast("int", probe.data["found"]), cast("int", probe.data["looked"]))
-        for probe in probes
-        if probe.kind == "sentinel" and probe.last and "looked" in probe.data
-    ]
-    partly = [(found, looked) for found, looked in counts if found < looked]
-    if not partly:
-        return []
-    found, looked = map(sum, zip(*partly, strict=True))
     return [
-        f"in {len(partly)} of {len(counts)} corpora only {found} of {looked} memories that were looked for were found "
+        f"in {partly} of {corpora} corpora only {found} of {looked} memories that were looked for were found "
         "before the first question was asked: the service may have lost some that it acknowledged, or index them later "
         "(wait.settle_ms)"
+        for partly, corpora, found, looked in _short_of(probes, "found", "looked")
     ]
+
+
+def _short_of(probes: Sequence[ProbeRow], had: str, whole: str) -> Iterator[tuple[int, int, int, int]]:
+    """Where corpora are short of something: how many are, of how many, and the sums of both numbers over these."""
+    counts = [
+        (cast("int", probe.data[had]), cast("int", probe.data[whole]))
+        for probe in probes
+        if probe.kind == "sentinel" and probe.last and whole in probe.data
+    ]
+    short = [(few, all_of_it) for few, all_of_it in counts if few < all_of_it]
+    if short:
+        yield len(short), len(counts), sum(few for few, _ in short), sum(all_of_it for _, all_of_it in short)
