@@ -16,8 +16,8 @@ from figures import Figure, child, number
 from journal_scale import entries
 
 from bench.journal import Journal, JournaledPhase, RunMeta
-from bench.journal.commit import RowStore
 from bench.journal.file import create, open_writing
+from bench.journal.row_writer import RowWriter
 
 ROUNDS = 3
 WORKERS = 100
@@ -88,7 +88,7 @@ async def _one_by_one(items: Sequence[Sequence[JournaledPhase]]) -> float:
         path = Path(folder) / "run" / "journal.sqlite"
         await create(path, _meta())
         async with open_writing(path) as connection:
-            store, one_transaction = RowStore(0), anyio.Lock()
+            store, one_transaction = RowWriter(0), anyio.Lock()
 
             def transact(raw: sqlite3.Connection, entry: JournaledPhase) -> None:
                 store.write(raw, [entry])

@@ -1,27 +1,21 @@
-"""Hand the shards of a run out to a cluster, take their journals in, and make the run's own journal of them.
-
-Here too:
-
-* Cut a plan into shards: ranges of positions that together cover it, each with as many selected items as the others.
+"""Coordinate a run on a cluster: send shards to workers, collect their journals, merge them into the run's journal.
 
 Example::
 
     outcome = await execute_on_cluster(plan, environment=environment, observer=display)
     outcome = await execute_on_cluster(plan, environment=environment, resume=Path("checkpoints/r1"))
-    [str(shard) for shard in cut(plan, 4)]          # ["1of4", "2of4", "3of4", "4of4"]
+    [str(shard) for shard in shards_of(plan, 4)]          # ["1of4", "2of4", "3of4", "4of4"]
 
-No more shards are out at once than there were slots at the start, and each has that part of every rate limit. A lost
-worker's shard is run again by dask; whatever else goes wrong ends the shard, not the run: finished shards stay.
-
-Cutting a plan again gives the same shards. A cut through a corpus has two machines ingest it, so a cut moves to the
-nearest place between two corpora, if there is one within a quarter of a shard.
+At most as many shards run at once as there were worker slots at the start. Each of them gets the same part of every
+rate limit. Dask runs the shard of a lost worker again. Any other failure ends the shard, not the run; finished shards
+are kept. ``bench.plan.ranges.cut`` chooses the ranges.
 """
 
 from __future__ import annotations
 
 import secrets
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -47,17 +41,21 @@ from bench.journal.paths import CHECKPOINTS, report_folder
 from bench.journal.rows import now
 from bench.plan import Plan
 from bench.plan.budget import require_prices
+from bench.plan.ranges import cut
 from bench.settings import Environment
 
-LEEWAY = 4
-"""a cut moves by at most a shard's size divided by this"""
+WAY_S = 7.0
+"""after a worker's own grace: time for its journal to arrive"""
+SILENT_S = 120.0
+"""a worker that is silent for so long is dropped, and its shard run elsewhere; the second time it fails"""
+LEAST_USD = 1e-9
 
 
-def cut(plan: Plan, count: int) -> list[Shard]:
-    """Cut the plan's own range into ``count`` shards; workers of one machine get whole corpora, so there may be fewer.
+def shards_of(plan: Plan, count: int) -> list[Shard]:
+    """Return the plan's own range as ``count`` shards, or fewer where each machine gets whole corpora.
 
     Raises:
-        UsageError: a selection that every shard would make again, or fewer items than shards.
+        UsageError: the selection would be made again in every shard, or there are fewer items than shards.
     """
     request = plan.request
     if request.limit is not None or request.sample is not None:
@@ -68,16 +66,13 @@ def cut(plan: Plan, count: int) -> list[Shard]:
     positions, breaks = _selected(plan)
     if not 1 <= count <= len(positions):
         raise UsageError(f"--shards {count}: the run has {len(positions)} items, a shard needs at least one")
-    first, last = plan.ranges[0] if plan.ranges else (1, plan.total)
-    cuts = _cuts(len(positions), count, breaks, whole=plan.workers > 1)
-    inner = dict.fromkeys(positions[at] for at in cuts)
-    edges = [first, *inner, last + 1]
-    ranges = [(start, after - 1) for start, after in pairwise(edges)]
+    whole = plan.ranges[0] if plan.ranges else (1, plan.total)
+    ranges = cut(whole, positions, breaks, count, inside_corpora=plan.workers <= 1)
     return [Shard(number=at, count=len(ranges), start=a, end=b) for at, (a, b) in enumerate(ranges, start=1)]
 
 
 def _selected(plan: Plan) -> tuple[list[int], list[int]]:
-    """The selected positions of all benchmarks in order, and the indexes among them at which a corpus begins."""
+    """Return the selected positions of all benchmarks in order, and the indexes among them at which a corpus begins."""
     corpora: dict[int, list[str]] = {}
     for benchmark in {lane.benchmark.name: lane.benchmark for lane in plan.running}.values():
         for ref in benchmark.dataset.items(benchmark.selection):
@@ -89,24 +84,6 @@ def _selected(plan: Plan) -> tuple[list[int], list[int]]:
         if not set(corpora[before]) & set(corpora[here])
     ]
     return positions, breaks
-
-
-def _cuts(length: int, count: int, breaks: Sequence[int], *, whole: bool = False) -> list[int]:
-    """The indexes at which a new shard begins; ``whole`` = at the nearest break, wherever it is."""
-    leeway = length if whole else length // count // LEEWAY
-    found = []
-    for number in range(1, count):
-        ideal = number * length // count
-        near = [at for at in breaks if abs(at - ideal) <= leeway]
-        found.append(min(near, key=lambda at: (abs(at - ideal), at), default=ideal))
-    return found
-
-
-WAY_S = 7.0
-"""after a worker's own grace: time for its journal to arrive"""
-SILENT_S = 120.0
-"""a worker that is silent for so long is dropped, and its shard run elsewhere; the second time it fails"""
-LEAST_USD = 1e-9
 
 
 async def execute_on_cluster(
@@ -131,7 +108,7 @@ async def execute_on_cluster(
         return await execute(plan, environment=environment, observer=observer, resume=folder)
     if folder is None:
         require_prices(plan)
-    cut(plan, plan.request.shards or 1)  # what cannot be cut is reported before anything is started
+    shards_of(plan, plan.request.shards or 1)  # raises before anything has started
     token = secrets.token_hex(8)
     try:
         async with _fleet(plan, token) as cluster:
@@ -225,7 +202,7 @@ class ClusterRun:
 
     async def execute(self, *, resumed: bool) -> Outcome:
         """Check every worker, hold the run, have the shards carried out, and merge what there is."""
-        shards = cut(self.plan, self.plan.request.shards or self.slots)
+        shards = shards_of(self.plan, self.plan.request.shards or self.slots)
         await refuse_unfit(self.cluster, self._order(shards[0]), within_s=self.silent_s)
         pause = PauseFile(self.folder / PAUSE_FILE)
         async with self._held(resumed=resumed) as journal:

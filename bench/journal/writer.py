@@ -1,8 +1,10 @@
-"""Write a journal: enqueue rows, commit them in groups, know what is durable.
+"""The queue in front of a journal: collect rows, commit them in groups, report what is durable.
+
+``row_writer.py`` writes the rows of a group.
 
 Here too:
 
-* Who waits for rows to become durable, and for how many of them.
+* Tasks that wait until a given number of rows is durable.
 
 Example::
 
@@ -10,13 +12,13 @@ Example::
         await journal.room()
         journal.append(entry)
     done = waiting.add(acknowledged + pending)      # then: await done.wait()
-    waiting.release(acknowledged)                   # after a commit; True while someone still waits
+    waiting.release(acknowledged)                   # after a commit; True while a task still waits
 
-``append`` never waits: one task commits whatever has gathered, at most ``linger_s`` after the first row.
-Rows become durable in the order in which they were appended. The task owns the file from opening to
-closing and holds the one shield of the program: a cancelled run still flushes and closes.
+``append`` never blocks: one task commits the collected rows, at most ``linger_s`` after the first of them. Rows become
+durable in the order in which they were appended. That task owns the file from opening to closing and is shielded from
+cancellation, so a cancelled run still flushes and closes its journal.
 
-A little longer than most modules, because it is all that a running engine asks of its journal.
+The module is longer than most because it is the whole interface between a running engine and its journal.
 """
 
 from __future__ import annotations
@@ -35,7 +37,6 @@ from anyio.abc import TaskGroup, TaskStatus
 
 from bench.errors import DiskFull, JournalError
 from bench.journal.codec import micros, storable, to_json
-from bench.journal.commit import RowStore, Statement, Writable
 from bench.journal.file import NAME, Writing, create, examine, locate, migrate, open_reading, open_writing, reported
 from bench.journal.lease import Hold
 from bench.journal.queries import (
@@ -52,6 +53,7 @@ from bench.journal.queries import (
     run_meta,
 )
 from bench.journal.reader import Reader
+from bench.journal.row_writer import RowWriter, Statement, Writable
 from bench.journal.rows import (
     HEARTBEAT_S,
     CorpusRow,
@@ -69,19 +71,19 @@ from bench.model import Phase, Verdict
 
 
 class RowWaiting:
-    """Waiters by the count of durable rows that they wait for."""
+    """Tasks that wait, with the number of durable rows that each waits for."""
 
     def __init__(self) -> None:
         self._waiters: list[tuple[int, Event]] = []
 
     def add(self, count: int) -> Event:
-        """Wait for ``count`` durable rows: the event is set once there are as many."""
+        """Return an event that is set as soon as ``count`` rows are durable."""
         done = Event()
         self._waiters.append((count, done))
         return done
 
     def release(self, acknowledged: int) -> bool:
-        """Let go who has what was waited for; True when someone is left."""
+        """Wake the tasks whose rows are durable; return True if other tasks still wait."""
         for count, done in self._waiters:
             if count <= acknowledged:
                 done.set()
@@ -89,7 +91,7 @@ class RowWaiting:
         return bool(self._waiters)
 
     def release_all(self) -> None:
-        """Let go everybody: nothing will become durable any more."""
+        """Wake every task: no more rows will become durable."""
         for _, done in self._waiters:
             done.set()
 
@@ -309,7 +311,7 @@ class Journal:
                     self._waiting.release_all()
 
     @asynccontextmanager
-    async def _opened(self) -> AsyncIterator[tuple[Writing, RowStore]]:
+    async def _opened(self) -> AsyncIterator[tuple[Writing, RowWriter]]:
         if self._new is not None:
             await create(self.path, self._new)
         else:
@@ -325,12 +327,12 @@ class Journal:
                     self.resumes = await read_resumes(writing)
                     self.uuid = str(next(iter(await writing.execute_fetchall(READ["origins"])))[0])
                 async with open_reading(self.path) as self._reading:
-                    yield writing, RowStore(int(next(iter(last))[0]))
+                    yield writing, RowWriter(int(next(iter(last))[0]))
                 await hold.release(writing)
         finally:
             hold.leave()
 
-    async def _write_until_closed(self, writing: Writing, store: RowStore) -> None:
+    async def _write_until_closed(self, writing: Writing, store: RowWriter) -> None:
         while self._queue or not self._closing:
             with move_on_after(HEARTBEAT_S):
                 await self._wake.wait()
@@ -338,7 +340,7 @@ class Journal:
                 await self._hurry.wait()
             await self._commit(writing, store)
 
-    async def _commit(self, writing: Writing, store: RowStore) -> None:
+    async def _commit(self, writing: Writing, store: RowWriter) -> None:
         batch = self._committing = self._queue[:LARGEST_BATCH]
         del self._queue[:LARGEST_BATCH]
         self._rearm()
@@ -350,7 +352,7 @@ class Journal:
         self._tell(batch)
 
     def _transact(
-        self, raw: sqlite3.Connection, store: RowStore, batch: Sequence[Writable], oldest_s: float | None
+        self, raw: sqlite3.Connection, store: RowWriter, batch: Sequence[Writable], oldest_s: float | None
     ) -> None:
         """Make one batch durable; runs in SQLite's thread."""
         store.write(raw, batch)

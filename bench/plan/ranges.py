@@ -1,25 +1,31 @@
-"""Ranges of positions in a benchmark's full order: 1-based, both ends included; no range at all = everything.
+"""Ranges of positions in a benchmark's full order: where a run, a shard (``--shard``, ``--cluster``) begins and ends.
+
+Positions count from 1 and both ends are included. No range means all positions.
 
 Example::
 
     ranges_of(request, 100)                         # ((26, 50),) for --shard 2/4
+    cut((1, 45), list(range(1, 46)), [18, 27], 2)   # [(1, 18), (19, 45)] for --cluster: the corpora stay whole
     union_of([((1, 30),), ((20, 50),)], 100)        # ((1, 50),)
     gaps_of(((1, 50),), 100)                        # ((51, 100),)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 from bench.config.run import RunRequest
 from bench.errors import UsageError
 
 Range = tuple[int, int]
 Ranges = tuple[Range, ...]
+LEEWAY = 4
+"""divisor of a shard's size: the distance that a cut may move to keep a corpus whole"""
 
 
 def ranges_of(request: RunRequest, total: int) -> Ranges:
-    """The one range that a request names; empty for all positions.
+    """Return the range that a request names; empty for all positions.
 
     Raises:
         UsageError: a shard that does not exist, or a range beyond the last item.
@@ -40,8 +46,37 @@ def ranges_of(request: RunRequest, total: int) -> Ranges:
     return () if (start, end) == (1, total) else ((start, end),)
 
 
+def cut(
+    whole: Range, positions: Sequence[int], breaks: Sequence[int], count: int, *, inside_corpora: bool = True
+) -> list[Range]:
+    """Cut a range into up to ``count`` ranges with about the same number of selected positions.
+
+    Two machines ingest a corpus that a cut divides. Each cut therefore moves to the nearest place between two corpora
+    if that is within a quarter of a shard, or to the nearest such place at all without ``inside_corpora``. Equal
+    arguments give equal ranges.
+
+    Args:
+        positions: the selected positions, sorted.
+        breaks: indexes of ``positions`` at which another corpus begins.
+    """
+    inner = dict.fromkeys(positions[at] for at in _cuts(len(positions), count, breaks, whole=not inside_corpora))
+    edges = [whole[0], *inner, whole[1] + 1]
+    return [(start, after - 1) for start, after in pairwise(edges)]
+
+
+def _cuts(length: int, count: int, breaks: Sequence[int], *, whole: bool = False) -> list[int]:
+    """Return the indexes at which a new shard begins; with ``whole``, only at breaks where there are any."""
+    leeway = length if whole else length // count // LEEWAY
+    found = []
+    for number in range(1, count):
+        ideal = number * length // count
+        near = [at for at in breaks if abs(at - ideal) <= leeway]
+        found.append(min(near, key=lambda at: (abs(at - ideal), at), default=ideal))
+    return found
+
+
 def union_of(parts: Iterable[Ranges], total: int) -> Ranges:
-    """Join ranges, sorted and without overlap."""
+    """Return the union of ranges, sorted and without overlap."""
     ranges: list[Range] = []
     for part in parts:
         if not part:
@@ -57,7 +92,7 @@ def union_of(parts: Iterable[Ranges], total: int) -> Ranges:
 
 
 def gaps_of(ranges: Ranges, total: int) -> Ranges:
-    """The positions of 1..total that no range covers."""
+    """Return the positions of 1..total that no range covers."""
     if not ranges:
         return ()
     gaps, following = [], 1
@@ -69,5 +104,5 @@ def gaps_of(ranges: Ranges, total: int) -> Ranges:
 
 
 def covered(ranges: Ranges, total: int) -> int:
-    """How many of the positions 1..total the ranges cover; a benchmark may be shorter than another's range."""
+    """Count the positions of 1..total that the ranges cover; a range may end after ``total``."""
     return total - sum(min(end, total) - start + 1 for start, end in gaps_of(ranges, total) if start <= total)

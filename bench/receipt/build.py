@@ -41,7 +41,7 @@ from bench.receipt.digests import config_digest, result_digest
 from bench.receipt.items_file import ItemsWriter
 from bench.receipt.metadata import Facts, Upstream, bench_version, by_role, environment
 from bench.receipt.schema import Body, items_file_name
-from bench.receipt.totals import Corpora, Folds, item_rows
+from bench.receipt.totals import Corpora, JobTotals, item_rows
 from bench.report import JobReport
 from bench.report.fold import judge_notes
 from bench.report.job_data import IngestTime
@@ -125,13 +125,13 @@ async def build(reader: Reader, job: JobReport, order: ReceiptOrder) -> Draft:
 
 
 async def _compose(reader: Reader, job: JobReport, order: ReceiptOrder, items: Path) -> Body:
-    folds = Folds.of(job)
+    totals = JobTotals.of(job)
     with ItemsWriter(items) as writer:
         async for row in item_rows(
-            reader, job.record, deterministic=folds.row_metrics, with_answers=order.with_answers
+            reader, job.record, deterministic=totals.row_metrics, with_answers=order.with_answers
         ):
             writer.add(row.item)
-            folds.add(row)
+            totals.add(row)
     parts = [part for origin in await reader.origins() for part in origin.ranges]
     facts = Facts(
         meta=reader.meta,
@@ -144,7 +144,7 @@ async def _compose(reader: Reader, job: JobReport, order: ReceiptOrder, items: P
         ),
         build_notes=(*await _reused(reader, job.record), *(sign.text for sign in job.signs)),
         told=await _told(reader, job.record),
-        reported=by_role({role: sorted(names) for role, names in folds.models.items()}),
+        reported=by_role({role: sorted(names) for role, names in totals.models.items()}),
     )
     corpora = await _corpora(reader, job.record)
     began, ended = await _span(reader, job.record)
@@ -166,8 +166,8 @@ async def _compose(reader: Reader, job: JobReport, order: ReceiptOrder, items: P
         prompts=facts.prompts(),
         metrics=facts.metrics(),
         environment=environment(reader.meta),
-        counts=folds.counts(job.record.n_repeats),
-        scores=folds.scores(job, corpora),
+        counts=totals.counts(job.record.n_repeats),
+        scores=totals.scores(job, corpora),
         per_query=writer.sealed.per_query(order.receipt_id),
         config_digest="0" * 64,
         result_digest="0" * 64,

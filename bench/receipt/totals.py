@@ -1,18 +1,21 @@
-"""What adds up over the rows of a job while its items file is written: states, scores, times, money.
+"""The totals of a receipt: states, scores, times and cost, added up while the items file of a job is written.
+
+They are counted from the rows of the items file, not taken from the report: verification repeats them from that file.
 
 Here too:
 
-* Journal records to rows of the items file: ids, states and numbers; texts only by hash.
+* Rows of the items file, made from journal records: ids, states and numbers; texts only as hashes.
 
 Example::
 
-    folds = Folds.of(job)
-    for row in rows: folds.add(row)
-    folds.scores(job, corpora), folds.counts(job.record.n_repeats)
-    async for row in item_rows(reader, record, deterministic=names): writer.add(row.item)
+    totals = JobTotals.of(job)
+    async for row in item_rows(reader, record, deterministic=totals.row_metrics, with_answers=False):
+        totals.add(row)
+        writer.add(row.item)
+    totals.scores(job, corpora), totals.counts(job.record.n_repeats)
 
-A row is built as the JSON value it will be: a receipt is verified before anyone hears of it, and that reads every
-line back through the closed model, so it need not be built twice.
+A row is built as plain JSON and not validated here: verification, which every receipt passes before it is published,
+reads each line through the closed schema.
 """
 
 from __future__ import annotations
@@ -43,20 +46,20 @@ FREE = Decimal(0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JournalRow:
-    """A row of the items file, with what only the folds need."""
+class ItemsFileRow:
+    """A row of the items file, and the values that only the totals need."""
 
     item: RowValue
     failed: bool
     values: Mapping[str, float | None]
-    """every metric of the item, judged ones too; none where it failed"""
+    """all metrics of the item, judged ones too; empty if the item failed"""
     retries: int
     answered_by: str | None
 
 
 async def item_rows(
     reader: Reader, record: JobRecord, *, deterministic: frozenset[str], with_answers: bool
-) -> AsyncIterator[JournalRow]:
+) -> AsyncIterator[ItemsFileRow]:
     """Stream the ended items of a job."""
     chain = record.chain
     names = sorted(deterministic)
@@ -67,7 +70,7 @@ async def item_rows(
 
 def _row(
     ended: EndedItem, k: int, deterministic: Sequence[str], raws: Sequence[str | None], *, with_answers: bool
-) -> JournalRow:
+) -> ItemsFileRow:
     answer, judged = ended.phases.get(Phase.ANSWER), ended.phases.get(Phase.EVALUATE)
     told = answer.measured if answer is not None else {}
     failed = ended.state in FAILED_STATES
@@ -99,7 +102,7 @@ def _row(
     if with_answers and text is not None:
         item["answer"] = text
     model = told.get("model")
-    return JournalRow(
+    return ItemsFileRow(
         item=item,
         failed=failed,
         values=values,
@@ -183,7 +186,7 @@ JUDGING = JUDGED | {"custom"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Corpora:
-    """How ingest and indexing fared over the corpora of a lane."""
+    """Durations of ingest and indexing over the corpora of a lane."""
 
     ingest_us: tuple[int, ...]
     searchable_us: tuple[int, ...]
@@ -191,24 +194,24 @@ class Corpora:
     wall_us: int
 
     def pace(self) -> schema.Pace:
-        """Memories a second of wall time."""
+        """Return memories per second of wall time."""
         n = len(self.ingest_us)
         return schema.Pace(n=n, value=self.memories * 1_000_000 / self.wall_us if n and self.wall_us else None)
 
 
 @dataclass(slots=True, kw_only=True)
-class Folds:
-    """What adds up over the rows of a job."""
+class JobTotals:
+    """Totals over the rows of a job."""
 
     metrics: tuple[Measure, ...]
     measured: Mapping[str, Measurement]
     row_metrics: frozenset[str]
-    """the names that go into rows: those that no model had a part in"""
+    """metrics that are written into rows: those that involve no model"""
     tallies: dict[str, RecomputedTally]
     places_of: dict[str, tuple[str, ...]]
-    """the dimensions under which each metric counts"""
+    """metric -> dimensions of its breakdown"""
     owed: frozenset[str] = frozenset()
-    """metrics to which an item without a verdict of the judge is lost"""
+    """metrics for which an item without a verdict of the judge counts as failed"""
     states: Counter[str] = field(default_factory=Counter)
     errors: Counter[str] = field(default_factory=Counter)
     retries: int = 0
@@ -216,7 +219,7 @@ class Folds:
     models: dict[str, set[str]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, job: JobReport) -> Folds:
+    def of(cls, job: JobReport) -> JobTotals:
         known = {metric.name for metric in job.record.metrics if metric.is_score}
         found = tuple(metric for metric in measures(job.record)[0] if metric.name in known)
         first_judged = job.record.models.judge not in (None, "none") and _judges(job.record.evaluators[:1])
@@ -229,7 +232,7 @@ class Folds:
             places_of={metric.name: dimensions(_breakdown(job, metric.name), metric.aggregation) for metric in found},
         )
 
-    def add(self, row: JournalRow) -> None:
+    def add(self, row: ItemsFileRow) -> None:
         """Count one row."""
         item = row.item
         self.states[item["state"]] += 1
@@ -247,7 +250,7 @@ class Folds:
         for name, wanted in self.places_of.items():
             self._tally(name, row, places.under(wanted))
 
-    def _tally(self, name: str, row: JournalRow, where: list[Place]) -> None:
+    def _tally(self, name: str, row: ItemsFileRow, where: list[Place]) -> None:
         tally, value = self.tallies[name], row.values.get(name)
         if row.failed or (value is None and row.item["state"] == State.UNSCORED and name in self.owed):
             tally.lost(where)
@@ -257,7 +260,7 @@ class Folds:
             tally.scored(value, where)
 
     def counts(self, planned: int) -> schema.ReceiptCounts:
-        """How the planned rows ended: with epochs, a row is a repeat of an item."""
+        """Return how many of the planned rows ended in which state. With epochs, a row is one repeat of an item."""
         ended = sum(self.states.values())
         scored = sum(self.states[state] for state in ("correct", "incorrect", "partial", "abstained"))
         return schema.ReceiptCounts(
@@ -270,7 +273,7 @@ class Folds:
         )
 
     def scores(self, job: JobReport, corpora: Corpora) -> schema.Scores:
-        """Every score by its class."""
+        """Return the scores by class: deterministic, judged, measured, cost."""
         pending = job.record.n_repeats - sum(self.states.values())
         made = {metric.name: self._score(metric, pending) for metric in self.metrics}
         plain = self.row_metrics
@@ -312,7 +315,7 @@ def _breakdown(job: JobReport, name: str) -> Iterable[str]:
 
 
 def _is_judged(metric: Measure, *, first_judged: bool) -> bool:
-    """Whether a model had a part in the values of a metric."""
+    """Return whether a model had a part in the values of a metric."""
     base = metric.definition.partition("/")[0].partition("[")[0].partition("@")[0]
     if base.partition(".")[0] == "semantic_similarity":
         return True  # an embedding model gave it
@@ -324,7 +327,7 @@ def _is_judged(metric: Measure, *, first_judged: bool) -> bool:
 
 
 def _judges(evaluators: Iterable[str]) -> bool:
-    """Whether a model may have given the verdicts of any of these evaluators."""
+    """Return whether a model may have given the verdicts of any of these evaluators."""
     return not JUDGING.isdisjoint(evaluators)
 
 

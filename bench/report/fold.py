@@ -1,6 +1,7 @@
-"""One journal to one Report: the only place where rows become numbers.
+"""Build the report of a run: aggregate the rows of its journal into counts, metrics and notes.
 
-Every number comes from stored rows of the newest scoring; nothing is computed from a dataset or a config::
+Every number comes from the journal's newest scores; no dataset and no config is read. A receipt counts its own totals
+(``bench/receipt/totals.py``), so that a difference between the two would be found::
 
     report = await fold(reader, by=("speaker",))
     report.job("demo", "bm25").valid

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from bench.cluster.coordinator import _cuts, cut
+from bench.cluster.coordinator import shards_of
 from bench.errors import UsageError
+from bench.plan.ranges import cut
 from tests.small_world import World
 
 
@@ -18,8 +18,8 @@ from tests.small_world import World
 def test_cuts_leave_no_shard_empty_and_none_twice_as_large(length: int, data: some.DataObject) -> None:
     count = data.draw(some.integers(1, length))
     breaks = sorted(data.draw(some.sets(some.integers(1, length), max_size=20)))
-    edges = [0, *_cuts(length, count, breaks), length]
-    sizes = [after - before for before, after in pairwise(edges)]
+    ranges = cut((1, length), range(1, length + 1), breaks, count)
+    sizes = [end - start + 1 for start, end in ranges]
     assert len(sizes) == count
     assert min(sizes) >= 1
     assert max(sizes) <= length / count * 1.5 + 1
@@ -28,28 +28,28 @@ def test_cuts_leave_no_shard_empty_and_none_twice_as_large(length: int, data: so
 def test_shards_cover_every_position_once(tmp_path: Path) -> None:
     plan = World.make(tmp_path, "http://127.0.0.1:9", corpora=3, items=7).plan(providers="faulty")
     for count in range(1, 22):
-        covered = [at for shard in cut(plan, count) for at in range(shard.start, shard.end + 1)]
+        covered = [at for shard in shards_of(plan, count) for at in range(shard.start, shard.end + 1)]
         assert covered == list(range(1, 22))
 
 
 def test_workers_of_one_machine_get_whole_corpora_and_fewer_shards_where_there_are_fewer(tmp_path: Path) -> None:
     plan = World.make(tmp_path, "http://127.0.0.1:9", corpora=3, items=9).plan(providers="oracle", workers=5)
-    assert [(shard.start, shard.end) for shard in cut(plan, 2)] == [(1, 9), (10, 27)]
-    assert [(shard.start, shard.end) for shard in cut(plan, 5)] == [(1, 9), (10, 18), (19, 27)]
+    assert [(shard.start, shard.end) for shard in shards_of(plan, 2)] == [(1, 9), (10, 27)]
+    assert [(shard.start, shard.end) for shard in shards_of(plan, 5)] == [(1, 9), (10, 18), (19, 27)]
 
 
 def test_a_cut_moves_to_the_nearest_place_between_two_corpora(tmp_path: Path) -> None:
     plan = World.make(tmp_path, "http://127.0.0.1:9", corpora=5, items=9).plan(providers="oracle")
-    assert [(shard.start, shard.end) for shard in cut(plan, 2)] == [(1, 18), (19, 45)]
-    assert [(shard.start, shard.end) for shard in cut(plan, 3)] == [(1, 18), (19, 27), (28, 45)], "by 3 at most"
+    assert [(shard.start, shard.end) for shard in shards_of(plan, 2)] == [(1, 18), (19, 45)]
+    assert [(shard.start, shard.end) for shard in shards_of(plan, 3)] == [(1, 18), (19, 27), (28, 45)], "by 3 at most"
     whole = World.make(tmp_path / "one", "http://127.0.0.1:9", corpora=1, items=9).plan(providers="oracle")
-    assert [(shard.start, shard.end) for shard in cut(whole, 2)] == [(1, 4), (5, 9)], "one corpus must be cut"
+    assert [(shard.start, shard.end) for shard in shards_of(whole, 2)] == [(1, 4), (5, 9)], "one corpus must be cut"
 
 
 def test_shards_are_cut_by_selected_items_inside_the_range(tmp_path: Path) -> None:
     world = World.make(tmp_path, "http://127.0.0.1:9", corpora=2, items=10)
     plan = world.plan(providers="oracle", question_type="one", start=3, end=16)
-    shards = cut(plan, 3)
+    shards = shards_of(plan, 3)
     assert (shards[0].start, shards[-1].end) == (3, 16)
     for shard in shards:
         flags = {"question_type": "one", "start": shard.start, "end": shard.end}
@@ -60,10 +60,10 @@ def test_what_every_shard_would_choose_anew_is_refused(tmp_path: Path) -> None:
     world = World.make(tmp_path, "http://127.0.0.1:9")
     for flag in ("limit", "sample"):
         with pytest.raises(UsageError, match=f"--{flag} chooses inside a range"):
-            cut(world.plan(providers="oracle", **{flag: 4}), 2)
+            shards_of(world.plan(providers="oracle", **{flag: 4}), 2)
 
 
 def test_more_shards_than_items_are_refused(tmp_path: Path) -> None:
     plan = World.make(tmp_path, "http://127.0.0.1:9", corpora=1, items=4).plan(providers="oracle")
     with pytest.raises(UsageError, match="the run has 4 items"):
-        cut(plan, 5)
+        shards_of(plan, 5)

@@ -13,7 +13,7 @@ import pytest
 
 from bench.cluster import round as rounds
 from bench.cluster.backend import ErrandState, Fleet, ShardTask
-from bench.cluster.coordinator import cut
+from bench.cluster.coordinator import shards_of
 from bench.cluster.messages import Gathered, Refusal, Returned, Shard, ShardOrder, Word, pack
 from bench.cluster.progress import Shelf
 from bench.cluster.round import Round
@@ -149,7 +149,7 @@ def desk(tmp_path: Path) -> Callable[..., Desk]:
             stopping=Stopping(on_stop=lambda reason: None), order=order, slots=slots, silent_s=silent_s,
             max_usd=max_usd,
         )  # fmt: skip
-        return Desk(plan, own, made, cut(plan, shards))
+        return Desk(plan, own, made, shards_of(plan, shards))
 
     return make
 

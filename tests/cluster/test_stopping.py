@@ -11,7 +11,7 @@ import time
 import anyio
 import pytest
 
-from bench.cluster.coordinator import cut
+from bench.cluster.coordinator import shards_of
 from bench.cluster.messages import ShardOrder
 from bench.engine import Stop
 from bench.engine.run import PAUSE_FILE
@@ -100,6 +100,6 @@ def test_no_secret_travels(world: World) -> None:
     world.write(".env", f"FAULT_URL={world.url}\nFAULTY_KEY=hunter2-hunter2\n")
     world.variables["FAULTY_KEY"] = "hunter2-hunter2"
     plan = world.plan(**FLAGS, run_id="r", cluster="local:2", shards=2)
-    shard, environment = cut(plan, 2)[0], world.environment
+    shard, environment = shards_of(plan, 2)[0], world.environment
     order = ShardOrder.of(plan, shard, environment=environment, share=0.5, left_usd=None, token="t")
     assert b"hunter2" not in pickle.dumps(order)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import bench.version
-from bench.cluster.coordinator import cut
+from bench.cluster.coordinator import shards_of
 from bench.cluster.messages import ONLY_HERE, Refusal, Shard, ShardOrder, pack
 from bench.cluster.worker import (
     SCRATCH,
@@ -75,7 +75,7 @@ def test_the_judge_is_calibrated_once_by_the_first_shard(
 
 def test_a_shard_has_the_digest_of_the_run(world: World) -> None:
     plan = world.plan(providers="faulty", run_id="r")
-    orders = [ordered(world, shard) for shard in cut(plan, 3)]
+    orders = [ordered(world, shard) for shard in shards_of(plan, 3)]
     assert {order.digest for order in orders} == {plan.digest}
     assert [plan_of(order)[0].digest for order in orders] == [plan.digest] * 3
 
@@ -209,4 +209,4 @@ def test_an_order_without_a_run_id_cannot_be(world: World) -> None:
 
 def test_more_shards_than_items_say_how_many_there_are(world: World) -> None:
     with pytest.raises(UsageError, match="--shards 99: the run has 8 items, a shard needs at least one"):
-        cut(world.plan(providers="faulty"), 99)
+        shards_of(world.plan(providers="faulty"), 99)

@@ -11,7 +11,7 @@ import time
 import psutil
 import pytest
 
-from bench.cluster.coordinator import cut
+from bench.cluster.coordinator import shards_of
 from bench.engine import Stop
 from bench.engine.run import PAUSE_FILE, SHARDS
 from bench.errors import UsageError
@@ -42,7 +42,7 @@ def questions(world: World) -> dict[str, int]:
 
 async def test_two_workers_give_the_results_of_one_process_and_ingest_nothing_twice(world: World) -> None:
     plan = world.plan(**FLAGS, run_id="r", workers=2)
-    corpora = [(shard.start, shard.end) for shard in cut(plan, 2)]
+    corpora = [(shard.start, shard.end) for shard in shards_of(plan, 2)]
     assert len(corpora) == 2
     outcome = await run(world, plan)
     assert (outcome.status, outcome.exit_code, outcome.message) == (RunState.COMPLETE, 0, "")

@@ -19,7 +19,7 @@ from bench.plan.job_record import JobRecord, MetricRecord, ModelNames
 from bench.receipt import schema
 from bench.receipt.base_model import emit, integer, text_or_none, tree
 from bench.receipt.metadata import Facts, Upstream, by_role, environment
-from bench.receipt.totals import Corpora, Folds, JournalRow, in_micros, times
+from bench.receipt.totals import Corpora, ItemsFileRow, JobTotals, in_micros, times
 
 HEX = "ab" * 32
 PROOF = schema.ReceiptIsolation(probed=0, passed=0, failed=0)
@@ -330,12 +330,12 @@ def test_a_machine_is_told_as_it_was_journaled() -> None:
 # ------------------------------------------------------------------------- folds
 
 
-def row(state: str = "correct", values: dict[str, float | None] | None = None, **item: Any) -> JournalRow:
+def row(state: str = "correct", values: dict[str, float | None] | None = None, **item: Any) -> ItemsFileRow:
     told: Any = {
         "state": state, "errorKind": None, "labels": {"type": "a"}, "latencyUs": {"search": 5}, "verdicts": [], **item,
     }  # fmt: skip
     failed = state in ("error", "not_ready")
-    return JournalRow(item=told, failed=failed, values=values or {}, retries=2, answered_by=item.get("by"))
+    return ItemsFileRow(item=told, failed=failed, values=values or {}, retries=2, answered_by=item.get("by"))
 
 
 def job(**changes: Any) -> Any:
@@ -352,7 +352,7 @@ NO_CORPORA = Corpora(ingest_us=(), searchable_us=(), memories=0, wall_us=0)
 
 def test_rows_add_up_to_counts_and_scores() -> None:
     interval = Interval(low=0.1, high=0.9, level=0.95, method="wilson")
-    folds = Folds.of(job(metrics={"mrr": measurement("mrr", interval=interval, breakdown={"type": {}})}))
+    folds = JobTotals.of(job(metrics={"mrr": measurement("mrr", interval=interval, breakdown={"type": {}})}))
     folds.add(row(values={"mrr": 1.0}))
     folds.add(row("incorrect", {"mrr": 0.5}, labels={"type": "b"}))
     folds.add(row("unscored", {"mrr": None}, labels={}, latencyUs={}))
@@ -377,7 +377,7 @@ def test_rows_add_up_to_counts_and_scores() -> None:
 
 
 def test_models_that_answered_and_judged_are_gathered() -> None:
-    folds = Folds.of(job())
+    folds = JobTotals.of(job())
     verdict = {"class": "judged", "model": "j-2026"}
     folds.add(
         row(
@@ -413,7 +413,7 @@ def test_a_score_in_which_a_model_had_a_part_is_judged(
         metrics=(metric(name, definition, "answer" if name != "mrr" else "retrieval"),), metric_entries=(name,),
         evaluators=evaluators, models=ModelNames(embedding=None, answering="acme/a", judge=judge),
     )  # fmt: skip
-    folds = Folds.of(job(record=told))
+    folds = JobTotals.of(job(record=told))
     assert [one.name for one in folds.metrics] == [name]
     assert (name not in folds.row_metrics) is judged
     scores = folds.scores(job(record=told), NO_CORPORA)
@@ -426,7 +426,7 @@ def test_a_macro_mean_is_folded_from_the_labels_of_the_rows() -> None:
         metrics=(metric("accuracy_macro", "accuracy_macro/1", "answer"),),
         metric_entries=("accuracy_macro",),
     )
-    folds = Folds.of(job(record=told))
+    folds = JobTotals.of(job(record=told))
     for value, label in [(1.0, "a"), (1.0, "a"), (0.0, "b")]:
         folds.add(row(values={"accuracy_macro": value}, labels={"question_type": label}))
     folds.add(row("not_ready", labels={"question_type": "a"}))
@@ -477,7 +477,7 @@ COSTS: list[tuple[dict[str, Spent], int | None, dict[str, int | None]]] = [
 def test_money_is_whole_micro_dollars_and_unknown_where_any_part_is(
     usage: dict[str, Spent], total: int | None, by_role_: dict[str, int | None]
 ) -> None:
-    cost = Folds.of(job()).scores(job(usage=usage), NO_CORPORA).cost
+    cost = JobTotals.of(job()).scores(job(usage=usage), NO_CORPORA).cost
     assert (cost.usd_micros, {role: one.usd_micros for role, one in cost.by_role.items()}) == (total, by_role_)
     assert cost.calls == sum(one.calls for one in usage.values())
     assert (cost.price_table is None) is not any(one for one in by_role_.values())
@@ -488,7 +488,7 @@ def test_tokens_of_every_role_add_up() -> None:
         "judge": Spent(calls=1, usage=Usage(input_tokens=10, output_tokens=1)),
         "answering": Spent(calls=1, usage=Usage(input_tokens=20, output_tokens=2)),
     }
-    cost = Folds.of(job()).scores(job(usage=usage), NO_CORPORA).cost
+    cost = JobTotals.of(job()).scores(job(usage=usage), NO_CORPORA).cost
     assert (cost.calls, cost.prompt_tokens, cost.completion_tokens) == (2, 30, 3)
 
 

@@ -1,11 +1,11 @@
-"""Turn a batch of rows into one transaction.
+"""Write journal rows: turn one batch into the INSERT statements of ``sql/write.sql``, in one transaction.
 
-Everything here runs in SQLite's thread, handed over once a batch: encoding and compressing cost the
-event loop nothing. Each table is one ``executemany`` over a generator. Names (owners, messages, label
-sets, metric sets) are interned first; ``RowStore`` remembers those it has seen, up to a bound::
+``writer.py`` calls this once per batch, in SQLite's thread, so that encoding and compression do not block the event
+loop. Each table is filled by one ``executemany`` over a generator. Names (owners, messages, label sets, metric sets)
+are interned first; ``RowWriter`` remembers a bounded number of those it has already written::
 
-    store = RowStore(last_id)
-    await writing.run(lambda raw: store.write(raw, [entry, corpus_row]))    # and raw.commit()
+    rows = RowWriter(last_id)
+    await writing.run(lambda raw: rows.write(raw, [entry, corpus_row]))    # then: raw.commit()
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _WRITE = blocks("write")
 
 
 class Statement:
-    """A named block of write.sql with its columns: the journal's own notes (state, heartbeat, ...)."""
+    """A named statement of write.sql with its parameters, for the state of the journal itself."""
 
     __slots__ = ("columns", "name")
 
@@ -55,8 +55,8 @@ class Statement:
 Writable = JournaledPhase | CorpusRow | ProbeRow | Event | Statement
 
 
-class RowStore:
-    """Writes batches; knows the last row id and the names that the file has already."""
+class RowWriter:
+    """Writer of batches. It keeps the last row id and the names that are already in the file."""
 
     def __init__(self, last_id: int) -> None:
         self._last_id = last_id
@@ -64,7 +64,7 @@ class RowStore:
         self._references: dict[tuple[int, str], str] = {}
 
     def write(self, connection: sqlite3.Connection, rows: Sequence[Writable]) -> None:
-        """Write ``rows`` in the transaction that the connection opens by itself; the caller commits."""
+        """Write ``rows`` in the connection's implicit transaction; the caller commits."""
         entries = self._number([row for row in rows if isinstance(row, JournaledPhase)])
         steps = self._number([row for row in rows if isinstance(row, CorpusRow)])
         self._write_names(connection, entries, steps)
