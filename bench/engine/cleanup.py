@@ -16,17 +16,22 @@ import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import cast
+
+import anyio
 
 from bench.config.catalog import Catalog
 from bench.config.model import ModelFile
 from bench.config.provider import ProviderConfig
 from bench.config.provider_checks import calls_of
 from bench.config.run import RunRequest
-from bench.engine.anonymizer import opaque, space_of
+from bench.engine.anonymizer import opaque, space_of, veil_of
 from bench.engine.corpus_state import CorpusState
+from bench.engine.isolation import clear_provably
 from bench.engine.models import embedding_options
+from bench.engine.open_lane import THOROUGH
 from bench.engine.resume import stored_request
 from bench.errors import CallError, ConfigError, DataError, IdentityError, Locked, UsageError
 from bench.http import Http, recording
@@ -88,7 +93,9 @@ async def sweep(
                     embedder=_embedder(lane, http, known, plan.model_files),
                 )
                 with _told_for_clean(_again(folder, orphans=orphans), lane, refused):
-                    cleared += await _clear(journal, lane, left_over(lane, left[lane.key], run_ids), context)
+                    proven = THOROUGH if plan.request.isolation != "off" and lane.provider.built_in is None else 0
+                    places = left_over(lane, left[lane.key], run_ids)
+                    cleared += await _clear(journal, lane, places, context, proven=proven)
     if refused:
         raise refused[0]
     return cleared
@@ -269,7 +276,7 @@ async def _run_ids(folder: Path) -> dict[str, str]:
 
 
 def _embedder(lane: Lane, http: Http, environment: Environment, files: Mapping[str, ModelFile]) -> Embedder | None:
-    """Some providers cannot be opened without the model of their vectors; it is not asked here."""
+    """Some providers cannot be opened without the model of their vectors, nor searched after a clear."""
     from bench.models import open_embedder
 
     rule = lane.provider.config.client_embeddings
@@ -280,15 +287,24 @@ def _embedder(lane: Lane, http: Http, environment: Environment, files: Mapping[s
     )
 
 
-async def _clear(journal: Journal, lane: Lane, left: Sequence[Left], context: ProviderContext) -> int:
+async def _clear(journal: Journal, lane: Lane, left: Sequence[Left], context: ProviderContext, *, proven: int) -> int:
+    """Clear namespaces of a lane; the first ``proven`` are searched afterwards.
+
+    Raises:
+        CallError: a clear was refused, or memories are still found after it.
+    """
     if not left:
         return 0
     async with open_provider(lane.provider.config, context) as provider:
         if not provider.capabilities.clear:
             return 0
-        for one in left:
+        for number, one in enumerate(left):
+            clear = partial(provider.clear, one.space)
+            if number < proven and provider.keeps_store:
+                veil = veil_of(lane, lane.benchmark.dataset.corpus(one.corpus))
+                clear = partial(clear_provably, provider, one.space, veil, anyio.sleep)
             with recording() as calls:
-                removed = await provider.clear(one.space)
+                removed = await clear()
             journal.append(
                 CorpusRow(
                     lane=lane.key,

@@ -117,6 +117,7 @@ async def _prepare_some(build: OpenLane, corpora: Iterator[str], handover: Hando
             _tell(build, outcome)
         if isinstance(outcome, Ready) and build.asks:
             outcome.open_items = sum(one.todo.count_of(corpus_id) for one in build.members)
+            outcome.all_good = not build.left_out(corpus_id)
             build.vacant = anyio.Event()
             await handover.put(outcome, build.items(corpus_id))
             if build.single and not build.build_halted:

@@ -237,6 +237,21 @@ class OpenLane:
         self.tell_once("lent", f"memories are kept: run {names} searches them; bench clean clears them after that")
         return True
 
+    def left_out(self, corpus_id: str) -> bool:
+        """Say, also to people, whether items of a corpus wait for another retry: it is kept for them."""
+        left = sum(one.todo.left_out.get(corpus_id, 0) for one in self.members)
+        if left:
+            self.tell(
+                Event(
+                    kind="kept",
+                    scope=self.key,
+                    message=f"the memories of {corpus_id} are kept: {left} of its items were not asked for and have no "
+                    f"result; bench retry {self.live.run_id} asks them, without another ingest",
+                    data={"corpus": corpus_id, "items": left},
+                )
+            )
+        return left > 0
+
     # ---- rows
 
     def tell(self, event: Event) -> None:

@@ -63,6 +63,8 @@ class Todo:
     """what a repeat must have in the journal to be asked at all: of a rescore its search and its answers"""
     unsearched: set[str] = field(default_factory=set)
     """corpora with an item that is still to be searched: only these need their provider"""
+    left_out: dict[str, int] = field(default_factory=dict)
+    """corpus -> its open items that were not asked for: it is kept for them"""
 
     @classmethod
     async def of(cls, journal: Journal, lane: Lane, *, last: Phase, errand: Errand, stopping: Stopping) -> Todo:
@@ -85,8 +87,11 @@ class Todo:
                 await anyio.lowlevel.checkpoint()
                 if stopping.asked:
                     return cls(lane=lane, searched=searched, answered=answered, evaluated=evaluated)
-            wanted = errand.only is None or ref.id in errand.only
-            if wanted and any(todo.epochs(ref.id)) and not todo._within(ref, ends):
+            if not any(todo.epochs(ref.id)) or todo._within(ref, ends):
+                continue
+            if errand.only is not None and ref.id not in errand.only:
+                todo.left_out[ref.corpus] = todo.left_out.get(ref.corpus, 0) + 1
+            else:
                 todo.open_positions.setdefault(ref.corpus, array("I")).append(ref.position)
                 if not todo._within(ref, [searched]):
                     todo.unsearched.add(ref.corpus)

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
+from datetime import datetime
 from decimal import Decimal
 from itertools import groupby
 from operator import attrgetter, itemgetter
@@ -187,6 +188,10 @@ class Reader:
             if one is not None:
                 found[one] += count
         return found
+
+    async def ended_from(self, job: str, since: datetime, epochs: int) -> int:
+        """Count the items of a job that ended at a time or after it."""
+        return int((await self._all("ended_from", clean(job), micros(since), epochs))[0][0])
 
     async def failed_for(self, job: str) -> list[FailedFor]:
         """Why the items of a job failed, equal texts together, the commonest first."""

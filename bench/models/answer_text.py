@@ -5,6 +5,7 @@ Example::
     not_said("Error code: 500 - {'error': ...}")        # "an error message of the endpoint"
     not_said("Paris")                                   # None
     signs("It was A. Wait, actually B.")                # ("taken_back",)
+    signs('{"answer": "It was')                         # ("cut_json",)
     is_tool_call('{"name": "search", "arguments": {}}')     # True
 
 Only what is an answer in no language is called none; what may be one is a sign, scored as sent and counted.
@@ -22,7 +23,7 @@ from bench.visible import is_odd
 ERROR_TEXT, NO_VALUE, TEMPLATE, TAKEN_BACK, ECHO, ODD = (
     "error_text", "no_value", "template", "taken_back", "echo", "odd_characters",
 )  # fmt: skip
-TOOL_CALL_TEXT, AS_JSON = "tool_call", "json_text"
+TOOL_CALL_TEXT, AS_JSON, CUT_JSON = "tool_call", "json_text", "cut_json"
 
 _LONGEST = 20_000
 _SHORT = 600
@@ -96,6 +97,8 @@ def signs(text: str, *, question: str = "", prompt: str = "", accepted: Sequence
         maybe.append(TAKEN_BACK)
     if not found and is_json_object(text):
         maybe.append(AS_JSON)
+    elif len(text) < _LONGEST and is_cut_json(text):
+        maybe.append(CUT_JSON)
     if question and form.rstrip("?") == form_of(question).rstrip("?"):
         maybe.append(ECHO)
     return (*found, *maybe) if maybe and not _is_accepted(text, accepted) else tuple(found)
@@ -132,6 +135,8 @@ _CALL_MARK = re.compile(
 )
 _CALL_KEYS = frozenset({"name", "arguments", "parameters", "function", "id", "type", "tool_calls"})
 _CALL_START = re.compile(r"\s*[<\[{`]")
+_JSON_START = re.compile(r"\s*(?:```\w{0,10}\s*)?(?:\{(?=\s*(?:[\"}]|$))|\[(?=\s*[\[{\"]))")
+_JSON_MARK = re.compile(r'\\.|["{}\[\]]', re.DOTALL)
 _FENCE = re.compile(r"\s*```(?:json|tool_call|tool_code)?\s*(.*?)\s*```\s*", re.DOTALL)
 
 
@@ -141,6 +146,30 @@ def is_json_object(text: str) -> bool:
         return False
     fenced = _FENCE.fullmatch(text)
     return isinstance(_tree(fenced[1] if fenced else text), dict)
+
+
+def is_cut_json(text: str) -> bool:
+    """Say whether a text is the beginning of an object or list of JSON, perhaps fenced, that never ends."""
+    begun = _JSON_START.match(text)
+    if begun is None:
+        return False
+    body = text[begun.end() - 1 :]
+    try:
+        json.JSONDecoder().raw_decode(body)
+    except (ValueError, RecursionError):
+        return _is_open(body)
+    return False
+
+
+def _is_open(text: str) -> bool:
+    """Say whether a text of JSON ends inside a string, an object or a list."""
+    depth, quoted = 0, False
+    for mark in _JSON_MARK.findall(text):
+        if mark == '"':
+            quoted = not quoted
+        elif not quoted and len(mark) == 1:
+            depth += 1 if mark in "{[" else -1
+    return quoted or depth > 0
 
 
 def is_tool_call(text: str) -> bool:

@@ -32,7 +32,7 @@ from bench.errors import AuthError, Rejected
 from bench.http import Endpoint, Metered, Request, Response
 from bench.model import ChatMessage, Completion, Model, Prompt, Usage
 from bench.models import reply as usages
-from bench.models.dialect import Dialect, Reply, Wish, error_of, is_stream, read_events, refused_by_filter
+from bench.models.dialect import AFTER_FINISH, Dialect, Reply, Wish, error_of, is_stream, read_events, refused_by_filter
 from bench.models.names import Target
 from bench.models.reply import BATCHED, PROMPT_CACHED, cleaned
 from bench.structured import ReplySchema
@@ -61,6 +61,8 @@ class _Heard:
     reply: Reply | None = None
     usage: Usage | None = None
     unreadable: bool = False
+    late: bool = False
+    """text came after the finish of the stream"""
     cost_usd: str | None = None
     saved_usd: str | None = None
 
@@ -175,7 +177,7 @@ class ChatModel:
     def _read(self, response: Response, prompt: str, heard: _Heard) -> Metered:
         body = self._body(response)
         reply = heard.reply = self._dialect.read_chat(body)
-        dialect = self._target.dialect
+        dialect, heard.late = self._target.dialect, isinstance(body, Mapping) and AFTER_FINISH in body
         used = heard.usage = usages.normalise(dialect, body, prompt=prompt, reply=reply.text + reply.reasoning)
         heard.unreadable = used.estimated and usages.unreadable(dialect, body)
         heard.cost_usd = priced(self._target, self._price, used, returned=reply.model, batch=self._batch)
@@ -197,7 +199,12 @@ def _flags(heard: _Heard, sent: str) -> tuple[str, ...]:
     counted = used is not None and not used.estimated and used.input_tokens > 0
     cached = used is not None and bool(used.cache_read_tokens or used.cache_write_tokens)
     few = used is not None and max(used.input_tokens, used.cache_read_tokens) < SEEN_SHARE * fewest_tokens(sent)
-    noted = {"usage_unreadable": heard.unreadable, "prompt_cut": counted and few, PROMPT_CACHED: cached}
+    noted = {
+        AFTER_FINISH: heard.late,
+        "usage_unreadable": heard.unreadable,
+        "prompt_cut": counted and few,
+        PROMPT_CACHED: cached,
+    }
     return tuple(flag for flag, holds in noted.items() if holds)
 
 

@@ -12,7 +12,7 @@ Example::
 A dialect is pure: it builds trees and reads trees, and never sends. What may differ from model to model (is a
 temperature taken, which name has the token limit, is a schema understood) comes in as a `Wish`.
 
-What a stream states after an error, or without an end, is never an answer.
+What a stream states after an error, after its finish, or without an end, is never an answer.
 """
 
 from __future__ import annotations
@@ -302,6 +302,8 @@ def _is_finite(number: object) -> bool:
 DONE = "[DONE]"
 MIN_REPEATS = 3
 """pieces of a stream that grow by chance alone are fewer"""
+AFTER_FINISH = "after_finish"
+"""key of a joined stream, and flag of its reply: text came after the finish and was left out"""
 _LINE_END = re.compile(r"\r\n|\r|\n")
 """of an event; other line ends belong to its text"""
 
@@ -362,6 +364,27 @@ def _error_in(events: Sequence[object]) -> object:
     return next((one for one in named if one), None)
 
 
+@dataclass(slots=True)
+class _Ending:
+    """Where the text of a stream ends: at its finish, unless the server sends one with every piece."""
+
+    finished: bool = False
+    with_each: bool = True
+    late: bool = False
+
+    def takes(self, *, text: bool, finish: bool) -> bool:
+        """Say whether what an event states is before the end."""
+        self.with_each = self.with_each and (finish or not text)
+        taken = not self.finished or (finish and self.with_each) or not text
+        self.finished = self.finished or finish
+        self.late = self.late or not taken
+        return taken
+
+    @property
+    def mark(self) -> dict[str, object]:
+        return {AFTER_FINISH: True} if self.late else {}
+
+
 def join_openai(events: Sequence[object], *, done: bool) -> Mapping[str, object]:
     """Join the deltas of the first choice; the last usage counts.
 
@@ -373,7 +396,7 @@ def join_openai(events: Sequence[object], *, done: bool) -> Mapping[str, object]
     message: dict[str, object] = {}
     pieces: list[str] = []
     choice: dict[str, object] = {"message": message}
-    ends = not done
+    ends, ending = not done, _Ending()
     for event in events:
         if not isinstance(event, Mapping):
             continue
@@ -382,9 +405,12 @@ def join_openai(events: Sequence[object], *, done: bool) -> Mapping[str, object]
             if isinstance(one, Mapping) and one.get("index") in (None, 0):
                 ends = ends or "finish_reason" in one
                 choice |= {key: one[key] for key in ("finish_reason", "error") if one.get(key)}
+                text = _map(one.get("delta")).get("content")
+                if not ending.takes(text=bool(text), finish=bool(one.get("finish_reason"))):
+                    continue
                 if one.get("delta"):
                     _grow(message, one["delta"])
-                    pieces += [text] if (text := _map(one["delta"]).get("content")) and isinstance(text, str) else []
+                    pieces += [text] if text and isinstance(text, str) else []
                 elif one.get("message"):  # the whole, which the deltas before it may have brought already
                     message |= {key: value for key, value in _map(one.get("message")).items() if value}
                     pieces = []
@@ -392,7 +418,7 @@ def join_openai(events: Sequence[object], *, done: bool) -> Mapping[str, object]
         raise _cut(events)
     if _repeats(pieces):
         message["content"] = pieces[-1]
-    return {**tree, "choices": [choice]}
+    return {**tree, "choices": [choice], **ending.mark}
 
 
 def _repeats(pieces: Sequence[str]) -> bool:
@@ -419,6 +445,7 @@ def join_anthropic(events: Sequence[object]) -> Mapping[str, object]:
     tree: dict[str, object] = {}
     usage: dict[str, object] = {}
     blocks: dict[object, dict[str, object]] = {}
+    ending = _Ending()
     for event in events:
         if not isinstance(event, Mapping):
             continue
@@ -428,15 +455,16 @@ def join_anthropic(events: Sequence[object]) -> Mapping[str, object]:
                 usage |= _map(event["message"].get("usage"))
             case "content_block_start":
                 blocks[event.get("index")] = dict(_map(event.get("content_block")))
-            case "content_block_delta":
+            case "content_block_delta" if ending.takes(text="text" in _map(event.get("delta")), finish=False):
                 _grow_block(blocks.setdefault(event.get("index"), {"type": "text"}), _map(event.get("delta")))
             case "message_delta":
                 tree |= _map(event.get("delta"))
+                ending.takes(text=False, finish=bool(tree.get("stop_reason")))
                 usage |= {key: value for key, value in _map(event.get("usage")).items() if value is not None}
     if not tree.get("stop_reason"):
         raise _cut(events)
     content = [_closed(block) for block in blocks.values()]
-    return {**tree, "content": content, **({"usage": usage} if usage else {})}
+    return {**tree, "content": content, **({"usage": usage} if usage else {}), **ending.mark}
 
 
 def _grow_block(block: dict[str, object], delta: Mapping[str, object]) -> None:
@@ -459,19 +487,21 @@ def join_google(events: Sequence[object]) -> Mapping[str, object]:
     tree: dict[str, object] = {}
     parts: list[object] = []
     finish: object = None
+    ending = _Ending()
     for event in events:
         if not isinstance(event, Mapping):
             continue
         tree |= {key: event[key] for key in ("modelVersion", "usageMetadata", "promptFeedback") if event.get(key)}
         first = _map(next(iter(event.get("candidates") or ()), None))
         more = _map(first.get("content")).get("parts")
-        parts += more if isinstance(more, list) else []
+        if isinstance(more, list) and ending.takes(text=bool(more), finish=bool(first.get("finishReason"))):
+            parts += more
         finish = first.get("finishReason") or finish
     if finish is None:
         if not _map(tree.get("promptFeedback")).get("blockReason"):
             raise _cut(events)
         return tree
-    return {**tree, "candidates": [{"content": {"parts": parts}, "finishReason": finish}]}
+    return {**tree, "candidates": [{"content": {"parts": parts}, "finishReason": finish}], **ending.mark}
 
 
 def _map(value: object) -> Mapping[str, object]:

@@ -26,7 +26,18 @@ from bench.journal.records import Flagged
 from bench.metrics.overlay import GoldScores, Overlay, Suspect
 from bench.metrics.protocol import Measure
 from bench.model import Phase
-from bench.models.answer_text import AS_JSON, ECHO, ERROR_TEXT, NO_VALUE, ODD, TAKEN_BACK, TEMPLATE, TOOL_CALL_TEXT
+from bench.models.answer_text import (
+    AS_JSON,
+    CUT_JSON,
+    ECHO,
+    ERROR_TEXT,
+    NO_VALUE,
+    ODD,
+    TAKEN_BACK,
+    TEMPLATE,
+    TOOL_CALL_TEXT,
+)
+from bench.models.dialect import AFTER_FINISH
 from bench.models.reply import BATCHED, CACHED, PROMPT_CACHED
 from bench.plan.job_record import JobRecord
 
@@ -49,6 +60,10 @@ SEEMINGS: Mapping[str, str] = {
     "what was taken back too",
     ECHO: "the question itself, and scored as sent: does the endpoint return what it is asked?",
     AS_JSON: "an object of JSON, and scored as sent: metrics see its keys and braces, and a refusal inside is none",
+    CUT_JSON: "the beginning of an object or list of JSON that never ends, and scored as sent: the endpoint stopped "
+    "early without reporting it; raise --max-answer-tokens, or look at its stop sequences",
+    AFTER_FINISH: "of streams that continued after their finish: what came later is left out; does the server write "
+    "the next turn too?",
     ODD: "with hidden, look-alike or decomposed characters in it, which an equal gold may not match",
 }
 """flag of an answer -> what is reported of it"""

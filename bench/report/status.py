@@ -14,6 +14,7 @@ Example::
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import cast
@@ -21,7 +22,7 @@ from typing import cast
 from bench.errors import JournalError
 from bench.journal import Reader, RunState
 from bench.journal.paths import CHECKPOINTS, run_ids
-from bench.model import FAILED_STATES, Phase
+from bench.model import FAILED_STATES, Phase, State
 from bench.plan.job_record import JobRecord, read
 from bench.plan.ranges import gaps_of
 
@@ -42,8 +43,6 @@ async def standing(folder: Path) -> dict[str, object]:
         for phase, outcome in sorted(counts, key=lambda kind: (IN_ORDER.index(kind[0]), kind[1])):
             phases.setdefault(str(phase), {})[outcome] = counts[phase, outcome]
         running = status.state is RunState.RUNNING
-        heard = status.heartbeat_at
-        elapsed_s = max(0.0, (heard - reader.meta.created_at).total_seconds()) if heard else None
         return {
             "run_id": reader.meta.run_id,
             "state": str(status.state),
@@ -58,22 +57,24 @@ async def standing(folder: Path) -> dict[str, object]:
             "range": [list(part) for part in reader.meta.ranges] or None,
             "gaps": [list(gap) for gap in gaps_of(reader.meta.ranges, reader.meta.total)],
             "question_types": sorted({kind for job in jobs for kind in _asked_types(job)}) or None,
-            "eta_s": _eta_s(
-                elapsed_s, [(job.n_selected, sum(one.values())) for job, one in zip(jobs, states, strict=True)]
-            )
-            if running
-            else None,
+            "eta_s": await _eta_s(reader, status.heartbeat_at, jobs, states) if running else None,
             "oldest_request_s": status.oldest_request_s if running else None,
             **await _cost(reader, {owner for job in jobs for owner in job.owners}),
         }
 
 
-def _eta_s(elapsed_s: float | None, jobs: Sequence[tuple[int, int]]) -> float | None:
-    """Time until the slowest job is done, of the selected and ended items of each; None while one has ended none."""
-    left = [(planned, ended) for planned, ended in jobs if ended < planned]
-    if not elapsed_s or not left or any(not ended for _, ended in left):
+async def _eta_s(
+    reader: Reader, heard: datetime | None, jobs: Sequence[JobRecord], states: Sequence[Mapping[State, int]]
+) -> float | None:
+    """Time until the slowest job is done, if each continues as in this process; None while one has ended none in it."""
+    since = max((one.at for one in reader.resumes), default=reader.meta.created_at)
+    elapsed_s = max(0.0, (heard - since).total_seconds()) if heard else 0.0
+    left = [(job, sum(found.values())) for job, found in zip(jobs, states, strict=True)]
+    left = [(job, ended) for job, ended in left if ended < job.n_selected]
+    lately = [await reader.ended_from(job.key, since, job.epochs) if reader.resumes else ended for job, ended in left]
+    if not elapsed_s or not left or not all(lately):
         return None
-    return max(elapsed_s * (planned - ended) / ended for planned, ended in left)
+    return max(elapsed_s * (job.n_selected - ended) / now for (job, ended), now in zip(left, lately, strict=True))
 
 
 def _asked_types(job: JobRecord) -> list[str]:

@@ -7,6 +7,8 @@ from aiohttp import web
 
 from bench.engine import Outcome
 from bench.engine import isolation as probes
+from bench.engine.cleanup import sweep
+from bench.errors import NotCleared
 from bench.journal import Reader
 from bench.plan.cost_estimate import estimate
 from bench.plan.leftover import leftovers
@@ -150,3 +152,9 @@ async def test_a_clear_that_does_nothing_is_told_and_left_to_clean(
         left = await leftovers(reader)
     assert job.isolation.not_cleared == (0 if clears else 3) == sum(len(one.attempts) for one in left)
     assert any("a search still finds" in note for note in job.notes) is not clears
+    if not clears:
+        with pytest.raises(NotCleared, match="a search still finds 3 of its memories") as told:
+            await sweep(world.workspace, world.workspace / "checkpoints/r", world.environment)
+        assert "bench clean r" in told.value.hint and "--forget faulty" in told.value.hint
+        stub.answers = {}
+        assert await sweep(world.workspace, world.workspace / "checkpoints/r", world.environment) == 3

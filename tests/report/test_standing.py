@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from bench.errors import JournalError
-from bench.journal import Journal, Reader, RunState
+from bench.journal import Journal, Reader, RunState, writer
+from bench.journal.rows import now
 from bench.model import Phase, State
 from bench.report import fold
 from bench.report.publish import publish, replace_lines, replace_text
@@ -19,7 +20,7 @@ from bench.report.results_document import report_json
 from bench.report.status import list_runs, standing
 from bench.report.summary import FILE, rebuild, remember
 from tests.small_journal import measuring, record
-from tests.told_journal import AT, Told, call, told
+from tests.told_journal import AT, Told, call, rows_of, told
 
 ERROR = Told(item="q3", state=State.ERROR, outcome="timeout")
 ITEMS = [Told(item="q1"), Told(item="q2", state=State.INCORRECT), ERROR]
@@ -69,6 +70,25 @@ async def test_a_live_run_has_a_holder_items_under_way_and_a_time_to_go(tmp_path
     async with Journal.resume(empty) as journal:
         await journal.set_state(RunState.RUNNING)
         assert (await standing(empty))["eta_s"] is None, "nothing ended yet"
+
+
+async def test_the_time_to_go_counts_no_time_between_two_processes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = record("x")
+    folder = await told(tmp_path, "r1", [(begun, ITEMS)], state=RunState.RUNNING, planned=9)
+    resumed_at = now()
+    monkeypatch.setattr(writer, "now", lambda: resumed_at)
+    async with Journal.resume(folder) as journal:
+        await journal.set_state(RunState.RUNNING)
+        await journal.record_resume({})
+        await journal.flush()
+        assert (await standing(folder))["eta_s"] is None, "nothing ended in this process"
+        for row in rows_of(begun, Told(item="q4")):
+            journal.append(row)
+        await journal.flush()
+        eta = (await standing(folder))["eta_s"]
+        assert isinstance(eta, float) and eta < 3600, "the journal was begun years before"
 
 
 async def test_runs_are_listed_newest_first_and_a_broken_one_with_its_problem(tmp_path: Path) -> None:

@@ -69,6 +69,11 @@ SELECT state, count(*) FROM (
   GROUP BY corpus, unit, epoch)
 GROUP BY state;
 
+-- name: ended_from
+-- items that ended, with their last epoch ?3, at or after a time
+SELECT count(*) FROM score s JOIN entry e ON e.id = s.entry
+WHERE s.owner = (SELECT id FROM owner WHERE name = ?1) AND s.epoch = ?3 AND s.generation = 0 AND e.started_us >= ?2;
+
 -- name: repeats
 -- how the repeats of each item ended in the newest scoring, equal lists together
 SELECT found, count(*) FROM (

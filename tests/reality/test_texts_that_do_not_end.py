@@ -1,0 +1,84 @@
+"""A text that continues after its end, and one that stops before it, is never scored without a word."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from bench.models.answer_text import is_cut_json
+from bench.models.dialect import AFTER_FINISH, join_anthropic, join_google, join_openai, read_events
+from tests.reality.chat_stub import Reply, completion, delta, events
+from tests.reality.test_answers import FACTS, Job, Serve, job, note, serve, workspace
+
+__all__ = ["job", "serve", "workspace"]
+
+END = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+
+
+def google(text: str, finish: str | None = None) -> dict[str, Any]:
+    return {"candidates": [{"content": {"parts": [{"text": text}]}, **({"finishReason": finish} if finish else {})}]}
+
+
+def block(text: str) -> dict[str, Any]:
+    return {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": text}}
+
+
+STOP = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}}
+
+
+@pytest.mark.parametrize(
+    ("body", "said", "late"),
+    [
+        (join_openai([delta("Pa"), delta("ris", "stop"), delta(" User: and")], done=True), "Paris", True),
+        (join_openai([delta("Paris"), END, delta(" User: and", "stop")], done=True), "Paris", True),
+        (join_openai([delta("Pa", "stop"), delta("ris", "stop")], done=True), "Paris", False),
+        (join_openai([delta("Paris"), END, {"choices": [], "usage": {"prompt_tokens": 1}}], done=True), "Paris", False),
+        (join_anthropic([block("Paris"), STOP, block(" User: and")]), "Paris", True),
+        (join_anthropic([block("Paris"), STOP, {"type": "message_stop"}]), "Paris", False),
+        (join_google([google("Pa"), google("ris", "STOP"), google(" User: and")]), "Paris", True),
+        (join_google([google("Pa", "STOP"), google("ris", "STOP")]), "Paris", False),
+    ],
+)
+def test_what_a_stream_says_after_its_finish_is_no_answer(body: dict[str, Any], said: str, late: bool) -> None:
+    whole = json.dumps(body)
+    assert "User" not in whole and "".join(word for word in ("Pa", "ris") if word in whole) == said
+    assert (AFTER_FINISH in body) is late
+
+
+def test_text_after_the_finish_and_json_that_never_ends_are_counted(serve: Serve, job: Job) -> None:
+    replies: list[Reply] = [
+        events(delta("under the blue pot"), END, delta(" Pelle"), done=True),
+        completion('{"answer": "Pelle", "why": "It was'),
+        completion('```json\n[{"town": "Umea"}, {"to'),
+        completion('{"answer": "alto"} as in {'),
+    ]
+
+    def reply(body: dict[str, Any]) -> Reply:
+        text = body["messages"][-1]["content"]
+        return next(one for (*_, question, _), one in zip(FACTS, replies, strict=True) if question in text)
+
+    serve(reply)
+    found = job()
+    assert note(found, "1 answer of streams that continued after their finish: what came later is left out")
+    assert note(found, "2 answers the beginning of an object or list of JSON that never ends, and scored as sent")
+    assert found["rows"][0]["answer"] == "under the blue pot"
+
+
+@pytest.mark.parametrize("text", ["{}", '{"a": "{"}', '{"a": 1} "', "{name} is", "[1] is", "[Note: x", '{"a"] }', ""])
+def test_a_text_that_ends_is_not_cut(text: str) -> None:
+    assert not is_cut_json(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["{", '{"a', '{"a": [1, 2', '{"a": "b\\"}', '[{"a": 1},', '```json\n{\n  "a": {"b": 1}']
+)
+def test_a_text_that_begins_as_json_and_never_ends_is_cut(text: str) -> None:
+    assert is_cut_json(text)
+
+
+def test_an_event_without_text_ends_nothing() -> None:
+    role = {"choices": [{"delta": {"role": "assistant"}, "finish_reason": ""}]}
+    found, done = read_events(events(role, delta("Pa"), END).decode())
+    assert "Pa" in json.dumps(join_openai(found, done=done))
