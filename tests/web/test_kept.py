@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import posixpath
+import sys
 from pathlib import Path
 
 import anyio
@@ -13,6 +14,7 @@ from bench.errors import BenchError, JournalError, UsageError
 from bench.web.cache import MOST, NICE, SMALL_ITEMS, Json, Kept, apart, aside, read, stamp_of, told
 from bench.web.comparison_documents import comparison_of
 from bench.web.run_documents import document_of
+from tests import forked
 
 ONE, TWO = ((1, 1),), ((2, 2),)
 
@@ -112,6 +114,13 @@ def test_a_stamp_changes_with_its_files(tmp_path: Path) -> None:
     assert stamp_of(file) != before
 
 
+@pytest.fixture
+def forks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other processes begin as a fork."""
+    monkeypatch.setattr(sys, "executable", str(forked.client("python")))
+
+
+@pytest.mark.usefixtures("forks")
 async def test_another_process_makes_the_same_document_and_tells_the_same_error(finished: Path) -> None:
     here = await aside(document_of, str(finished), "r1", items=1)
     assert await apart(document_of, str(finished), "r1") == json.loads(json.dumps(here))
@@ -146,6 +155,7 @@ async def test_a_process_that_fails_altogether_is_a_problem_of_that_document() -
     assert refused.value.hint == "the same command of bench reports why"
 
 
+@pytest.mark.usefixtures("forks")
 async def test_what_is_large_is_made_in_another_process_and_what_is_small_in_a_thread(finished: Path) -> None:
     import os
 

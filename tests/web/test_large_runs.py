@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import anyio
@@ -14,6 +15,7 @@ from bench.web import cache as apart
 from bench.web import cache as kept
 from bench.web import run_documents as reports
 from bench.web import workspace_documents as receiptviews
+from tests import forked
 from tests.small_journal import record
 from tests.told_journal import Told, rows_of, told
 from tests.web.workspaces import Visit, visiting
@@ -25,6 +27,7 @@ JOB = record("x")
 @pytest.fixture(autouse=True)
 def everything_is_large(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is small elsewhere is large here: it is made in another process, and nobody waits long."""
+    monkeypatch.setattr(sys, "executable", str(forked.client("python")))
     monkeypatch.setattr(apart, "SMALL_ITEMS", 0)
     monkeypatch.setattr(kept, "SMALL_ITEMS", 0)
     monkeypatch.setattr(kept, "HURRY_S", 0.001)
