@@ -124,7 +124,7 @@ def configure(*, verbose: bool = False, quiet: bool = False, log_file: Path | No
     import structlog
 
     if log_file is not None and not log_file.parent.is_dir():
-        raise UsageError(f"--log-file {log_file}: no such folder {log_file.parent}", hint="make the folder first")
+        raise UsageError(f"--log-file {log_file}: no such folder {log_file.parent}", hint="create the folder first")
     _route()
     console = logging.StreamHandler(sys.stderr)
     console.setLevel(logging.ERROR if quiet else logging.DEBUG if verbose else logging.WARNING)

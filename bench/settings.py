@@ -231,7 +231,7 @@ def read_dotenv(path: Path) -> dict[str, str]:
         lines = path.read_text(encoding="utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(
-            "the file cannot be read", where=str(path), hint="check its rights, save it as UTF-8"
+            "the file cannot be read", where=str(path), hint="check its permissions, save it as UTF-8"
         ) from error
     found: dict[str, str] = {}
     for number, line in enumerate(lines, start=1):

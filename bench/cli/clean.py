@@ -114,7 +114,7 @@ class Services:
                 places = sorted({one.provider for one in left})
                 flag = "moved" if name in self.moved else "forget"
                 hint = f"left at: {', '.join(places)}" if places else "nothing is left at any provider"
-                raise UsageError(f"--{flag} {name}: nothing was left there", hint=hint)
+                raise UsageError(f"--{flag} {name}: the run left no data there", hint=hint)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -172,7 +172,7 @@ def _cleanable(folder: Path) -> Cleanable:
     try:
         holder, left = anyio.run(_held_and_left, folder)
     except JournalError as problem:
-        fault = problem.message.removesuffix("; it was left as it is")  # it may be deleted in the next line
+        fault = problem.message.removesuffix("; it was not changed")  # it may be deleted in the next line
         console.note(f"{folder.name}: {fault}")
         return Cleanable(folder=folder, size=size, left=[], readable=False, holder=None)
     return Cleanable(folder=folder, size=size, left=left, readable=True, holder=holder)
@@ -187,7 +187,7 @@ async def _held_and_left(folder: Path) -> tuple[str | None, list[Leftover]]:
 
 def _chosen(workspace: Path, run_id: str | None, older_than: str | None, *, orphans: bool) -> list[Path]:
     if run_id is None and older_than is None and not orphans:
-        raise UsageError("which runs?", hint="bench clean RUN_ID, --older-than 30d, or --orphans")
+        raise UsageError("no run is named", hint="bench clean RUN_ID, --older-than 30d, or --orphans")
     if run_id is not None:
         return [_own(workspace, run_id)]
     folders = [workspace / CHECKPOINTS / name for name in run_ids(workspace)]
@@ -238,7 +238,7 @@ def _refuse(work: Work, one: Cleanable) -> None:
     from bench.engine.cleanup import sweepable
 
     if public_logs(one.folder):
-        raise UsageError(f"{one.folder} holds a public log", hint="move the log to a place of its own first")
+        raise UsageError(f"{one.folder} holds a public log", hint="move the log to another folder first")
     if one.running:
         raise Locked(f"run {one.folder.name} is held by {one.holder}", hint=f"bench pause {one.folder.name} first")
     if one.namespaces:

@@ -131,7 +131,7 @@ async def _judged(
     if not sides:
         raise UsageError(f"no answers to {name} in {', '.join(targets)}", hint="bench results shows a run's jobs")
     if len({side.name for side in sides}) < len(sides):
-        raise UsageError("two sides have one name", hint="name each run, receipt or file once")
+        raise UsageError("two inputs have the same name", hint="name each run, receipt or file once")
     planned = [await _cells(catalog, environment, dataset, side, cells) for side in sides]
     _note_calls([cell for some in planned for cell in some])
     panels = [await _panel(environment, side, some) for side, some in zip(sides, planned, strict=True)]

@@ -58,7 +58,7 @@ def doctor(
         report = anyio.run(_examined, provider, embedding_model, keep, timeout_s, answered)
     except KeyboardInterrupt:
         _show(provider, answered)
-        signals.stage(f"{len(answered)} questions were answered", hint="give the command again")
+        signals.stage(f"{len(answered)} questions were answered", hint="repeat the command")
         raise
     if current.get().json:
         console.json_value(report.as_json())

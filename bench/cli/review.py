@@ -126,7 +126,7 @@ async def _read_labels(folder: Path, path: Path) -> int:
         await reader.refuse_held()
         known = set((await read_sheet(reader)).entries)
     if not lines or tuple(lines[0]) != HEAD:
-        raise DataError(f"the head must be {' '.join(HEAD)}", where=f"{path}:1", hint="fill in the file of --n")
+        raise DataError(f"the header must be {' '.join(HEAD)}", where=f"{path}:1", hint="fill in the file of --n")
     found = [_label(row, known, f"{path}:{at}") for at, row in enumerate(lines[1:], 2) if any(row)]
     given = [one for one in found if one is not None]
     await record_labels(folder, given)

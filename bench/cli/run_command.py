@@ -179,7 +179,7 @@ def run(*names: str, flags: RunFlags | None = None) -> int:
     flags = _named(flags or RunFlags(), names)
     if flags.resume is not None:
         if names:
-            raise UsageError(f"--resume takes no {names[0]}", hint="a run is resumed with what it was started with")
+            raise UsageError(f"--resume takes no {names[0]}", hint="a run resumes with its original settings")
         return resume(flags.resume, flags=flags)
     if flags.dry_run:
         return plan(flags=flags)
@@ -278,7 +278,7 @@ def _named(flags: RunFlags, names: Sequence[str]) -> RunFlags:
         return flags
     benchmark, *providers = names
     if flags.benchmarks is not None or (providers and flags.providers is not None):
-        raise UsageError(f"{benchmark} and --benchmarks or --providers say the same thing", hint="give one of them")
+        raise UsageError(f"{benchmark} and --benchmarks or --providers exclude each other", hint="give one of them")
     return replace(flags, benchmarks=[benchmark], providers=providers or flags.providers)
 
 

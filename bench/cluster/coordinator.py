@@ -60,7 +60,7 @@ def shards_of(plan: Plan, count: int) -> list[Shard]:
     request = plan.request
     if request.limit is not None or request.sample is not None:
         raise UsageError(
-            f"--{'limit' if request.limit is not None else 'sample'} chooses inside a range, so every shard would",
+            f"--{'limit' if request.limit is not None else 'sample'} would apply to every shard separately",
             hint="with --cluster choose by --start and --end, --items, --items-of or --question-type",
         )
     positions, breaks = _selected(plan)
@@ -133,7 +133,7 @@ async def _refuse_local(folder: Path) -> None:
         begun_here = "merged" not in reader.meta.extra
     if begun_here:
         raise UsageError(
-            f"run {folder.name} was started in one process, and what each of several does is fixed at the start",
+            f"run {folder.name} was started in one process and cannot continue in several",
             hint="resume it without --cluster and --workers, or start another run",
         )
 

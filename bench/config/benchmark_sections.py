@@ -88,9 +88,9 @@ class FieldStep(ConfigModel):
         if sum(kind is not None for kind in (self.decode, self.zip, self.file)) != 1:
             raise ValueError("a step is one of decode, zip and file")
         if (self.key is None) != (self.by is None):
-            raise ValueError("key and by need each other")
+            raise ValueError("key and by belong together: give both")
         if self.file is None and (self.rows or self.columns or self.where or self.key or self.many):
-            raise ValueError("rows, columns, where, key, by and many belong to a file")
+            raise ValueError("rows, columns, where, key, by and many need a file")
         return self
 
 
@@ -318,7 +318,7 @@ class EvidenceFields(ConfigModel):
     @model_validator(mode="after")
     def _graded_by_object(self) -> EvidenceFields:
         if self.grade is not None and (self.reference is None or self.parser == "exact_text"):
-            raise ValueError("grade needs reference: both are read in each object that the evidence path finds")
+            raise ValueError("grade needs reference: both are fields of the objects at the evidence path")
         return self
 
 

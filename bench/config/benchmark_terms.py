@@ -69,7 +69,7 @@ def _date_format(value: str) -> str:
         datetime.strptime("", value)
     except ValueError as error:
         if "directive" in str(error) or "stray" in str(error):
-            raise ValueError(f'"{value}" is not a format of strptime: {error}') from error
+            raise ValueError(f'"{value}" is not a valid strptime format: {error}') from error
     return value
 
 

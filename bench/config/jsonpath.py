@@ -194,7 +194,7 @@ def _by_library(text: str, where: str | None) -> tuple[Step, ...]:
 
 def _too_much(text: str, where: str | None) -> ConfigError:
     return ConfigError(
-        f'"{text}" uses more of JSONPath than names, indexes, [*] and unions of names',
+        f'"{text}" uses an unsupported part of JSONPath: only names, indexes, [*] and unions of names work',
         where=where,
-        hint="filters, slices and .. are not read",
+        hint="leave out filters, slices and ..",
     )

@@ -302,7 +302,7 @@ class Compiler:
             return self._reference(text, place)
         if _ELEMENT.match(text):
             if element is None:
-                raise TreeError(f'"{text}" is outside of $each', place, "@ is the element of $each")
+                raise TreeError(f'"{text}" can be used only inside $each', place, "@ is the element of $each")
             return self._reference("$" + text[1:], place, element)
         return self.text(text, place)
 

@@ -105,7 +105,7 @@ class IdForm(ConfigModel):
         if given & {"tag_prefix", "pattern", "captured"} and self.field is None:
             raise ValueError(f"{given.pop()} needs field, the path to the ids")
         if given & {"metadata", "content_hash"} and self.field is not None:
-            raise ValueError(f"field goes alone, or with tag_prefix, pattern or captured, not with {given.pop()}")
+            raise ValueError(f"field can be combined only with tag_prefix, pattern or captured, not with {given.pop()}")
         return self
 
 
@@ -240,7 +240,7 @@ class RequestSection(ConfigModel):
         if self.has_body and self.multipart is not None:
             raise ValueError("body and multipart: give one of them")
         if self.tool is not None and (self.method is not None or self.path is not None):
-            raise ValueError("tool replaces method and path")
+            raise ValueError("a call with tool has no method and no path")
         return self
 
     @model_validator(mode="after")
@@ -268,7 +268,7 @@ class Existing(RequestSection):
     @model_validator(mode="after")
     def _told_apart(self) -> Self:
         if (self.results is None) != (not self.match):
-            raise ValueError("results and match go together: which of the list is ours?")
+            raise ValueError("results needs match, and match needs results: they find our element in the list")
         return self
 
 
@@ -292,7 +292,7 @@ class AddCall(RequestSection):
     @model_validator(mode="after")
     def _steps_alone(self) -> Self:
         if self.steps and (self.method is not None or self.path is not None):
-            raise ValueError("steps replace method and path")
+            raise ValueError("a call with steps has no method and no path")
         return self
 
 

@@ -69,7 +69,7 @@ def _compose(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
         yield ConfigError(
             f"no such compose file: {config.docker.compose}",
             where=source.place(("docker", "compose")),
-            hint="the path starts beside the config",
+            hint="the path is relative to the config",
         )
 
 
@@ -131,7 +131,7 @@ def _batch(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
     for call in (add, *add.steps):
         if mentions(call, ELEMENT - {"sessionId"}):  # which may be the namespace
             yield ConfigError(
-                "max_items above 1, but add names the field of one memory at the root; use $.items",
+                "max_items is above 1, but add uses a field of a single memory; use $.items",
                 where=source.place(("ingest", "batch", "max_items")),
                 hint="write {$each: $.items, $do: ...} or {$column: content}, or max_items: 1",
             )

@@ -286,7 +286,7 @@ class Operation(ConfigModel):
         rest = {name: one for name, one in value.items() if name != key}
         other = next((name for name in ("circuit_breaker", "circuitBreaker", *NO_BREAKER) if name in rest), None)
         if other is not None:
-            text = '"{alias}" and "{name}" say the same thing'
+            text = '"{alias}" and "{name}" exclude each other'
             raise PydanticCustomError(BOTH_SPELLINGS, text, {"alias": other, "name": key})
         return {**rest, "circuit_breaker": not value[key]}
 
@@ -322,7 +322,7 @@ class Operation(ConfigModel):
     @model_validator(mode="after")
     def _one_range(self) -> Self:
         if self.shard is not None and (self.start or self.end):
-            raise ValueError("--shard and --start/--end say the same thing: give one")
+            raise ValueError("--shard and --start/--end exclude each other: give one")
         if self.start and self.end and self.end < self.start:
             raise ValueError(f"--end {self.end} lies before --start {self.start}")
         return self

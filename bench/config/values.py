@@ -175,7 +175,7 @@ class _Special:
         if self.name != "keys":
             return scope.file if self.name == "file" else scope.row
         if not -len(scope.keys) <= self.index < len(scope.keys):
-            raise KeyMissing(f"{self.text}: only {len(scope.keys)} stars on the way")
+            raise KeyMissing(f"{self.text}: only {len(scope.keys)} [*] in the path")
         return scope.keys[self.index]
 
     def all(self, value: object) -> list[object]:
@@ -262,7 +262,7 @@ def _parts(given: str, where: str | None) -> Iterator[str | tuple[Value, tuple[F
             yield _Constant(name, constant[1] if constant[1] is not None else constant[2]), filters
             continue
         if not name or "${" in name:
-            raise ConfigError(f'"${{{name}}}" names nothing', where=where, hint="write ${field} or ${$.path}")
+            raise ConfigError(f'"${{{name}}}" is empty', where=where, hint="write ${field} or ${$.path}")
         yield compile_value(name, where=where), filters
 
 

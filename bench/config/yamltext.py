@@ -108,7 +108,7 @@ class _Builder:
             case "bool" if text in _BOOLS:
                 return _BOOLS[text]
             case "null" | "bool" as tag:  # an explicit tag, or a word of YAML 1.1
-                raise self.error(f'"{text}" is no {tag} of YAML 1.2', node, "write true, false or null, or use quotes")
+                raise self.error(f'"{text}" is not a YAML 1.2 {tag}', node, "write true, false or null, or use quotes")
             case "int":
                 return int(text.replace("_", ""), 0) if text.lstrip("+-")[:2] in ("0x", "0o") else self.integer(node)
             case "float":

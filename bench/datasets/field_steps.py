@@ -58,7 +58,7 @@ class Library:
             or PureWindowsPath(name).anchor
             or ".." in name.replace("\\", "/").split("/")
         ):
-            raise fail(f'"{name}" leaves the folder of the data', "write a path inside it")
+            raise fail(f'"{name}" is outside the data folder', "write a path inside it")
         path = self.find(name)
         if path is None:
             looked = " and ".join(show(folder) for folder in self.folders)
@@ -210,7 +210,7 @@ class JoinedRows(AddedField):
     def _text(self, value: object, place: RowPlace) -> str:
         text = scalar_text(value)
         if text is None:
-            raise self._fail(place, "by gives a list or map where a key is needed", "name a text or a number")
+            raise self._fail(place, "by gives a list or map; expected a key", "name a text or a number")
         return text
 
     def _kept(self, token: str, make: Callable[[], object]) -> object:

@@ -448,7 +448,7 @@ class ContextReader:
 
     def _set_date(self, session: RawSession, value: object, where: str) -> None:
         if value is None:
-            raise session.place.error(where, "is null, a date is needed")
+            raise session.place.error(where, "is null; expected a date")
         text = scalar_text(value)
         session.when, session.date_text = self.dates.read(text) if text else None, text
         if session.when is None:

@@ -154,7 +154,7 @@ class Scanner:
     def take(self, row: FileRow) -> None:
         """Check one row and put it into the index."""
         if row.error is not None or row.values is None:
-            raise row.error or row.place.error("", "is torn")
+            raise row.error or row.place.error("", "is malformed")
         self._digest(row.written or row.values, row.place)
         known = self._known(row.values, row.place)
         parsed = self.parser.parse(row.values, row.place, history=not known)

@@ -339,7 +339,7 @@ class RowParser:
             items = list(self.questions.read(row, place, row_id))
             corpus = self.corpus_of(row, place, row_id)
         except KeyMissing as error:
-            raise place.error("", str(error), hint="count the stars on the way, from the end: $keys[-1]") from error
+            raise place.error("", str(error), hint="count the [*] of the path from the end: $keys[-1]") from error
         if self.config.visibility is not None:
             self._check_cuts(items, sessions, place)
             if self.shared and self.one_item_a_row and self.brought(row) is None:

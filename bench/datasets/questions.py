@@ -275,7 +275,7 @@ class QuestionReader:
             item.choice_answer = item.choices[right]
             if item.choices.count(item.choice_answer) > 1:
                 name = f"{prefix}{name_of(path)}" if path else "choices"
-                text = f"is ambiguous: the right choice of {item.id} is there twice"
+                text = f"is ambiguous: the right choice of {item.id} occurs twice"
                 raise item.place.error(name, text, item.choice_answer, hint="make the choices differ")
         item.choices = tuple(sorted(item.choices, key=lambda text: sha256(f"{item.id}\0{text}".encode()).digest()))
 
@@ -390,7 +390,7 @@ class QuestionReader:
     def _graded(
         self, path: Several, row: object, given: object, where: str, place: RowPlace, grades: dict[str, float]
     ) -> tuple[str, ...]:
-        """References with a grade each: the highest of one that is there twice; 0 or less is not relevant."""
+        """References with a grade each: the highest of one that occurs twice; 0 or less is not relevant."""
         if isinstance(given, Mapping) and self.grade is None:
             pairs = [(str(name), number_at(grade, f"{where}.{name}", place)) for name, grade in given.items()]
         else:

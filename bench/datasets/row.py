@@ -10,7 +10,7 @@ Example::
 
     row = parsed(RowPlace(file="data.jsonl", index=0, line=1), 0, b'{"id": "q1", "answer": 1.50}')
     row.values["answer"].text       # "1.50"
-    parsed(place, 0, b'{"id"').error        # DataError: data.jsonl:1: row is torn: ...
+    parsed(place, 0, b'{"id"').error        # DataError: data.jsonl:1: row is malformed: ...
     RowPlace(file="data.jsonl", index=2, line=3).error("question", "is missing")
     # DataError: data.jsonl:3: question is missing
     text_at(row, compile_path("question", bare=True), place)      # DataError when it is missing or no text
@@ -165,7 +165,7 @@ def torn(place: RowPlace, reason: str) -> DataError:
     first = reason.splitlines()[0].split(": line ")[0].split(";")[0] if reason else "it ends too early"
     lines = place.line is None and first == "Extra data"
     hint = "set data.format to jsonl if the file has a row a line" if lines else "fix or remove the row"
-    return place.error("", f"is torn: {first}", hint=hint)
+    return place.error("", f"is malformed: {first}", hint=hint)
 
 
 def no_object(place: RowPlace, value: object) -> DataError:
@@ -303,7 +303,7 @@ def flag_of(value: object, field: str, place: RowPlace) -> bool:
         return True
     if text in _FALSE and not isinstance(value, list | Mapping):
         return False
-    raise place.error(field, "is neither true nor false", value, hint="name the value that is meant: equals: VALUE")
+    raise place.error(field, "is neither true nor false", value, hint="write the value that means true: equals: VALUE")
 
 
 def matches(value: object, wanted: bool | int | str, field: str, place: RowPlace) -> bool:

@@ -466,7 +466,7 @@ class _Unpacked:
             with gzip.open(path) as packed, os.fdopen(descriptor, "wb") as made:
                 copyfileobj(packed, made)
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise DataError(f"the file is not a whole gzip: {error}", where=label, hint="fetch it again") from error
+            raise DataError(f"not a complete gzip file: {error}", where=label, hint="download it again") from error
 
     def __del__(self) -> None:
         self.path.unlink(missing_ok=True)
@@ -478,7 +478,7 @@ def _refuse_packed(path: Path, label: str, format: Format) -> None:  # noqa: A00
     kind = next((name for magic, name in _PACKED.items() if head.startswith(magic)), None)
     if format == "parquet":
         if kind != "parquet":
-            raise DataError("the file is not parquet", where=label, hint="fetch it again, or correct data.format")
+            raise DataError("the file is not parquet", where=label, hint="download it again, or correct data.format")
     elif kind is not None:
         hint = {"parquet": "set data.format: parquet", "gzip": "give it the suffix .gz"}.get(str(kind), "unpack it")
         raise DataError(f"the file is {kind}, not {format}", where=label, hint=hint)

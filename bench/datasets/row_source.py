@@ -127,7 +127,7 @@ class RowSource:
             if self.after and not self.after.hold([without_empty_cells(whole)], place):
                 return None
         except KeyMissing as error:
-            raise place.error("", str(error), hint="count the stars on the way, from the end: $keys[-1]") from error
+            raise place.error("", str(error), hint="count the [*] of the path from the end: $keys[-1]") from error
         return scoped(whole, replace(scope, brought=brought))
 
     def unmet(self, *, of_file: bool = False) -> Iterator[tuple[tuple[str | int, ...], str]]:

@@ -95,7 +95,7 @@ def _read(
         if row.error is not None and found:
             break
         if row.error is not None or row.values is None:
-            raise row.error or row.place.error("", "is torn")
+            raise row.error or row.place.error("", "is malformed")
         if isinstance(row.values, Mapping) and not row.values and not found:
             raise row.place.error("", "has no field")
         plain = without_empty_cells(row.values) if isinstance(row.values, Mapping) else row.values

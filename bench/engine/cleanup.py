@@ -141,7 +141,7 @@ async def sweepable(
     lent_to = [name for name in await borrowers(folder) if name not in freed]
     if lent_to:
         raise Locked(
-            f"what run {folder.name} has ingested is searched by run {', '.join(lent_to)}: nothing was cleared",
+            f"what run {folder.name} has ingested is in use by run {', '.join(lent_to)}: nothing was cleared",
             hint=f"finish it (bench resume {lent_to[0]}), or delete it first (bench clean {lent_to[0]} --yes)",
         )
     async with Reader.open(folder) as reader:
@@ -236,10 +236,10 @@ def _other_place(
 ) -> IdentityError:
     names = " ".join(sorted(labels))
     return IdentityError(
-        f"what run {meta.run_id} left is not looked for elsewhere than where it was written: nothing was sent",
+        f"what run {meta.run_id} left can be cleared only where it was written, and that has changed: nothing was sent",
         changes=found,
-        hint=f"put back what changed (config, variable, data), then {again}; "
-        f"where it is the same service all the same: {again} --moved {names}; "
+        hint=f"undo the change (config, variable, data), then {again}; "
+        f"if it is still the same service: {again} --moved {names}; "
         f"{_gone(again, labels)}",
     )
 

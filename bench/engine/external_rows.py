@@ -65,7 +65,7 @@ def read_foreign(path: Path) -> list[ForeignRow]:
 
     Raises:
         UsageError: the file cannot be read.
-        DataError: a line that does not fit, or an item or hit that is there twice, with file:line.
+        DataError: a line that does not fit, or an item or hit that occurs twice, with file:line.
     """
     lines = list(_lines(path))
     if not lines:
@@ -119,7 +119,7 @@ def _from_json(lines: list[tuple[str, str]]) -> list[ForeignRow]:
     for where, text in lines:
         row = _json_row(_object(text, where), where)
         if row.item in rows:
-            raise DataError(f'item "{row.item}" is there twice', where=where, hint=f"see {rows[row.item].where}")
+            raise DataError(f'item "{row.item}" occurs twice', where=where, hint=f"see {rows[row.item].where}")
         rows[row.item] = row
     return list(rows.values())
 
@@ -172,7 +172,7 @@ def _from_trec(lines: list[tuple[str, str]]) -> list[ForeignRow]:
         hits = by_item.setdefault(line.item, {})
         if line.hit in hits:
             raise DataError(
-                f'hit "{line.hit}" of item "{line.item}" is there twice',
+                f'hit "{line.hit}" of item "{line.item}" occurs twice',
                 where=where,
                 hint=f"see {hits[line.hit].where}",
             )

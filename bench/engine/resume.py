@@ -79,8 +79,8 @@ def stored_request(meta: RunMeta) -> RunRequest:
     except ValidationError as error:
         flag = ".".join(str(part) for part in error.errors()[0]["loc"])
         raise JournalError(
-            f'run {meta.run_id} was asked for something that this version does not know: "{flag}"',
-            hint="go on with the bench that started it",
+            f'run {meta.run_id} has a setting that this version does not know: "{flag}"',
+            hint="continue with the version of bench that started it",
         ) from error
 
 
@@ -104,7 +104,7 @@ async def failed_items(path: Path, *, phase: Phase | None = None, items: Sequenc
 
 
 def failed_phase(phases: Mapping[Phase, JournaledPhase]) -> Phase:
-    """The first phase that did not end well; without a search of the item it was its corpus: index if it came late."""
+    """The first phase that failed; without a search of the item it was its corpus: index if it came late."""
     if Phase.SEARCH not in phases:
         ended = phases.get(Phase.EVALUATE)
         return Phase.INDEX if ended is not None and ended.outcome == NotReady.kind else Phase.INGEST
@@ -219,13 +219,13 @@ async def extended_plan(
         meta = reader.meta
     stored = stored_request(meta)
     if stored.publishable or stored.cluster is not None or stored.shards is not None or selected_from(meta) is not None:
-        raise UsageError(f"run {meta.run_id} was announced, merged or spread over a cluster: its plan stays")
+        raise UsageError(f"run {meta.run_id} was announced, merged or spread over a cluster: its plan cannot change")
     before = make_plan(catalog, stored, environment)
     check_identity(meta, before)
     plan = make_plan(catalog, RunRequest.combine(stored, flags), environment)
     other = changes(_but_selection(meta.identity), _but_selection(plan.identity))
     if other:
-        raise IdentityError(f"run {meta.run_id} can get more items, and nothing else changes", changes=other)
+        raise IdentityError(f"run {meta.run_id} can get more items; its other settings are fixed", changes=other)
     _check_wider(meta.run_id, before, plan)
     new = run_meta(plan, meta.run_id, CodeState())
     async with Journal.resume(path) as journal:
@@ -255,10 +255,10 @@ def _check_wider(run_id: str, before: Plan, plan: Plan) -> None:
         if lost:
             raise UsageError(
                 f"{lost} of {len(items)} items of {name} in run {run_id} would be left out",
-                hint="give a selection that holds them all: a larger --limit or a wider range",
+                hint="use a selection that includes all of them: a larger --limit or a wider range",
             )
     if had == wanted:
-        raise UsageError(f"nothing is added to run {run_id}", hint="give a larger --limit or a wider range")
+        raise UsageError(f"no item would be added to run {run_id}", hint="give a larger --limit or a wider range")
 
 
 def _items(lane: Lane) -> frozenset[int]:
@@ -274,7 +274,7 @@ async def refitted_plan(
         UsageError: there is no such run, or both a fork and ``--reuse-build`` name one.
     """
     if flags.get("reuse_build") is not None:
-        raise UsageError("--from ingest and --reuse-build say the same thing", hint="leave --reuse-build out")
+        raise UsageError("--from ingest and --reuse-build exclude each other", hint="leave --reuse-build out")
     async with Reader.open(find_run(catalog.workspace, target)) as reader:
         meta = reader.meta
     stored = stored_request(meta).model_copy(update={"run_id": None, "cluster": None, "shards": None, "workers": None})
@@ -294,7 +294,7 @@ def check_stored(identity: Mapping[str, object], plan: Plan, start: Phase) -> No
         names = {job.answering for job in plan.jobs}
         found += changes(_asked_of(identity, names), _asked_of(plan.identity, names))
     if found:
-        raise IdentityError("the stored results rest on something else", changes=found)
+        raise IdentityError("the stored results belong to other settings", changes=found)
 
 
 def _asked_of(identity: Mapping[str, object], names: Set[str]) -> dict[str, object]:

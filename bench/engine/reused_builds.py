@@ -162,9 +162,9 @@ def _line(change: tuple[str, str, str]) -> str:
 
 def _refused(lane: OpenLane, run_id: str, build: str, different: Changes) -> IdentityError:
     return IdentityError(
-        f"build {build} of run {run_id} is not what {lane.plan.provider.label} would search",
+        f"build {build} of run {run_id} does not match {lane.plan.provider.label} of this run",
         changes=different,
-        hint="put back what changed, or bench run --reuse-build auto: it searches builds that fit, ingests the rest",
+        hint="undo the change, or use bench run --reuse-build auto: it reuses matching builds and ingests the rest",
     )
 
 

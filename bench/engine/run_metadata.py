@@ -209,7 +209,7 @@ def check_identity(meta: RunMeta, plan: Plan) -> None:
 def _put_back(found: Sequence[tuple[str, str, str]]) -> str | None:
     """A service that moved is seldom meant to be another one: its old address lets the run continue."""
     if found and all(path.startswith("jobs.") and path.endswith(".build") for path, _, _ in found):
-        return "go on with the bench that started it: this version lets these jobs search one ingest"
+        return "continue with the version of bench that started it: this version lets these jobs search one ingest"
     moved = [f"{path} ({old} -> {new})" for path, old, new in found if path.endswith(".base_url")]
     if not moved:
         return None

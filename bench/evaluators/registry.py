@@ -305,7 +305,7 @@ def plugged(loaded: object, name: str, config: dict[str, object], label: str, wh
         evaluator = loaded(**config) if isinstance(loaded, type) else loaded
     except TypeError as error:
         raise ConfigError(
-            f"evaluator {label}: {error}", where=where, hint="its config's keys are its parameters"
+            f"evaluator {label}: {error}", where=where, hint="the keys of its config are its parameters"
         ) from error
     if not callable(getattr(evaluator, "evaluate", None)):
         raise ConfigError(f"evaluator {label} has no method evaluate", where=where, hint="see the Evaluator protocol")

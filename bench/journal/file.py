@@ -95,7 +95,7 @@ def _as_journal_error(path: Path, error: sqlite3.Error) -> JournalError:
     if code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return Locked(f"another process kept the file locked for {BUSY_TIMEOUT_S:.0f} s", where=str(path))
     if code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        return JournalError(f"the journal is damaged ({_short(error)}); it was left as it is", where=str(path))
+        return JournalError(f"the journal is damaged ({_short(error)}); it was not changed", where=str(path))
     if code & 0xFF in _UNWRITABLE:
         return JournalError(_short(error), where=str(path), hint="make the folder writable; nothing was changed")
     return JournalError(_short(error), where=str(path))
@@ -142,15 +142,15 @@ def examine_header(path: Path) -> None:
             header = file.read(_HEADER_BYTES)
     where = str(path)
     if not header.startswith(_MAGIC) or len(header) < _HEADER_BYTES:
-        raise JournalError("this is not an SQLite file, or its header is damaged; it was left as it is", where=where)
+        raise JournalError("this is not an SQLite file, or its header is damaged; it was not changed", where=where)
     if int.from_bytes(header[68:72], "big") != APPLICATION_ID:
-        raise JournalError("this SQLite file belongs to another program; it was left as it is", where=where)
+        raise JournalError("this SQLite file belongs to another program; it was not changed", where=where)
     refuse_newer(path, int.from_bytes(header[60:64], "big"))
     page_bytes = int.from_bytes(header[16:18], "big")
     promised = int.from_bytes(header[28:32], "big") * (65536 if page_bytes == 1 else page_bytes)
     if path.stat().st_size < promised and not _has_wal(path):
         raise JournalError(
-            f"the file was cut: {path.stat().st_size} of {promised} bytes are there; it was left as it is", where=where
+            f"the file was cut: {path.stat().st_size} of {promised} bytes are there; it was not changed", where=where
         )
 
 
@@ -174,7 +174,7 @@ async def examine(path: Path) -> None:
                 return
             found = [str(row[0]) for row in await connection.execute_fetchall("PRAGMA quick_check(1)")]
     if found != ["ok"]:
-        raise JournalError(f"the journal is damaged ({found[0]}); it was left as it is", where=str(path))
+        raise JournalError(f"the journal is damaged ({found[0]}); it was not changed", where=str(path))
 
 
 async def create(path: Path, meta: RunMeta) -> None:
@@ -201,10 +201,10 @@ async def drafted(path: Path, run_id: str) -> AsyncIterator[Path]:
         _sync(draft)
         path.parent.mkdir(exist_ok=True)
         if not _place(draft, path):
-            raise UsageError(f"run {run_id} was just made by another process ({path})", hint=hint)
+            raise UsageError(f"run {run_id} was just created by another process ({path})", hint=hint)
         _sync(path.parent)
     except OSError as error:
-        raise JournalError(f"cannot make the journal: {error.strerror}", where=str(path)) from error
+        raise JournalError(f"cannot create the journal: {error.strerror}", where=str(path)) from error
     finally:
         for leftover in (draft, draft.with_name(f"{draft.name}-journal"), draft.with_name(f"{draft.name}-wal")):
             # the folder itself may be what could not be made

@@ -57,14 +57,14 @@ class Hold:
         """Renew the heartbeat when it is due, with the age of the oldest request in flight.
 
         Raises:
-            Locked: another process took the run over meanwhile.
+            Locked: another process has taken over the run meanwhile.
         """
         if monotonic() - self._beaten < HEARTBEAT_S:
             return
         self._beaten = monotonic()
         stamp = micros(wall())
         if raw.execute(_WRITE["heartbeat"], (stamp, self._me.token)).rowcount != 1:
-            raise Locked("another process took the run over", where=str(self._path))
+            raise Locked("another process has taken over the run", where=str(self._path))
         sent_us = None if oldest_s is None else stamp - int(oldest_s * 1e6)
         raw.execute(_WRITE["set_meta"], (OLDEST_SENT, to_json(sent_us)))
 

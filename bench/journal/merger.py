@@ -35,7 +35,7 @@ _DONE = (RunState.COMPLETE, RunState.PARTIAL)
 _RANGE = ("start", "end", "shard", "run_id")
 """of a source's request, what is the source's own"""
 PARTS = "parts"
-"""key of what a resume selects from: the sources' ranges, each apart where the selection chooses inside a range"""
+"""key of the ranges from which a resume selects: one per source if every shard made its own selection"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -125,7 +125,7 @@ def _admit(opened: dict[str, Measure], metric: Measure, spec: MetricSpec) -> Non
     other = opened.setdefault(metric.name, metric)
     if other.definition != metric.definition or other.params != metric.params:
         raise ConfigError(
-            f'metric "{metric.name}" is asked for twice, as {other.definition} and as {metric.definition}',
+            f'metric "{metric.name}" is requested twice, as {other.definition} and as {metric.definition}',
             where=spec.where,
             hint="name the method or variant: accuracy.exact_match",
         )

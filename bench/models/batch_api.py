@@ -85,7 +85,7 @@ def batch_api(dialect: str, target: Target, http: Http, endpoint: Endpoint) -> B
         return OpenAIBatches(door, target.base_url)
     if dialect == "anthropic":
         return AnthropicBatches(door, target.base_url.removesuffix("/v1") + "/v1/messages/batches")
-    raise ConfigError(f"{target.name} has no batch endpoint that is known", hint="leave out --batch")
+    raise ConfigError(f"{target.name} has no known batch endpoint", hint="leave out --batch")
 
 
 class _Door:

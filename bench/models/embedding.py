@@ -115,7 +115,7 @@ class CachingEmbedder(ABC):
         if not any(map(any, vectors)) and any(map(_has_words, texts)):
             raise MappingError(f"{self.name}: vectors of zeros have no direction, and nothing can be ranked by them")
         if len({text.casefold() for text in texts}) >= FEW and len(set(vectors)) == 1:
-            raise MappingError(f"{self.name}: {len(texts)} different texts have one and the same vector")
+            raise MappingError(f"{self.name}: {len(texts)} different texts have the same vector")
         for vector in vectors:
             if self._dimension is None:
                 self._dimension = len(vector)

@@ -153,7 +153,7 @@ class LocalEmbedder(CachingEmbedder):
         except Exception as error:  # the runtime raises its own
             raise ConfigError(
                 f"{self.name}: the weights give no vectors: {error}",
-                hint="the folder holds the files of another model?",
+                hint="check that the folder has the files of this model",
             ) from error
         return self._checked(vectors, texts)
 

@@ -299,7 +299,7 @@ def read(extra: Mapping[str, object]) -> tuple[JobRecord, ...]:
     try:
         return _JOBS.validate_python(extra.get(EXTRA_KEY, ()))
     except ValidationError as error:
-        raise JournalError("the journal tells its jobs in a form that this version cannot read") from error
+        raise JournalError("the journal describes its jobs in a format that this version cannot read") from error
 
 
 def dump(jobs: Sequence[JobRecord]) -> list[dict[str, object]]:

@@ -89,7 +89,7 @@ def _check_edition(source: Source, file: OverlayFile, dataset: Dataset) -> None:
         raise DataError(
             f"the overlay is for the dataset {file.dataset_sha256}, this one is {dataset.sha256}",
             where=source.place(("dataset_sha256",)),
-            hint="golds are doubted in one edition: name an overlay of this one, or none",
+            hint="an overlay belongs to one edition of the data: use one for this edition, or none",
         )
 
 

@@ -164,7 +164,7 @@ class Compose:
             f"{self.name} was started and is not healthy at {self.health_url} within "
             f"{self.settings.health_timeout_s} s ({self.seen}):\n{_tail(lines)}",
             where=self.where,
-            hint="raise docker.health_timeout_s, or see why it does not come up",
+            hint="raise docker.health_timeout_s, or read its log",
         )
 
     async def stop(self) -> None:

@@ -5,7 +5,7 @@ Example::
     provider = complete(built(config, context), config)      # has every attribute of the Protocol
     mind(provider, config)                                   # a wrong answer is a PluginFault with what was wanted
     await provider.search(space, query)
-    # PluginFault: own.py:Own: search gave None, a bench.model.Found is wanted
+    # PluginFault: own.py:Own: search gave None; expected bench.model.Found
 
 A coroutine that computes or sleeps instead of awaiting holds up every other call: the longest stretch is measured and
 reported, since it can neither be ended nor be made up for.
@@ -101,7 +101,7 @@ class Blame:
         raise ConfigError(
             f"adapter {self.config.adapter} {self.what}: {text}",
             where=self.config.place("adapter"),
-            hint="fix the adapter; --traceback shows how it came there",
+            hint="fix the adapter; --traceback shows the stack",
         ) from error
 
 
@@ -126,11 +126,11 @@ class Minded:
 
     def _check(self, found: object) -> None:
         if not isinstance(found, self.wanted):
-            raise PluginFault(f"{self.adapter}: {self.name} gave {_shown(found)}, {self._names()} is wanted")
+            raise PluginFault(f"{self.adapter}: {self.name} gave {_shown(found)}; expected {self._names()}")
         odd = next((hit for hit in found.hits if not isinstance(hit, Hit)), None) if isinstance(found, Found) else None
         if odd is not None:
             raise PluginFault(
-                f"{self.adapter}: {self.name} gave a hit that is {_shown(odd)}, a bench.model.Hit is wanted"
+                f"{self.adapter}: {self.name} gave a hit that is {_shown(odd)}; expected a bench.model.Hit"
             )
 
     def _names(self) -> str:

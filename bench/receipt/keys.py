@@ -153,7 +153,7 @@ def _refuse_work_tree(private: Path) -> None:
     if not in_work_tree(folder) or is_ignored(private.absolute(), folder):
         return
     raise UsageError(
-        f"{private} lies in a git work tree that does not ignore it",
+        f"{private} is in a git work tree that does not ignore it",
         hint="name a folder outside with --key-dir, so that the private key is never committed",
     )
 

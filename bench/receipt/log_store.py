@@ -145,7 +145,7 @@ def _base64(text: str) -> bytes:
     except (Base64Error, ValueError):
         raise _malformed("not base64") from None
     if b64encode(raw).decode() != text:
-        raise _malformed("not the one spelling of base64")
+        raise _malformed("not canonical base64")
     return raw
 
 

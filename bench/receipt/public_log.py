@@ -107,9 +107,9 @@ def refuse_altered(view: LogView, store: TrustStore) -> None:
         if finding.verdict is ReceiptVerdict.INVALID or (finding.status, finding.code) == ("fail", "key_unknown"):
             raise VerificationError(
                 str(finding.code),
-                f"nothing is appended to a log that does not hold: {finding.detail}",
+                f"nothing is appended to a log that fails verification: {finding.detail}",
                 where=str(view.folder),
-                hint="bench log verify shows every fault; restore the log from where it was published",
+                hint="bench log verify shows every fault; restore the published copy of the log",
             )
 
 

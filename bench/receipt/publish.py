@@ -123,7 +123,7 @@ def _refuse_circle(said: set[tuple[str, str]], *, old: str, new: str) -> None:
         reached |= later
     if old in reached:
         raise UsageError(
-            f"receipt {new} was superseded by {old} itself, so it cannot take its place",
+            f"receipt {new} was superseded by {old} itself, so it cannot replace it",
             hint="publish a new receipt that supersedes both",
         )
 
@@ -149,7 +149,7 @@ def abandon(run_id: str, ring: Keyring, *, reason: str | None, at: str) -> Publi
         if kept.run_id == run_id:
             raise UsageError(
                 f"run {run_id} was not abandoned: its receipt {kept.receipt_id} is published",
-                hint=f"bench publish --retract {kept.receipt_id} takes the receipt back",
+                hint=f"bench publish --retract {kept.receipt_id} retracts the receipt",
             )
     return _append_one(ring, RunAbandoned(index=0, at=at, run_id=run_id, reason=str(reason)), at)
 

@@ -126,7 +126,7 @@ async def reproduce(path: Path, setting: Setting) -> Reproduction:
     notes = _refuse_other_plan(receipt, plan, environment)
     ended = await execute(plan, environment=environment)
     if ended.exit_code:
-        raise CannotReproduce(f"the rerun {run_id} did not end well: {ended.message or ended.status}")
+        raise CannotReproduce(f"the rerun {run_id} failed: {ended.message or ended.status}")
     return await _compare(path, receipt, ended.folder, setting, notes)
 
 
@@ -181,7 +181,7 @@ def _refuse_other_plan(receipt: Receipt, plan: Plan, environment: Environment) -
     other = changes(_without_version(stated), _without_version(here))
     if other:
         lines = "\n  ".join(f"{path}: {there} -> {now}" for path, there, now in other)
-        raise CannotReproduce(f"here it would not be the same measurement\n  {lines}")
+        raise CannotReproduce(f"the measurement would differ here\n  {lines}")
     machine = environment_of(meta)
     code = receipt.environment
     pairs = (

@@ -281,7 +281,7 @@ def _refuse_other_definitions(receipt: Receipt) -> None:
     """``metrics`` is what the config digest covers: a score may not be computed by anything else."""
     listed = {metric.name: metric.definition for metric in receipt.metrics}
     if len(listed) != len(receipt.metrics):
-        raise _misfit("field_value", "metrics", "a name is there twice")
+        raise _misfit("field_value", "metrics", "a name occurs twice")
     scores = receipt.scores
     for kind, group in (("deterministic", scores.deterministic), ("judged", scores.judged)):
         for name, score in group.items():

@@ -179,5 +179,5 @@ def _refuse_bad_keys(keys: Sequence[TrustedKey], path: Path) -> None:
         if entry.key.fingerprint != entry.fingerprint:
             raise KeyRefused("key_fingerprint", f"{entry.name}: the fingerprint is not its key's", where=str(path))
         if seen & {entry.name, entry.fingerprint}:
-            raise KeyRefused("key_duplicate", f"{entry.name} is there twice", where=str(path))
+            raise KeyRefused("key_duplicate", f"{entry.name} occurs twice", where=str(path))
         seen |= {entry.name, entry.fingerprint}

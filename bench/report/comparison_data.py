@@ -397,7 +397,7 @@ async def chosen_targets(
     if pairs and providers:
         raise UsageError("RUN_ID:PROVIDER and --providers name the same thing", hint="give one of them")
     if not pairs and not (providers and benchmark):
-        raise UsageError("what is to be compared?", hint=hint)
+        raise UsageError("nothing to compare", hint=hint)
     if len(pairs or set(providers)) < 2:
         raise UsageError("a comparison needs two sides", hint="name a second one")
     if pairs:

@@ -207,7 +207,8 @@ def _named(name: str, side: Side, shared: Sequence[str]) -> str:
         )
     if not can_be_paired(side.measures[found]):
         raise UsageError(
-            f"{name} is one number of all items: there is nothing to pair", hint="compare a metric that each item has"
+            f"{name} is one number over all items: items cannot be paired",
+            hint="compare a metric that each item has",
         )
     return found
 

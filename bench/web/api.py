@@ -241,7 +241,7 @@ def _offset(cursor: str) -> int:
     if not cursor:
         return 0
     if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 10):
-        text = f"cursor {cursor!r} is not one of this list"
+        text = f"cursor {cursor!r} is not valid for this list"
         raise RequestRefused(400, "usage", text, "leave it out to begin at the first")
     return int(cursor)
 

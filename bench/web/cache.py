@@ -139,7 +139,7 @@ async def apart(make: Make, *arguments: object) -> Json:
     command = [sys.executable, "-m", "bench.web.cache", make.__module__, make.__qualname__, json.dumps(arguments)]
     done = await anyio.run_process(command, stderr=subprocess.DEVNULL, check=False)
     if done.returncode != 0:
-        raise JournalError("a document could not be made", hint="the same command of bench reports why")
+        raise JournalError("a document could not be created", hint="the same bench command shows the reason")
     return read(json.loads(done.stdout))
 
 

@@ -44,7 +44,7 @@ class Secret:
         except FileExistsError:
             return cls._read(path)
         except OSError as error:
-            raise ConfigError(f"the token file cannot be made: {error.strerror}", where=str(path)) from error
+            raise ConfigError(f"the token file cannot be created: {error.strerror}", where=str(path)) from error
         token = secrets.token_urlsafe(TOKEN_BYTES)
         with os.fdopen(handle, "w", encoding="ascii") as file:
             file.write(token + "\n")
@@ -61,7 +61,7 @@ class Secret:
             raise ConfigError(
                 "the token is too short: at least 32 random bytes",
                 where=str(path),
-                hint="delete the file: a new token is made at the next start",
+                hint="delete the file: the next start creates a new token",
             )
         redactor.learn(token)
         return cls(token)

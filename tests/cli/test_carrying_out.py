@@ -109,7 +109,7 @@ def test_all_events_go_to_the_file_that_was_named(bench: Bench, tmp_path: Path) 
     events = [json.loads(line)["event"] for line in (tmp_path / "all.log").read_text().splitlines()]
     assert events[0] == "run_started" and events[-1] == "run_ended"
     told = bench(*RUN, "--log-file", "no/all.log", check=2).stderr
-    assert told == "error: --log-file no/all.log: no such folder no\nhint: make the folder first\n"
+    assert told == "error: --log-file no/all.log: no such folder no\nhint: create the folder first\n"
 
 
 @pytest.mark.parametrize("name", ["fork", "retry", "rescore"])

@@ -105,7 +105,7 @@ def test_an_address_that_changed_is_refused_before_anything_is_sent(
         done = bench("clean", *words, "--yes", check=2)
         assert f"providers.faulty.base_url: {world.url} -> {other}" in done.stderr
         again = "bench clean r --orphans" if words == ("--orphans",) else "bench clean r"
-        assert f"hint: put back what changed (config, variable, data), then {again}; " in done.stderr
+        assert f"hint: undo the change (config, variable, data), then {again}; " in done.stderr
     assert World(workspace=tmp_path, url=other).calls("clear") == world.calls("clear") == 0
     assert held(world) == 2 and (tmp_path / "checkpoints/r/journal.sqlite").is_file()
     monkeypatch.setenv("FAULT_URL", str(world.url))
@@ -186,7 +186,7 @@ def test_a_service_that_moved_is_cleared_where_it_is_now_when_that_is_said(
     other = World(workspace=tmp_path, url=fault_server())
     monkeypatch.setenv("FAULT_URL", str(other.url))
     refused = bench("clean", "r", "--yes", check=2).stderr
-    assert "where it is the same service all the same: bench clean r --moved faulty" in refused
+    assert "if it is still the same service: bench clean r --moved faulty" in refused
     assert other.calls("clear") == 0
     assert "cleared 2 namespaces" in bench("clean", "--orphans", "--moved", "faulty", "--yes").stderr
     assert (other.calls("clear"), world.calls("clear")) == (2, 0)
@@ -254,8 +254,8 @@ def test_beside_a_service_that_is_gone_the_others_are_cleared(bench: Bench, worl
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("--forget", "fautly"), "error: --forget fautly: nothing was left there\nhint: left at: faulty\n"),
-        (("--moved", "bm25"), "error: --moved bm25: nothing was left there\nhint: left at: faulty\n"),
+        (("--forget", "fautly"), "error: --forget fautly: the run left no data there\nhint: left at: faulty\n"),
+        (("--moved", "bm25"), "error: --moved bm25: the run left no data there\nhint: left at: faulty\n"),
         (
             ("--moved", "faulty", "--forget", "faulty"),
             "error: --moved and --forget both name faulty\nhint: a service moved or is gone\n",

@@ -80,7 +80,7 @@ def test_a_process_that_comes_second_takes_nothing_from_the_first(tmp_path: Path
     with pytest.raises(UsageError), Startup.of(tmp_path / "checkpoints/r", tmp_path / "results/r"):
         (tmp_path / "checkpoints/r").mkdir(parents=True)
         (tmp_path / "checkpoints/r/journal.sqlite").write_text("of the first")
-        raise UsageError("run r was just made by another process")
+        raise UsageError("run r was just created by another process")
     assert (tmp_path / "checkpoints/r/journal.sqlite").read_text() == "of the first"
     assert not (tmp_path / "results").exists()
 

@@ -42,7 +42,7 @@ def test_notes_on_shipped_configs_are_one_line_per_kind(bench: Bench, tmp_path: 
         ({"metrics": "[{name: ndcg_at_10, config: {gain: cubic}}]"}, "6:11: metric \"ndcg_at_10\": gain = 'cubic'"),
         ({"metrics": "[{name: accuracy, method: nope}]"}, '6:11: metric "accuracy": unknown method "nope"'),
         ({"metrics": "[{name: accuracy, breakdown: [tema]}]"}, '6:11: metric "accuracy": unknown breakdown "tema"'),
-        ({"metrics": "[recall_at_5, {name: recall_at_5, config: {variant: all}}]"}, "is asked for twice"),
+        ({"metrics": "[recall_at_5, {name: recall_at_5, config: {variant: all}}]"}, "is requested twice"),
         ({"metrics": "[{name: m, method: custom, evaluator: './mine.py:Mine'}]"}, "6:11: ./mine.py:Mine: mine.py has"),
         ({"evaluation": "{method: custom, customEvaluator: './mine.py:Mine'}"}, "5:30: ./mine.py:Mine: mine.py has"),
         ({"evaluation": "{method: exact-match, pack: nope@1}"}, "nope@1"),

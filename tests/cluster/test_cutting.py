@@ -59,7 +59,7 @@ def test_shards_are_cut_by_selected_items_inside_the_range(tmp_path: Path) -> No
 def test_what_every_shard_would_choose_anew_is_refused(tmp_path: Path) -> None:
     world = World.make(tmp_path, "http://127.0.0.1:9")
     for flag in ("limit", "sample"):
-        with pytest.raises(UsageError, match=f"--{flag} chooses inside a range"):
+        with pytest.raises(UsageError, match=f"--{flag} would apply to every shard separately"):
             shards_of(world.plan(providers="oracle", **{flag: 4}), 2)
 
 

@@ -318,9 +318,9 @@ def test_what_stands_against_publishing(read: Load, text: str, marks: tuple[str,
     [
         (
             'dateFormats: ["%Q"]',
-            "dateFormats[0]: \"%Q\" is not a format of strptime: 'Q' is a bad directive in format '%Q'",
+            "dateFormats[0]: \"%Q\" is not a valid strptime format: 'Q' is a bad directive in format '%Q'",
         ),
-        ('dateFormats: ["%d %"]', "dateFormats[0]: \"%d %\" is not a format of strptime: stray % in format '%d %'"),
+        ('dateFormats: ["%d %"]', "dateFormats[0]: \"%d %\" is not a valid strptime format: stray % in format '%d %'"),
         ("search: {defaultLimit: 1e99}", "search.defaultLimit must be a smaller whole number, not 1e+99"),
     ],
 )

@@ -219,7 +219,8 @@ def test_the_title_is_the_name_for_people(home: Home) -> None:
         ),
         (
             "corpus: {field: $.a..b}\n",
-            'b.yaml:6:10: corpus.field: "$.a..b" uses more of JSONPath than names, indexes, [*] and unions of names',
+            'b.yaml:6:10: corpus.field: "$.a..b" uses an unsupported part of JSONPath: '
+            "only names, indexes, [*] and unions of names work",
         ),
         ("corpus: {field: ''}\n", 'b.yaml:6:10: corpus.field: "" is not a JSON path'),
         ("search: {defaultLimit: 0}\n", "b.yaml:6:10: search.defaultLimit must be greater than or equal to 1, not 0"),

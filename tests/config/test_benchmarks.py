@@ -200,7 +200,7 @@ def test_extends_that_leads_nowhere(yaml, text: str, part: str) -> None:
         ("ingestion: {batchSize: 0}\n", "greater than or equal to 1"),
         ("ingestion: {preprocessing: {formatTemplate: '${sesion}'}}\n", 'did you mean "session"?'),
         ("ingestion: {preprocessing: {formatTemplate: '${session.length}'}}\n", 'unknown name "session.length"'),
-        ("corpus: {field: '$..a'}\n", "more of JSONPath"),
+        ("corpus: {field: '$..a'}\n", "unsupported part of JSONPath"),
     ],
 )
 def test_what_a_check_finds(yaml, text: str, part: str) -> None:

@@ -51,11 +51,11 @@ RESPONSE = 'response: {results: "$.r", contentField: "$.t"}'
         ("method: POST, path: /add", "path: /add", "5:3: endpoints.add: needs method and path"),
         ("{method: POST, path: /add", "{method: GET, path: /add", "5:3: endpoints.add: body with GET; use query"),
         (ADD, "path: /add, multipart: {a: b}, body", "5:3: endpoints.add: body and multipart: give one of them"),
-        (ADD, "path: /add, tool: t, body", "5:3: endpoints.add: tool replaces method and path"),
+        (ADD, "path: /add, tool: t, body", "5:3: endpoints.add: a call with tool has no method and no path"),
         (
             ADD,
             "path: /add, steps: [{method: POST, path: /x}], body",
-            "5:3: endpoints.add: steps replace method and path",
+            "5:3: endpoints.add: a call with steps has no method and no path",
         ),
         (ADD, "path: /add, timeout: 0, body", "5:35: endpoints.add.timeout must be greater than 0, not 0"),
         (ADD, "path: /add, treat_as_ok: 404, body", "5:35: endpoints.add.treat_as_ok must be a list, not 404"),
@@ -118,11 +118,11 @@ def test_unknown_and_missing_keys_of_a_block_are_told_together() -> None:
         ("setup: [{name: '', method: GET, path: /x}]\n", '12:10: setup[0].name must have at least 1 character, not ""'),
         (
             "setup: [{name: a, method: GET, path: /x, existing: {method: GET, path: /x, results: $.r}}]\n",
-            "12:42: setup[0].existing: results and match go together: which of the list is ours?",
+            "12:42: setup[0].existing: results needs match, and match needs results: they find our element in the list",
         ),
         (
             "setup: [{name: a, method: GET, path: /x, existing: {method: GET, path: /x, match: {$.n: a}}}]\n",
-            "12:42: setup[0].existing: results and match go together: which of the list is ours?",
+            "12:42: setup[0].existing: results needs match, and match needs results: they find our element in the list",
         ),
         ("wait: {request: {method: GET, path: /s}}\n", "12:1: wait: wait with a request needs until or count_at_least"),
         ("wait: {until: {$.s: done}, request: {path: /s}}\n", "12:28: wait.request: needs method and path"),
@@ -153,11 +153,11 @@ def test_what_a_block_beside_the_endpoints_needs(more: str, said: str) -> None:
         ({"pattern": "id=(.*)"}, "pattern needs field, the path to the ids"),
         (
             {"metadata": "a", "field": "$.id"},
-            "field goes alone, or with tag_prefix, pattern or captured, not with metadata",
+            "field can be combined only with tag_prefix, pattern or captured, not with metadata",
         ),
         (
             {"content_hash": True, "field": "$.id"},
-            "field goes alone, or with tag_prefix, pattern or captured, not with content_hash",
+            "field can be combined only with tag_prefix, pattern or captured, not with content_hash",
         ),
     ],
 )

@@ -121,7 +121,7 @@ def test_a_password_in_a_connection_string_is_refused_at_its_place(tmp_path: Pat
         (
             'body: {text: "$.content"}}',
             'body: {text: "$.content"}, tool: t}',
-            [("5:3: endpoints.add: tool replaces method and path", "correct the value")],
+            [("5:3: endpoints.add: a call with tool has no method and no path", "correct the value")],
         ),
         (
             '{method: POST, path: /add, body: {text: "$.content"}}',
@@ -138,7 +138,7 @@ def test_a_password_in_a_connection_string_is_refused_at_its_place(tmp_path: Pat
             "ingest: {batch: {max_items: 2}}\nendpoints:\n",
             [
                 (
-                    "4:18: max_items above 1, but add names the field of one memory at the root; use $.items",
+                    "4:18: max_items is above 1, but add uses a field of a single memory; use $.items",
                     "write {$each: $.items, $do: ...} or {$column: content}, or max_items: 1",
                 )
             ],
@@ -238,7 +238,7 @@ def test_batches_of_items_may_name_the_list() -> None:
 @pytest.mark.parametrize("name", ["$.id", "${id}"])
 def test_the_id_of_one_memory_stands_for_no_batch(name: str) -> None:
     text = FILE.replace('"$.content"', f'"{name}"') + "ingest: {batch: {max_items: 9}}\n"
-    assert refused(text)[0][0].startswith("8:18: max_items above 1")
+    assert refused(text)[0][0].startswith("8:18: max_items is above 1")
 
 
 @pytest.mark.parametrize(
@@ -323,7 +323,7 @@ def test_a_built_in_is_named(tmp_path: Path, name: str) -> None:
             'adapter "./own.py:1x" names no class',
             "write ./file.py:Class, package.module:Class or builtin:NAME",
         ),
-        ("./gone.py:Own", "no such adapter file: ./gone.py", "the path starts beside the config"),
+        ("./gone.py:Own", "no such adapter file: ./gone.py", "the path is relative to the config"),
         ("./own.py:Onw", './own.py defines no class Onw; did you mean "Own"?', "classes there: Other, Own"),
         ("./empty.py:Own", "./empty.py defines no class Own", "classes there: none"),
     ],

@@ -121,7 +121,7 @@ def test_the_namespace_is_the_session_where_the_strategy_says_so() -> None:
             "path: /add, body: {a: {$jsno: 1}}}",
             '6:46: unknown operator "$jsno"; known: $each, $do, $column, $omit_if_null, $literal, $json, $lines',
         ),
-        ("path: /add}", "path: /add, body: {a: '@.id'}}", '6:42: "@.id" is outside of $each'),
+        ("path: /add}", "path: /add, body: {a: '@.id'}}", '6:42: "@.id" can be used only inside $each'),
         ("path: /add}", "path: /add, body: {a: '$.items[0'}}", None),
         (
             "path: /add}",
@@ -198,13 +198,13 @@ def test_variables_of_the_environment_are_no_names() -> None:
         (
             "path: /find}",
             "path: /find, response: {results: '$.a[?@.b]'}}",
-            '7:50: "$.a[?@.b]" uses more of JSONPath than names, indexes, [*] and unions of names',
+            '7:50: "$.a[?@.b]" uses an unsupported part of JSONPath: only names, indexes, [*] and unions of names work',
         ),
         ("path: /find}", "path: /find, response: {results: hits}}", '7:50: "hits" is not a JSON path'),
         (
             "path: /find}",
             "path: /find, response: {contentField: [$.a, $..b]}}",
-            '7:70: "$..b" uses more of JSONPath than names, indexes, [*] and unions of names',
+            '7:70: "$..b" uses an unsupported part of JSONPath: only names, indexes, [*] and unions of names work',
         ),
         ("path: /find}", "path: /find, response: {zip: {a: ids}}}", '7:56: "ids" is not a JSON path'),
         ("path: /find}", "path: /find, response: {flatten: {path: x, keep: {y: z}}}}", '7:60: "x" is not a JSON path'),
@@ -254,7 +254,7 @@ def test_what_is_sent_is_no_path_of_an_answer() -> None:
 def test_a_rule_of_errors_is_read_like_an_answer() -> None:
     assert problems(FILE + "errors: {error_when: [{path: e, equals: 1, message: '$..m'}]}\n") == [
         'x.yaml:15:24: "e" is not a JSON path',
-        'x.yaml:15:44: "$..m" uses more of JSONPath than names, indexes, [*] and unions of names',
+        'x.yaml:15:44: "$..m" uses an unsupported part of JSONPath: only names, indexes, [*] and unions of names work',
     ]
 
 

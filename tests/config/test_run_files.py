@@ -113,8 +113,8 @@ def test_what_a_flag_may_hold(flag: str, given: object, value: object) -> None:
             '--run-id: "end." cannot be a file name on every system: it is a device there, or ends with a dot',
         ),
         ({"run_id": ""}, f"--run-id: {NO_RUN_ID}"),
-        ({"shard": "1/2", "start": 3}, "flags: --shard and --start/--end say the same thing: give one"),
-        ({"shard": "1/2", "end": 3}, "flags: --shard and --start/--end say the same thing: give one"),
+        ({"shard": "1/2", "start": 3}, "flags: --shard and --start/--end exclude each other: give one"),
+        ({"shard": "1/2", "end": 3}, "flags: --shard and --start/--end exclude each other: give one"),
         ({"start": 5, "end": 2}, "flags: --end 2 lies before --start 5"),
         ({"k": 0}, "--k must be greater than or equal to 1, not 0"),
         ({"limit": "x"}, '--limit must be a whole number, not "x"'),
@@ -207,7 +207,7 @@ def test_the_flag_that_turns_something_off_is_a_key_too(key: str) -> None:
     assert file(f"{key}: true\n").circuit_breaker is False
     assert file(f"{key}: false\n") == file("circuit_breaker: true\n")
     assert [said for said, _ in refused(f"circuitBreaker: true\n{key}: true\n")] == [
-        f'nightly.yaml:2:1: "circuitBreaker" and "{key}" say the same thing'
+        f'nightly.yaml:2:1: "circuitBreaker" and "{key}" exclude each other'
     ]
     ((said, _),) = refused(f"k: 2\n{key}: maybe\n")
     assert said.startswith(f'nightly.yaml:2:1: unknown field "{key}"')

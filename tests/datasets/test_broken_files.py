@@ -58,18 +58,18 @@ def told(workspace: Workspace, file: str, data: bytes) -> tuple[str, str]:
         (f"[{ROW}, 1]", "x.json: [1]: row is not an object: 1", OBJECT),
         (f"[1, {ROW}]", "x.json: [0]: row is not an object: 1", OBJECT),
         (f"[[{ROW}]]", "x.json: [0]: row is not an object: a list", OBJECT),
-        (f"[{ROW}", "x.json: [1]: row is torn: premature EOF", MEND),
-        (f"[{ROW},", "x.json: [1]: row is torn: premature EOF", MEND),
-        (f"[{ROW}, {TWO[:-3]}", "x.json: [1]: row is torn: premature EOF", MEND),
-        (f"[{ROW},]", "x.json: [1]: row is torn: unallowed token at this point in JSON text", MEND),
-        (f"[{ROW} {TWO}]", "x.json: [1]: row is torn: after array element, I expect ',' or ']'", MEND),
-        (f"[{ROW}] {ROW}", "x.json: [1]: row is torn: trailing garbage", MEND),
-        ("[{'id': 1}]", "x.json: [0]: row is torn: lexical error: invalid char in json text.", MEND),
-        ('[{"id": NaN}]', "x.json: [0]: row is torn: lexical error: invalid char in json text.", MEND),
-        ("{", "x.json: [0]: row is torn: Expecting property name enclosed in double quotes", MEND),
+        (f"[{ROW}", "x.json: [1]: row is malformed: premature EOF", MEND),
+        (f"[{ROW},", "x.json: [1]: row is malformed: premature EOF", MEND),
+        (f"[{ROW}, {TWO[:-3]}", "x.json: [1]: row is malformed: premature EOF", MEND),
+        (f"[{ROW},]", "x.json: [1]: row is malformed: unallowed token at this point in JSON text", MEND),
+        (f"[{ROW} {TWO}]", "x.json: [1]: row is malformed: after array element, I expect ',' or ']'", MEND),
+        (f"[{ROW}] {ROW}", "x.json: [1]: row is malformed: trailing garbage", MEND),
+        ("[{'id': 1}]", "x.json: [0]: row is malformed: lexical error: invalid char in json text.", MEND),
+        ('[{"id": NaN}]', "x.json: [0]: row is malformed: lexical error: invalid char in json text.", MEND),
+        ("{", "x.json: [0]: row is malformed: Expecting property name enclosed in double quotes", MEND),
         (
             f"{ROW}\n{TWO}\n",
-            "x.json: [0]: row is torn: Extra data",
+            "x.json: [0]: row is malformed: Extra data",
             "set data.format to jsonl if the file has a row a line",
         ),
     ],
@@ -83,14 +83,14 @@ def test_a_json_file_that_is_no_array_of_objects(workspace: Workspace, data: str
     [
         ("", "x.jsonl: there are no rows", ROWS),
         ("\ufeff\n\r\n  \n", "x.jsonl: there are no rows", ROWS),
-        (f"{ROW}\n{TWO[:20]}", "x.jsonl:2: row is torn: Unterminated string starting at", MEND),
-        (f"{ROW}\n\n{TWO},", "x.jsonl:3: row is torn: Extra data", MEND),
+        (f"{ROW}\n{TWO[:20]}", "x.jsonl:2: row is malformed: Unterminated string starting at", MEND),
+        (f"{ROW}\n\n{TWO},", "x.jsonl:3: row is malformed: Extra data", MEND),
         (f"{ROW}\r\n5\r\n", "x.jsonl:2: row is not an object: 5", OBJECT),
-        (f"{ROW}{TWO}", "x.jsonl:1: row is torn: Extra data", MEND),
-        (f"{ROW}\r{TWO}", "x.jsonl:1: row is torn: Extra data", MEND),
-        (ROW.replace('"C"', "-Infinity"), "x.jsonl:1: row is torn: -Infinity is not JSON", MEND),
-        (ROW.replace("C", "C\tC"), "x.jsonl:1: row is torn: Invalid control character at", MEND),
-        ("\0\0", "x.jsonl:1: row is torn: Expecting value", MEND),
+        (f"{ROW}{TWO}", "x.jsonl:1: row is malformed: Extra data", MEND),
+        (f"{ROW}\r{TWO}", "x.jsonl:1: row is malformed: Extra data", MEND),
+        (ROW.replace('"C"', "-Infinity"), "x.jsonl:1: row is malformed: -Infinity is not JSON", MEND),
+        (ROW.replace("C", "C\tC"), "x.jsonl:1: row is malformed: Invalid control character at", MEND),
+        ("\0\0", "x.jsonl:1: row is malformed: Expecting value", MEND),
         (f"[{ROW}]", "x.jsonl:1: row begins a JSON array", "set data.format to json, or write a row a line"),
         (f"\n [\n{ROW},\n", "x.jsonl:2: row begins a JSON array", "set data.format to json, or write a row a line"),
     ],
@@ -128,8 +128,8 @@ COMMA = "quote a field that holds a comma or a line end"
         (f"{HEAD}1,Q,A\n", "x.csv:2: row has 3 fields, the header names 4", COMMA),
         (f"{HEAD}1,Q,A,C,D\n", "x.csv:2: row has 5 fields, the header names 4", COMMA),
         (f'{HEAD}1,Q,A,"two\nlines"\n2,Q\n', "x.csv:4: row has 2 fields, the header names 4", COMMA),
-        (f'{HEAD}1,Q,A,"C\n', "x.csv:2: row is torn: unexpected end of data", MEND),
-        (f'{HEAD}1,Q,A,"C"C\n', "x.csv:2: row is torn: ',' expected after '\"'", MEND),
+        (f'{HEAD}1,Q,A,"C\n', "x.csv:2: row is malformed: unexpected end of data", MEND),
+        (f'{HEAD}1,Q,A,"C"C\n', "x.csv:2: row is malformed: ',' expected after '\"'", MEND),
         ("id,q,a\n1,Q,A\n", "x.csv:2: c is missing (row 1)", "fix the row, or the config that maps it"),
     ],
 )
@@ -144,14 +144,14 @@ def test_a_csv_file_that_is_no_table(workspace: Workspace, data: str, text: str,
         ("utf-16", "x.jsonl", "x.jsonl:1: bytes that are not UTF-8"),
         ("utf-16", "x.csv", "x.csv:1: bytes that are not UTF-8"),
         ("utf-32", "x.csv", "x.csv:1: bytes that are not UTF-8"),
-        ("utf-16-le", "x.json", "x.json: [0]: row is torn: lexical error: invalid char in json text."),
-        ("utf-16-be", "x.json", "x.json: [0]: row is torn: Expecting value"),
+        ("utf-16-le", "x.json", "x.json: [0]: row is malformed: lexical error: invalid char in json text."),
+        ("utf-16-be", "x.json", "x.json: [0]: row is malformed: Expecting value"),
         ("utf-16-le", "x.csv", "x.csv:1: the header holds characters of no name (NUL)"),
     ],
 )
 def test_wide_encodings_are_no_utf8(workspace: Workspace, encoding: str, file: str, text: str) -> None:
     data = {"x.json": f"[{ROW}]", "x.jsonl": ROW, "x.csv": f"{HEAD}1,Q,A,C\n"}[file]
-    assert told(workspace, file, data.encode(encoding)) == (text, MEND if "torn" in text else UTF8)
+    assert told(workspace, file, data.encode(encoding)) == (text, MEND if "malformed" in text else UTF8)
 
 
 @pytest.mark.parametrize(
@@ -247,13 +247,13 @@ def test_an_integer_that_python_refuses_is_refused_and_crashes_nothing(
 ) -> None:
     row = ROW.replace('"A"', "9" * 5000)
     text, _ = told(workspace, file, (f"[{row}]" if file == "x.json" else row).encode())
-    assert text.startswith(f"{place}: row is torn: Exceeds the limit (4300 digits) for integer string conversion")
+    assert text.startswith(f"{place}: row is malformed: Exceeds the limit (4300 digits) for integer string conversion")
 
 
 def test_an_exponent_that_no_decimal_can_hold_is_told(workspace: Workspace) -> None:
     row = ROW.replace('"A"', "1e99999999999999999999")
     assert told(workspace, "x.json", f"[{row}]".encode()) == (
-        "x.json: [0]: row is torn: a number is out of range",
+        "x.json: [0]: row is malformed: a number is out of range",
         MEND,
     )
 

@@ -191,7 +191,7 @@ def test_errors_of_config_metrics_plug_ins_and_data_come_together(workspace: Wor
     assert [str(error).removeprefix(f"{path.parent}/") for error in report.errors] == [
         'b.yaml:6:21: unknown metric "recal_at_5"; did you mean "recall_at_5" or "recall_at_10"?',
         'b.yaml:5:30: "./j.py" is not there',
-        "d.jsonl:1: row is torn: Expecting property name enclosed in double quotes",
+        "d.jsonl:1: row is malformed: Expecting property name enclosed in double quotes",
     ]
 
 
@@ -223,7 +223,7 @@ def test_evidence_that_would_not_be_sent_is_an_error_unless_the_text_is_altered_
     assert errors("escapeHtml: true") == []
     assert errors("formatTemplate: '${session|lines}'") == []
     (problem,) = errors("formatTemplate: '${turns} turns'")
-    assert problem.endswith("evidence of 1 items of chat is not in what would be sent: q1 (s1#1)")
+    assert problem.endswith("evidence of 1 items of chat is not in the texts that would be sent: q1 (s1#1)")
 
 
 def test_a_file_that_is_no_config_is_one_finding_and_no_crash(workspace: Workspace) -> None:

@@ -196,7 +196,7 @@ def test_a_repeated_key_and_a_file_outside_of_the_folder_are_refused(workspace: 
     told = refusal(workspace, [{**ROW, "wants": "d1"}], **changes)
     assert '"d1" is twice a key of docs.jsonl: lines 1 and 4' in told
     for name, words in (
-        ("../x.jsonl", "leaves the folder of the data"),
+        ("../x.jsonl", "is outside the data folder"),
         ("no.jsonl", 'the file "no.jsonl" is not there'),
     ):
         data = {**BASE["data"], "with": {"docs": {"file": "${link}"}}}  # type: ignore[dict-item]
@@ -277,7 +277,7 @@ def test_a_template_says_which_part_is_missing(workspace: Workspace) -> None:
     assert dataset.item("r").question == "Tea: what?"
     assert 'topic is missing, which the value "${topic}: ' in refusal(workspace, [ROW], **changes)
     told = refusal(workspace, [ROW], schema__question="$keys[-1]")
-    assert "$keys[-1]: only 0 stars on the way" in told
+    assert "$keys[-1]: only 0 [*] in the path" in told
 
 
 def test_of_a_list_the_first_counts_and_of_answers_all(workspace: Workspace) -> None:
@@ -353,7 +353,7 @@ def test_choices_are_shuffled_the_same_way_each_time(workspace: Workspace) -> No
     assert all(sorted(order) == ["ale", "milk", "rye", "tea"] for order in orders)
     assert len({order.index("tea") for order in orders}) > 1
     rows[3]["wrong"] = ["tea", "ale"]
-    assert "the right choice of r3 is there twice" in refusal(workspace, rows, schema=schema)
+    assert "the right choice of r3 occurs twice" in refusal(workspace, rows, schema=schema)
 
 
 def test_a_name_that_no_row_has_is_told(workspace: Workspace) -> None:
@@ -368,8 +368,8 @@ def test_a_name_that_no_row_has_is_told(workspace: Workspace) -> None:
     ("step", "words"),
     [
         ({"decode": "a", "file": "x.json"}, "one of decode, zip and file"),
-        ({"file": "x.json", "key": "a"}, "key and by need each other"),
-        ({"decode": "a", "many": True}, "belong to a file"),
+        ({"file": "x.json", "key": "a"}, "key and by belong together: give both"),
+        ({"decode": "a", "many": True}, "by and many need a file"),
         ({"decode": "${a"}, "unclosed"),
     ],
 )

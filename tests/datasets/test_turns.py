@@ -253,7 +253,7 @@ PARALLEL = ", dateField: dates, sessionIdField: ids"
         (["2024-01-01"] * 2, [], "ids: ids has 0 entries for 2 sessions (row r)"),
         ("2024-01-01", ["a", "b"], 'dates: dates must be a list, not: "2024-01-01" (row r)'),
         (None, ["a", "b"], "dates: dates is null (row r)"),
-        (["2024-01-01", None], ["a", "b"], "dates[1]: dates[1] is null, a date is needed (row r)"),
+        (["2024-01-01", None], ["a", "b"], "dates[1]: dates[1] is null; expected a date (row r)"),
         (["2024-01-01", 7], ["a", "b"], "dates[1]: dates[1] is not a date that can be read: 7 (row r)"),
         (["2024-01-01", {}], ["a", "b"], "dates[1]: dates[1] is not a date that can be read: a map of keys (row r)"),
         (["2024-01-01"] * 2, ["a", None], "ids[1]: ids[1] must be a session id, not: null (row r)"),

@@ -78,7 +78,7 @@ def test_an_item_that_is_there_twice_names_both_lines(tmp_path: Path) -> None:
     path = file_of(tmp_path, '{"item": 1, "answer": "x"}\n{"item": "2", "answer": "x"}\n{"item": "1", "answer": "x"}\n')
     with pytest.raises(DataError) as refused:
         read_foreign(path)
-    assert (refused.value.message, refused.value.where) == ('item "1" is there twice', f"{path}:3")
+    assert (refused.value.message, refused.value.where) == ('item "1" occurs twice', f"{path}:3")
     assert refused.value.hint == f"see {path}:1"
 
 
@@ -129,7 +129,7 @@ def test_a_hit_that_is_there_twice_names_both_lines(tmp_path: Path) -> None:
     path = file_of(tmp_path, "q1 Q0 a 1 0.9 me\nq2 Q0 a 1 0.9 me\nq1 Q0 a 2 0.8 me\n")
     with pytest.raises(DataError) as refused:
         read_foreign(path)
-    assert (refused.value.message, refused.value.where) == ('hit "a" of item "q1" is there twice', f"{path}:3")
+    assert (refused.value.message, refused.value.where) == ('hit "a" of item "q1" occurs twice', f"{path}:3")
     assert refused.value.hint == f"see {path}:1"
 
 

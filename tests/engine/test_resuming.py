@@ -247,7 +247,7 @@ def test_a_shard_is_a_range(tmp_path: Path, shard: str, ranges: object) -> None:
         ({"shard": "a/b"}, "--shard: "),
         ({"start": 0}, "--start must be greater than or equal to 1, not 0"),
         ({"start": 5, "end": 4}, "flags: --end 4 lies before --start 5"),
-        ({"shard": "1/2", "start": 1}, "flags: --shard and --start/--end say the same thing: give one"),
+        ({"shard": "1/2", "start": 1}, "flags: --shard and --start/--end exclude each other: give one"),
     ],
 )
 def test_a_range_that_cannot_be_is_a_usage_error(tmp_path: Path, flags: dict[str, object], message: str) -> None:
@@ -285,7 +285,7 @@ async def test_a_request_of_another_version_says_what_it_cannot_read(world: Worl
         connection.commit()
     with pytest.raises(JournalError) as error:
         await planned(world)
-    assert error.value.message == 'run mine was asked for something that this version does not know: "telepathy"'
-    assert error.value.hint == "go on with the bench that started it"
+    assert error.value.message == 'run mine has a setting that this version does not know: "telepathy"'
+    assert error.value.hint == "continue with the version of bench that started it"
     with pytest.raises(JournalError, match="telepathy"):
         await rescored_plan("mine", catalog=Catalog.load(world.workspace), flags={}, environment=world.environment)

@@ -107,7 +107,7 @@ def test_a_log_file_in_no_folder_is_a_usage_error_before_anything_is_changed(tmp
     with pytest.raises(UsageError) as told:
         configure(log_file=tmp_path / "no" / "all.log")
     assert str(told.value) == f"--log-file {tmp_path}/no/all.log: no such folder {tmp_path}/no"
-    assert told.value.hint == "make the folder first"
+    assert told.value.hint == "create the folder first"
     assert logging.getLogger().handlers == before
 
 

@@ -29,7 +29,7 @@ from bench.journal.file import (
 from tests.journal.journal_samples import meta, scored
 
 WRITABLE = "make the folder writable; nothing was changed"
-DAMAGED = "the journal is damaged (what it said); it was left as it is"
+DAMAGED = "the journal is damaged (what it said); it was not changed"
 BACKUP = "restore the file from a backup, or start a new run"
 
 
@@ -142,7 +142,7 @@ async def test_what_the_system_refuses_is_told_and_nothing_is_left(
     path = tmp_path / "checkpoints/r" / NAME
     with pytest.raises(JournalError) as refused:
         await create(path, meta("r"))
-    assert (refused.value.message, refused.value.where) == (f"cannot make the journal: {said}", str(path))
+    assert (refused.value.message, refused.value.where) == (f"cannot create the journal: {said}", str(path))
     assert not path.exists()
     assert [one.name for one in (tmp_path / "checkpoints").iterdir()] == ["r"]
     assert list((tmp_path / "checkpoints/r").iterdir()) == []
@@ -150,7 +150,7 @@ async def test_what_the_system_refuses_is_told_and_nothing_is_left(
 
 async def test_a_folder_that_is_a_file_is_told(tmp_path: Path) -> None:
     (tmp_path / "checkpoints").write_text("in the way")
-    with pytest.raises(JournalError, match="cannot make the journal: "):
+    with pytest.raises(JournalError, match="cannot create the journal: "):
         await create(tmp_path / "checkpoints/r" / NAME, meta("r"))
     assert (tmp_path / "checkpoints").read_text() == "in the way"
 

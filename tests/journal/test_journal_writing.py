@@ -349,7 +349,7 @@ async def test_a_failed_key_can_be_looked_up_by_an_equal_key(tmp_path: Path) -> 
 
 async def test_a_place_where_nothing_can_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder", encoding="utf-8")
-    with pytest.raises(JournalError, match="cannot make the journal"):
+    with pytest.raises(JournalError, match="cannot create the journal"):
         async with Journal.create(tmp_path / "file" / "checkpoints" / "run", meta()):
             pass
 

@@ -218,7 +218,7 @@ CLASS = "./m.py:C"
 @pytest.mark.parametrize(
     ("source", "reference", "text", "hint"),
     [
-        (None, CLASS, "./m.py:C: no file m.py in FOLDER", "paths start at the config"),
+        (None, CLASS, "./m.py:C: no file m.py in FOLDER", "paths are relative to the config"),
         ("", "./m.ts", "./m.ts: evaluators and metrics are written in Python", "name ./file.py:Class"),
         ("", "./m.js:C", "./m.js:C: evaluators and metrics are written in Python", "name ./file.py:Class"),
         ("", "./m.txt:C", "./m.txt:C: m.txt is not a Python file", "name ./file.py:Class"),
@@ -297,7 +297,7 @@ def test_two_definitions_under_one_name_are_told_with_both() -> None:
             places=["a", "b"],
         )
     assert str(caught.value) == (
-        'b: metric "ndcg_at_10" is asked for twice, as ndcg@10/1 and as ndcg@10[gain=exponential]/1'
+        'b: metric "ndcg_at_10" is requested twice, as ndcg@10/1 and as ndcg@10[gain=exponential]/1'
     )
     assert caught.value.hint == "name the method or variant: accuracy.exact_match"
 

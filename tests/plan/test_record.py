@@ -245,7 +245,7 @@ def test_records_survive_the_journal(world: World) -> None:
 def test_a_form_that_this_version_does_not_know_is_the_journals_fault(world: World) -> None:
     (job,) = dump([one(world)])
     for broken in ({**job, "k": "ten"}, {name: value for name, value in job.items() if name != "lane"}):
-        with pytest.raises(JournalError, match="in a form that this version cannot read"):
+        with pytest.raises(JournalError, match="in a format that this version cannot read"):
             read({EXTRA_KEY: [broken]})
 
 

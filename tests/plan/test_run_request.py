@@ -1,4 +1,4 @@
-"""Flags and run files say the same things, and a flag wins."""
+"""Flags and run files exclude each others, and a flag wins."""
 
 from __future__ import annotations
 

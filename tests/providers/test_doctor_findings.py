@@ -155,11 +155,13 @@ CLEAR = "return len(self.spaces.pop(space.namespace, {}))"
             STORE, "self.rows(space).update({f'{one.id}.{len(self.rows(space))}': one for one in memories})",
             "adding again", "on_unknown is repeat, but a repeated batch is stored twice: [",
         ),
-        (HIT, HIT.replace("content=one.content", "content=one.content[:300]"), "text survives", "long-1 does not come"),
-        (HIT, HIT.replace("content=one.content", "content=one.content[-9990:]"), "text survives", "long-1 does not"),
+        (HIT, HIT.replace("content=one.content", "content=one.content[:300]"), "text survives",
+         "long-1 is returned changed"),
+        (HIT, HIT.replace("content=one.content", "content=one.content[-9990:]"), "text survives",
+         "long-1 is returned changed"),
         (
             HIT, HIT.replace("content=one.content", "content=one.content.replace(chr(10), ' ')"),
-            "text survives", "awkward-1 does not come back as it was sent; found [",
+            "text survives", "awkward-1 is returned changed; found [",
         ),
         (CLEAR, "return 0", "clear", "5 memories are left after clear"),
         (CLEAR, "self.spaces.clear()", "other namespace lives", "clearing one namespace emptied the other"),
@@ -245,7 +247,7 @@ async def test_a_service_that_rewrites_what_it_stores_is_not_asked_for_its_texts
     report = await examined(tmp_path, (HIT, HIT.replace("content=one.content", "content='fact: ' + one.content")))
     told = {check.name: (check.outcome, check.detail) for check in report.checks}
     assert told["found by own text"] == ("pass", "by id")
-    assert told["text survives"] == ("skip", "the service rewrites what it stores")
+    assert told["text survives"] == ("skip", "the service changes the texts that it stores")
 
 
 async def test_hits_without_ids_are_found_by_text_and_it_is_said(tmp_path: Path) -> None:
@@ -342,7 +344,7 @@ async def test_adding_again_passes_only_with_what_was_added_again(tmp_path: Path
         (STORE, refuses),
     )
     report = await examined(tmp_path, *changes, ("self.spaces = {}", "self.spaces = {}\n        self.cleared = False"))
-    assert failures(report)["adding again"] == "what was added again is not found"
+    assert failures(report)["adding again"] == "a memory that was added again is not found"
 
 
 @pytest.mark.parametrize(("some", "outcome"), [(True, "pass"), (False, "fail")])

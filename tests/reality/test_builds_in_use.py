@@ -118,7 +118,7 @@ async def test_a_variant_that_ingests_otherwise_is_named_and_auto_ingests_it_alo
     adds = stub.calls("add")
     for command in (("fork", "r1", "--from", "ingest"), ("run", "--benchmarks", "facts", "--reuse-build", "r1")):
         refused = await ended_with(2, bench, *command, *variants)
-        assert "build facts/faulty of run r1 is not what faulty@b would search" in refused.stderr
+        assert "build facts/faulty of run r1 does not match faulty@b of this run" in refused.stderr
         assert "unit: session -> turn" in refused.stderr and "--reuse-build auto" in refused.stderr
         assert stub.calls("add") == adds, "nothing was ingested"
     await in_thread(bench, "run", "--benchmarks", "facts", "--reuse-build", "auto", *variants, "--run-id", "r2", "-q")
@@ -171,5 +171,5 @@ async def test_a_build_is_not_removed_under_a_run_that_is_searching_it(
     stub.answers = {"search": remove}
     both = [partial(world.run, **KEPT, run_id=name, reuse_build="r1") for name in ("r2", "r3")]
     assert [(await one()).exit_code for one in both] == [0, 0]
-    assert len(refusals) == 3 and all("is searched by run r2" in str(text) for text in refusals[1:])
+    assert len(refusals) == 3 and all("is in use by run r2" in str(text) for text in refusals[1:])
     assert not stub.cleared

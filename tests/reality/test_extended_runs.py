@@ -42,7 +42,7 @@ async def test_new_items_are_asked_and_known_corpora_and_items_are_not_done_agai
     ("flags", "told"),
     [
         ({"limit": 2}, "2 of 4 items of facts in run r1 would be left out"),
-        ({"limit": 4}, "nothing is added to run r1"),
+        ({"limit": 4}, "no item would be added to run r1"),
         ({"limit": 8, "seed": 7}, "settings.seed: 0 -> 7"),
         ({"items": ("c1q0",)}, "would be left out"),
     ],

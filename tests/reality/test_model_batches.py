@@ -188,7 +188,7 @@ async def test_one_refused_call_is_the_error_of_its_item_alone(world_with: Made,
 
 async def test_a_batch_is_for_models_that_have_such_an_endpoint(world_with: Made) -> None:
     world = await world_with(BatchStub(), "google")
-    with pytest.raises(ConfigError, match="acme/m1 has no batch endpoint"):
+    with pytest.raises(ConfigError, match="acme/m1 has no known batch endpoint"):
         await world.run(run_id="b", batch=True, **FLAGS)
     with pytest.raises(UsageError, match="--item-timeout cannot be combined with --batch"):
         world.plan(batch=True, item_timeout="5m", **FLAGS)

@@ -131,7 +131,7 @@ async def test_fork_from_ingest_takes_the_other_run_s_flags_and_its_memories(
     jobs = json.loads((await in_thread(bench, "results", "r2", "--json")).stdout)["jobs"]
     assert [(job["provider"], job["n_planned"]) for job in jobs] == [("faulty@k1", 3), ("faulty@k2", 3)]
     both = await ended_with(2, bench, "fork", "r1", "--from", "ingest", "--reuse-build", "r1")
-    assert "say the same thing" in both.stderr
+    assert "exclude each other" in both.stderr
 
 
 # ----------------------------------------------------------------- another build
@@ -486,7 +486,7 @@ async def test_clean_says_which_run_searches_the_memories_and_clears_them_after_
     await half_way(world, stub)
     for command in (("clean", "r1"), ("clean", "r1", "--orphans"), ("builds", "rm", "r1")):
         refused = await ended_with(6, bench, *command, "--yes")
-        assert "is searched by run r2: nothing was cleared" in refused.stderr and "bench resume r2" in refused.stderr
+        assert "is in use by run r2: nothing was cleared" in refused.stderr and "bench resume r2" in refused.stderr
     assert not stub.cleared
     listed = json.loads((await in_thread(bench, "builds", "show", "r1", "--json")).stdout)["builds"]
     assert listed[0]["lent_to"] == ["r2"]

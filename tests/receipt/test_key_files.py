@@ -455,7 +455,7 @@ def test_a_rotation_on_a_log_that_does_not_hold_changes_nothing(ring: Keyring) -
     (folder / "entries.jsonl").write_bytes(b"{}\n")
     new_key(ring, "default", ("receipt", "log"))
     before = {path: path.read_bytes() for path in ring.workspace.rglob("*") if path.is_file()}
-    with pytest.raises(Exception, match="nothing is appended to a log that does not hold: entry 0: only"):
+    with pytest.raises(Exception, match="nothing is appended to a log that fails verification: entry 0: only"):
         rotate(ring, old=None, new=None, at=AT)
     assert {path: path.read_bytes() for path in ring.workspace.rglob("*") if path.is_file()} == before
     assert [path.name for path in ring.key_folder.iterdir()] == ["default.key"]
@@ -526,7 +526,7 @@ def test_a_work_tree_is_seen_from_any_depth_and_never_guessed_at(
     ring = Keyring(workspace=work, environ={}, folder=work / "deep")
     with pytest.raises(UsageError) as caught:
         new_key(ring, "k", ("receipt",))
-    assert str(caught.value) == f"{work / 'deep' / 'k.key'} lies in a git work tree that does not ignore it"
+    assert str(caught.value) == f"{work / 'deep' / 'k.key'} is in a git work tree that does not ignore it"
 
 
 # ------------------------------------------------------------------------- child processes

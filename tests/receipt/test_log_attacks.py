@@ -184,7 +184,7 @@ def test_a_checkpoint_that_was_kept_must_be_what_its_name_says(
     assert found(ring, history) == [("log_inconsistent", detail)]
     with pytest.raises(VerificationError) as caught:
         add(ring, history, gone(9))
-    assert caught.value.message == f"nothing is appended to a log that does not hold: {detail}"
+    assert caught.value.message == f"nothing is appended to a log that fails verification: {detail}"
     assert (caught.value.where, caught.value.code) == (str(history), "log_inconsistent")
 
 
@@ -563,7 +563,7 @@ REASONS: list[tuple[Callable[[Keyring], object], str, str]] = [
     (lambda ring: abandon("run-2", ring, reason="", at=AT), "a reason is missing", "--reason TEXT"),
     (lambda ring: abandon("run-1", ring, reason="x", at=AT),
      f"run run-1 was not abandoned: its receipt {make.RECEIPT_ID} is published",
-     f"bench publish --retract {make.RECEIPT_ID} takes the receipt back"),
+     f"bench publish --retract {make.RECEIPT_ID} retracts the receipt"),
 ]  # fmt: skip
 
 

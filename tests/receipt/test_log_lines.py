@@ -219,7 +219,7 @@ NOTES: list[tuple[str, Callable[[str], str | bytes], str]] = [
     (
         "base64 with a bit too many",
         lambda note: note.replace(ENCODED, ENCODED[:-2] + "9="),
-        "not the one spelling of base64",
+        "not canonical base64",
     ),
     ("a root that is base64url", lambda note: note.replace(ENCODED, "-" + ENCODED[1:]), "not base64"),
     ("a root of 31 bytes", lambda note: note.replace(ENCODED, b64(bytes(31))), "the root is not 32 bytes"),

@@ -451,7 +451,7 @@ BETWEEN: list[tuple[Callable[[dict[str, Any]], object], str, str]] = [
     (sorted_wrongly("models", MODEL, {**MODEL, "requested": "a"}), "models", "not sorted by role, requested"),
     (sorted_wrongly("prompts", PROMPT, {**PROMPT, "role": "answer"}), "prompts", "not sorted by role"),
     (lambda d: d["metrics"].reverse(), "metrics", "not sorted by name"),
-    (lambda d: d["metrics"].append(dict(d["metrics"][-1])), "metrics", "a name is there twice"),
+    (lambda d: d["metrics"].append(dict(d["metrics"][-1])), "metrics", "a name occurs twice"),
     (lambda d: d["metrics"].pop(0), "scores.judged.accuracy.definition", "not the definition under metrics"),
     (lambda d: d["metrics"].pop(1), "scores.deterministic.mrr.definition", "not the definition under metrics"),
     (lambda d: d["metrics"][1].update(definition="mrr/2"), "scores.deterministic.mrr.definition",

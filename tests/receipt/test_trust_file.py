@@ -153,11 +153,11 @@ BAD_KEYS: list[tuple[list[Json], str, str]] = [
     ([entry(fingerprint=OTHER)], "key_fingerprint", "key-0: the fingerprint is not its key's"),
     ([entry(fingerprint=KEYS[1].fingerprint)], "key_fingerprint", "key-0: the fingerprint is not its key's"),
     ([entry(), entry(1, publicKey=KEYS[0].pem)], "key_fingerprint", "key-1: the fingerprint is not its key's"),
-    ([entry(), entry()], "key_duplicate", "key-0 is there twice"),
-    ([entry(), entry(name="again")], "key_duplicate", "again is there twice"),
-    ([entry(), entry(1, name="key-0")], "key_duplicate", "key-0 is there twice"),
+    ([entry(), entry()], "key_duplicate", "key-0 occurs twice"),
+    ([entry(), entry(name="again")], "key_duplicate", "again occurs twice"),
+    ([entry(), entry(1, name="key-0")], "key_duplicate", "key-0 occurs twice"),
     ([entry(), entry(1), entry(2), entry(1, name="x", status="revoked", revokedFromIndex=1)], "key_duplicate",
-     "x is there twice"),
+     "x occurs twice"),
 ]  # fmt: skip
 
 

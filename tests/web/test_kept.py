@@ -151,8 +151,8 @@ def test_a_document_crosses_as_it_is() -> None:
 async def test_a_process_that_fails_altogether_is_a_problem_of_that_document() -> None:
     with pytest.raises(JournalError) as refused:
         await apart(posixpath.join, "no", "coroutine")  # type: ignore[arg-type]
-    assert str(refused.value) == "a document could not be made"
-    assert refused.value.hint == "the same command of bench reports why"
+    assert str(refused.value) == "a document could not be created"
+    assert refused.value.hint == "the same bench command shows the reason"
 
 
 @pytest.mark.usefixtures("forks")

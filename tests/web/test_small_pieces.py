@@ -227,7 +227,7 @@ def test_a_token_file_that_holds_none_is_a_config_error_at_its_place(
 
 def test_a_token_file_that_cannot_be_made_or_read_says_so(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
-    with pytest.raises(ConfigError, match="the token file cannot be made: Not a directory"):
+    with pytest.raises(ConfigError, match="the token file cannot be created: Not a directory"):
         Secret.at(tmp_path / "file" / "deep" / "token")
     with pytest.raises(ConfigError, match="the token file cannot be read"):
         Secret.at(tmp_path)

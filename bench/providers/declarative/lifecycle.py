@@ -121,7 +121,7 @@ class Preparing:
             elif call.captures:
                 if not call.is_repeatable:
                     raise NotCleared(
-                        f"{values['runTag']}: the answer of {call.key} was lost, and nothing can look for what it made",
+                        f"{values['runTag']}: the answer of {call.key} was lost, and its result cannot be looked up",
                         hint=f'look for it at the service; "existing" in {call.key} finds it the next time',
                     )
                 captures = merge_captures(captures, call.captured(await call.each({**seen, **await self._sizes()})))

@@ -281,7 +281,7 @@ class Wired:
         for name, (path, _) in self.captures.items():
             values = answer.values(path, node) if self._grows(name) else [answer.one(path, node)]
             if None in values:
-                raise answer.error(path, "is null, and later calls need it")
+                raise answer.error(path, "is null, but later calls need it")
             found[name] = values if self._grows(name) else values[0]
         return found
 
@@ -325,7 +325,7 @@ class Wired:
         path = "".join(parts)
         if "/." in path and DOTS & set(path.partition("?")[0].split("/")):
             raise MappingError(
-                f'{self.key}: the path "{path}" has a segment "." or ".."', hint="see the values it is made of"
+                f'{self.key}: the path "{path}" has a segment "." or ".."', hint="check the values in it"
             )
         return path
 

@@ -202,14 +202,14 @@ async def _again(exam: Examination) -> str:
     if rule == "repeat" and len(sources) != len(set(sources)):
         raise Failed(f"on_unknown is repeat, but a repeated batch is stored twice: {sources}")
     if not hits:
-        raise Failed("what was added again is not found")
+        raise Failed("a memory that was added again is not found")
     return f"{rule}: each memory once" if sources else rule
 
 
 async def _survives(exam: Examination) -> str:
     exam.needs_store()
     if exam.rewrites:
-        raise Skipped("the service rewrites what it stores")
+        raise Skipped("the service changes the texts that it stores")
     awkward = [Memory(id="awkward-1", content=AWKWARD), Memory(id="long-1", content=LONG)]
     dated = [replace(memory, when=FACTS[0][1]) for memory in awkward]
     await exam.fill(exam.first, dated)
@@ -221,7 +221,7 @@ async def _survives(exam: Examination) -> str:
         hits += await exam.hits(exam.first, memory.content[-200:], 10)
         if not _in_parts(memory, hits):
             shown = json.dumps([hit.content[:60] for hit in hits], ensure_ascii=False)
-            raise Failed(f"{memory.id} does not come back as it was sent; found {shown}")
+            raise Failed(f"{memory.id} is returned changed; found {shown}")
     return "newlines, quotes, emoji, right-to-left text, placeholders, 10,000 characters"
 
 
@@ -244,7 +244,7 @@ async def _clear(exam: Examination) -> str:
     if not exam.provider.capabilities.clear:
         raise Skipped("declares that it cannot clear")
     if exam.provider.keeps_store and exam.filled and not await exam.held(exam.first, FACTS[0][0]):
-        raise Failed("a namespace with memories seems to hold nothing, so nothing can show that it was cleared")
+        raise Failed("a namespace with memories looks empty, so clearing cannot be checked")
     await exam.provider.clear(exam.first.space)
     await exam.provider.clear(exam.first.space)
     if not exam.provider.keeps_store:

@@ -78,7 +78,7 @@ class Rag:
         path = self._config.folder / file
         if not path.is_file():
             where = self._config.place("local", "database", "schema")
-            raise ConfigError(f"no such file: {file}", where=where, hint="the path starts beside the config")
+            raise ConfigError(f"no such file: {file}", where=where, hint="the path is relative to the config")
         return path.read_text(encoding="utf-8")
 
     @property
