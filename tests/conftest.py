@@ -16,9 +16,10 @@ from typing import Any
 import pytest
 
 from bench import events
-from tests import forked, laws, parsing
+from tests import checkout, forked, laws, parsing
 from tests.small_world import World
 
+checkout.register()
 laws.register()
 parsing.register()
 

@@ -224,6 +224,11 @@ def serve(place: str) -> None:
 
 def run_once() -> None:
     """Make what a process makes once: schemas, patterns, the digest of the code, the nodes of the shipped configs."""
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+    from tests import checkout
+
+    sys.path.pop(0)
+    checkout.register()
     with tempfile.TemporaryDirectory() as folder, events.redactor.forgetting():
         plan = bench.plan(benchmarks="demo", workspace=folder, limit=1, providers=["bm25"], run_id="once")
         asyncio.run(bench.run(plan))

@@ -1,21 +1,24 @@
 """The arguments of a command are assembled once for a process: that takes longer than many a command itself.
 
 A user's process parses one command line, that of the tests thousands. Each gets arguments of its own that hold no
-words yet. What validates the values of a type is made once too.
+words yet. What validates the values of a type is made once too, and so are the fields of a type and the names of an
+argument.
 """
 
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from functools import cache
 from types import FunctionType
 from typing import Any
 
 import pydantic
-from cyclopts import App, Parameter, core
-from cyclopts.argument import ArgumentCollection
+from cyclopts import App, Parameter, _convert, core, field_info, parameter
+from cyclopts.argument import Argument, ArgumentCollection, _argument, _collection
 
 assemble = App.assemble_argument_collection
+names_of = Argument.negatives.fget
 
 
 def register() -> None:
@@ -34,6 +37,11 @@ def register() -> None:
 
     App.assemble_argument_collection = assembled  # type: ignore[method-assign]
     core.create_bound_arguments = bound
+    Argument.negatives = property(kept_names())  # type: ignore[method-assign]
+    for module in (_convert, _argument, _collection, field_info, parameter):
+        for name in ("get_field_infos", "signature_parameters"):
+            if hasattr(module, name):
+                setattr(module, name, cache(getattr(module, name)))
 
 
 bind = core.create_bound_arguments
@@ -52,6 +60,19 @@ def bound(*arguments: Any, **settings: Any) -> Any:
 @cache
 def kept_validator(of: Any) -> Any:
     return validator(of)
+
+
+def kept_names() -> Callable[[Argument], tuple[str, ...]]:
+    """The negative names of an argument, which its field and its parameter decide."""
+    known: dict[tuple[int, int], tuple[object, object, tuple[str, ...]]] = {}
+
+    def negatives(of: Argument) -> tuple[str, ...]:
+        key = (id(of.field_info), id(of.parameter))
+        if key not in known:  # what it holds keeps its id
+            known[key] = (of.field_info, of.parameter, names_of(of))
+        return known[key][2]
+
+    return negatives
 
 
 def unused(arguments: ArgumentCollection) -> ArgumentCollection:

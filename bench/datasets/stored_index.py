@@ -26,13 +26,14 @@ from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
 from bench.config.benchmark import BenchmarkConfig
+from bench.config.file import show
 from bench.datasets.data_file import DataFile
 from bench.datasets.index import IdTable
 from bench.datasets.inspection import DatasetCounts, Scanned
 from bench.datasets.reading import SMALLEST
 from bench.datasets.row_source import RowSource
 
-KEPT = 2
+KEPT = 4
 """indexes in memory"""
 _in_memory: dict[str, tuple[Scanned, int]] = {}
 _TABLES = ("ids", "rows", "corpora", "views")
@@ -61,7 +62,8 @@ class StoredIndex:
         written = [
             [str(source.path.resolve()), source.path.read_text(encoding="utf-8")] for source in config.origin.sources
         ]
-        place = [str(Path.cwd()), str(workspace)] if small else _code()
+        shown = [source.label for source in config.origin.sources] + [show(file.path) for file in files]
+        place = shown if small else _code()
         parts = [place, written, config.model_dump(mode="json"), [[file.name, file.sha256] for file in files]]
         return cls(path=path, key=sha256(json.dumps(parts).encode()).hexdigest(), small=small)
 
@@ -70,7 +72,9 @@ class StoredIndex:
         if not self.key:
             return None
         if self.small:
-            found, source.left_out = _in_memory.get(self.key, (None, source.left_out))
+            if self.key not in _in_memory:
+                return None
+            found, source.left_out = _in_memory[self.key] = _in_memory.pop(self.key)
             return found
         try:
             with self.path.open("rb") as file:

@@ -6,12 +6,13 @@ import ast
 import re
 import tomllib
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.docs.pages import blocks
+from tests.sources import nodes
 
 FACES = {"__init__", "__main__", "api"}
 """modules that may see everything"""
@@ -31,18 +32,17 @@ def layers(page: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def imports(root: Path) -> Graph:
+def imports() -> Graph:
     """Room to everything that it imports anywhere: rooms as ``bench.NAME``, packages by name."""
     graph: Graph = defaultdict(set)
-    package = root / "bench"
-    for path in package.rglob("*.py"):
-        room = path.relative_to(package).parts[0].removesuffix(".py")
-        graph[room] |= set(_imported(path)) - {f"bench.{room}"}
+    for path, found in nodes().items():
+        room = path.parts[1].removesuffix(".py")
+        graph[room] |= set(_imported(found)) - {f"bench.{room}"}
     return dict(graph)
 
 
-def _imported(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+def _imported(module: Iterable[ast.AST]) -> Iterator[str]:
+    for node in module:
         names: list[str] = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]

@@ -49,7 +49,7 @@ def test_each_variable_that_the_code_reads_is_described(root: Path) -> None:
         assert not missing, path
 
 
-@pytest.mark.parametrize("name", benchmarkpage.configs())
+@pytest.mark.parametrize("name", sorted({path.stem for path in benchmarkpage.FOLDER.glob("*.md")} - {"index"}))
 def test_a_page_of_a_benchmark_says_what_its_config_says(name: str) -> None:
     written = (benchmarkpage.FOLDER / f"{name}.md").read_text(encoding="utf-8")
     assert written == benchmarkpage.text(name), "run: python -m docs.site.generate"

@@ -6,11 +6,13 @@ import json
 import logging
 import shutil
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-pytest.importorskip("mcp")
+if find_spec("mcp") is None:
+    pytest.skip("mcp is not installed", allow_module_level=True)
 
 from bench.config.file import Source
 from bench.config.provider import ProviderConfig

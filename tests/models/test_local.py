@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,8 @@ from bench.models.names import is_local
 from bench.settings import Environment
 from tests.fakes.static_weights import DIMENSION, write_weights
 
-pytest.importorskip("fastembed")
+if find_spec("fastembed") is None:
+    pytest.skip("fastembed is not installed", allow_module_level=True)
 
 NAME = "local/potion-base-8M"
 NOTHING = Environment(values={})

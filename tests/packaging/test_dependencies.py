@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from tests.sources import nodes
+
 ROOT = Path(__file__).resolve().parents[2]
 CALLED = {
     "ruamel.yaml": "ruamel",
@@ -37,8 +39,8 @@ FROM_OTHERS = {
 def imported() -> frozenset[str]:
     """Top-level packages that some module of bench imports, at its head or inside a function."""
     found = set()
-    for path in (ROOT / "bench").rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for module in nodes().values():
+        for node in module:
             if isinstance(node, ast.Import):
                 found |= {alias.name.partition(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module and not node.level:

@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests import sources
+
 ROOT = Path(__file__).parents[2]
 UNCLEAR = re.compile(
     r"\b(?:told|nobody|somebody|whoever|mend(?:s|ed|ing)?|anew|came to|goes on|(?:give|gives|gave|given) up|stands?"
@@ -16,11 +18,11 @@ DIALOGS = {"bench/evaluators/calibration.py", "bench/evaluators/refusals.py"}
 
 
 def _texts() -> Iterator[tuple[str, str]]:
-    for path in sorted((ROOT / "bench").rglob("*.py")):
-        name = path.relative_to(ROOT).as_posix()
+    for module, nodes in sources.nodes().items():
+        name = module.as_posix()
         if name in DIALOGS or name.startswith("bench/packs/"):
             continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes:
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 yield f"{name}:{node.lineno}", node.value
     for path in [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]:

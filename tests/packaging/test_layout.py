@@ -4,56 +4,50 @@ from __future__ import annotations
 
 import ast
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from graphlib import CycleError, TopologicalSorter
-from pathlib import Path
 
 import pytest
 
-import bench
-
-PACKAGE = Path(bench.__file__).parent
+from tests.sources import nodes
 
 
-@pytest.fixture(scope="module")
-def trees() -> dict[Path, ast.Module]:
-    return {path.relative_to(PACKAGE.parent): ast.parse(path.read_text("utf-8")) for path in PACKAGE.rglob("*.py")}
-
-
-def test_a_class_name_stands_for_one_class(trees: dict[Path, ast.Module]) -> None:
+def test_a_class_name_stands_for_one_class() -> None:
     places: defaultdict[str, list[str]] = defaultdict(list)
-    for path, tree in trees.items():
-        for node in ast.walk(tree):
+    for path, found in nodes().items():
+        for node in found:
             if isinstance(node, ast.ClassDef):
                 places[node.name].append(f"{path}:{node.lineno}")
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
 
 
-def test_python_is_parsed_in_one_place_where_threads_wait_for_each_other(trees: dict[Path, ast.Module]) -> None:
+def test_python_is_parsed_in_one_place_where_threads_wait_for_each_other() -> None:
     calls = [
         ast.unparse(node)
-        for tree in trees.values()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("ast.parse", "ast.literal_eval")
+        for found in nodes().values()
+        for node in found
+        if isinstance(node, ast.Call)
+        and getattr(node.func, "attr", "") in ("parse", "literal_eval")
+        and ast.unparse(node.func) in ("ast.parse", "ast.literal_eval")
     ]
     raw = [text for text in calls if not text.startswith("ast.literal_eval(python_tree(")]
     assert raw == ["ast.parse(source, mode=mode)"]
 
 
-def test_a_function_is_read_on_one_screen(trees: dict[Path, ast.Module]) -> None:
+def test_a_function_is_read_on_one_screen() -> None:
     long = {
         f"{path}:{node.lineno} {node.name}": lines
-        for path, tree in trees.items()
-        for node in ast.walk(tree)
+        for path, found in nodes().items()
+        for node in found
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and (lines := (node.end_lineno or 0) - node.lineno + 1) > 60
     }
     assert long == {}
 
 
-def imported(tree: ast.Module, names: set[str]) -> Iterator[str]:
+def imported(module: Iterable[ast.AST], names: set[str]) -> Iterator[str]:
     """The modules of the program that one imports, wherever in its text."""
-    for node in ast.walk(tree):
+    for node in module:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in names)
         elif isinstance(node, ast.ImportFrom) and node.module in names:
@@ -62,10 +56,10 @@ def imported(tree: ast.Module, names: set[str]) -> Iterator[str]:
                 yield inner if inner in names else node.module
 
 
-def test_no_module_imports_itself_by_way_of_others(trees: dict[Path, ast.Module]) -> None:
+def test_no_module_imports_itself_by_way_of_others() -> None:
     """An import in a function or under TYPE_CHECKING counts too: it would only hide the circle."""
-    modules = {".".join(path.with_suffix("").parts).removesuffix(".__init__"): tree for path, tree in trees.items()}
-    graph = {name: set(imported(tree, set(modules))) for name, tree in modules.items()}
+    modules = {".".join(path.with_suffix("").parts).removesuffix(".__init__"): found for path, found in nodes().items()}
+    graph = {name: set(imported(found, set(modules))) for name, found in modules.items()}
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as error:

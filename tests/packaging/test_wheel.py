@@ -14,7 +14,23 @@ import pytest
 
 from bench.version import __version__
 
-DEMO = ("run", "--providers", "bm25", "oracle", "--limit", "8", "--run-id", "r")
+COMMANDS = (
+    ("list",),
+    ("validate",),
+    ("schema", "provider"),
+    ("run", "--providers", "bm25", "oracle", "--limit", "8", "--run-id", "r"),
+    ("results", "r", "--json"),
+    ("--help",),
+)
+END = "\0"
+IN_ONE_PROCESS = """
+import json, sys
+from bench.cli import run
+for words in json.loads(sys.argv[1]):
+    if code := run(words):
+        sys.exit(code)
+    print(end="\\0")
+"""
 
 
 @pytest.fixture(scope="module")
@@ -48,21 +64,19 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_K1_the_installed_program_works_in_an_empty_folder(installed: Path, tmp_path: Path, root: Path) -> None:
-    def bench(*arguments: str) -> str:
-        command = [str(installed / "bench"), *arguments]
+    def run(*command: str) -> str:
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=90)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
     head = subprocess.run(["git", "rev-parse", "HEAD"], cwd=root, check=True, capture_output=True, text=True).stdout
-    assert bench("--version").startswith(f"bench {__version__} (commit {head[:7]}")
-    assert "demo" in bench("list")
-    bench("validate")
-    assert json.loads(bench("schema", "provider"))["$schema"]
-    bench(*DEMO)
-    jobs = json.loads(bench("results", "r", "--json"))["jobs"]
-    assert {job["provider"] for job in jobs} == {"bm25", "oracle"}
-    assert "bench run" in bench("--help")
+    assert run(str(installed / "bench"), "--version").startswith(f"bench {__version__} (commit {head[:7]}")
+    outputs = run(str(installed / "python"), "-P", "-c", IN_ONE_PROCESS, json.dumps(COMMANDS)).split(END)
+    found = dict(zip((words[0] for words in COMMANDS), outputs, strict=False))
+    assert "demo" in found["list"]
+    assert json.loads(found["schema"])["$schema"]
+    assert {job["provider"] for job in json.loads(found["results"])["jobs"]} == {"bm25", "oracle"}
+    assert "bench run" in found["--help"]
 
 
 def test_K1_the_wheel_has_the_name_that_the_install_line_asks_for(installed: Path, root: Path) -> None:

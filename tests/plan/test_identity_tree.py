@@ -12,6 +12,7 @@ import pytest
 from bench.plan import Plan, changes
 from bench.settings import VARIABLE
 from tests.small_world import World
+from tests.sources import nodes
 
 BASE: dict[str, object] = {"providers": "faulty", "answering_model": "openai/a"}
 
@@ -194,12 +195,13 @@ def test_another_place_of_a_provider_of_any_kind_is_another_plan(
     assert old.digest != new.digest
 
 
-def test_no_option_of_an_adapter_takes_a_variable_that_its_file_does_not_mention(root: Path) -> None:
+def test_no_option_of_an_adapter_takes_a_variable_that_its_file_does_not_mention() -> None:
     """A default in the code would be seen by no plan; a file says it."""
     hidden = [
         f"{path.name}:{node.lineno}"
-        for path in (root / "bench" / "providers").rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for path, found in nodes().items()
+        if path.is_relative_to("bench/providers")
+        for node in found
         if isinstance(node, ast.AnnAssign) and node.value is not None and VARIABLE.search(ast.unparse(node.value))
     ]
     assert hidden == []

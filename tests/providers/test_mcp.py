@@ -6,12 +6,14 @@ import socket
 import subprocess
 import sys
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 import anyio
 import pytest
 
-pytest.importorskip("mcp")
+if find_spec("mcp") is None:
+    pytest.skip("mcp is not installed", allow_module_level=True)
 
 from bench.config.file import Source
 from bench.config.provider import ProviderConfig
