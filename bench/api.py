@@ -1,4 +1,4 @@
-"""The Python API: the same functions as the command line uses, with the flags of ``bench run`` as arguments.
+"""The Python API: the functions behind the command line, with the flags of ``bench run`` as arguments.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""One byte string for one JSON value: strict admission, then RFC 8785 (JCS).
+"""Canonical bytes of a JSON value: strict validation, then RFC 8785 (JCS).
 
 What is signed, hashed or compared goes through here, so two readers can never see two documents::
 

@@ -1,4 +1,4 @@
-"""Every error this program raises on purpose, as one tree.
+"""Every error that this program raises on purpose, as one tree.
 
 A class states who must act; the text is what happened, where, and what to do::
 

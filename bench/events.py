@@ -1,4 +1,4 @@
-"""The run log: one JSON line an event, with redaction in front of every sink.
+"""The run log: one JSON line per event, with redaction before every sink.
 
 ``configure`` is called once by the command line, ``run_log`` by a run; everything else only does::
 

@@ -1,4 +1,4 @@
-"""The values that travel through the program: a table of frozen types, free of behaviour.
+"""The frozen value types that all packages exchange, without behavior.
 
 What is here is known to more than one room; what one room alone knows is in that room. It is long because it is
 one vocabulary, read from top to bottom: a line a field. Three sides must never mix:

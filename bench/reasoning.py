@@ -1,4 +1,4 @@
-"""What a model thinks aloud is not what it says: take its reasoning blocks out of a text, in linear time.
+"""Remove reasoning blocks from the text of a model, in linear time.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""Known secrets, found in every form in which they can come back, and replaced.
+"""Find and replace known secrets in every encoding in which they can occur.
 
 Each character of a secret is looked for in every spelling: as it is, with backslashes, as an escape of JSON, PHP or
 Python, as an entity of HTML, in percent form or as ``+``, also where one escape was escaped again. In addition

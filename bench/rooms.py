@@ -1,4 +1,4 @@
-"""How a package shows its names: each module loads when a name of it is first asked for.
+"""Lazy re-exports of a package: a module is imported when one of its names is first used.
 
 Example, at the end of a package that imports its modules for type checkers only::
 

@@ -1,4 +1,4 @@
-"""Numbers and dates out of values that others wrote: answers, headers, files. An unreadable one is None, never raised.
+"""Read numbers and dates from responses, headers and files. An unreadable value is None, never an exception.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""What comes from outside the configs: environment variables, ``.env`` and secrets by name.
+"""Settings from outside the configs: environment variables, ``.env`` and secrets by name.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""One JSON object by a schema, read strictly: a text that is not exactly that object is nothing.
+"""Read one JSON object by a schema, strictly: a text that is not exactly that object gives nothing.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""Tokens by estimate, where no endpoint reported them: the definition ``chars/4``.
+"""Estimated token counts for endpoints that report none: the definition ``chars/4``.
 
 A character is a quarter of a token, and one of a script without spaces between words, or of Hangul, is a whole token.
 Tokenizers differ: Cohere's card of multilingual-22-12 gives 4.8 characters a token for English, 1.1 for Chinese, 1.3

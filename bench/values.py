@@ -1,4 +1,4 @@
-"""`dataclass` for the values that a run makes by the million.
+"""`dataclass` for values that a run creates by the million.
 
 To the type checker it is the standard one, so a ``frozen`` value is frozen; at run time nothing guards its fields,
 because the guard makes a value of sixteen fields six times as expensive to build, and an item builds about forty

@@ -1,4 +1,4 @@
-"""The version of the program, for every room: importing the package's face from below would turn the layers around.
+"""The version of the program, importable from every package without an import that points up.
 
 Here too: what is installed beside it, read once for as long as nothing is installed or removed.
 

@@ -1,4 +1,4 @@
-"""Characters that a reader does not see, written as escapes: controls, directions, fillers, zero-width signs, tags.
+"""Show invisible characters as escapes: controls, directions, fillers, zero-width signs, tags.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""The command line: ``bench COMMAND``. This module turns arguments into an exit code and errors into two lines.
+"""The command line: ``bench COMMAND``. This module turns arguments into an exit code, and errors into two lines.
 
 Commands live in the modules that :mod:`bench.cli.app` names, and are imported when they are called.
 """

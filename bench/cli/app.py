@@ -1,4 +1,4 @@
-"""The table of commands: name, one line of help, and where the function lives. Each is imported when called.
+"""The table of commands: name, one line of help, and the module of the function, which is imported on use.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""``bench builds``: what the runs of this workspace have ingested, what it cost, and what providers still hold."""
+"""``bench builds``: the builds of a workspace, their cost, and the memories that providers still hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``bench clean``: what runs left at providers, and runs that no one needs any more.
+"""``bench clean``: delete runs, and clear the data that they left at providers.
 
 It lists first and does nothing without ``--yes``. No run is deleted when one of them is refused beforehand; a provider
 that is away then keeps its own run alone. With ``--orphans`` no run goes, and each is cleared for itself.

@@ -1,4 +1,4 @@
-"""The one place that prints: results on stdout, everything else on stderr.
+"""The only module that prints: results on stdout, everything else on stderr.
 
 Commands call :func:`table`, :func:`json_value` or :func:`line` for results and :func:`note` for the rest, and
 never touch ``print`` or ``sys`` themselves. Hidden characters of text from outside are shown.

@@ -1,4 +1,4 @@
-"""``bench describe``: what a benchmark, provider, metric or run is, and what a run would ask or ingest."""
+"""``bench describe``: show a benchmark, provider, metric or run, and the items and memories of a benchmark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``bench dispute``: runs, receipts and answer files under the same judges and judge prompts. No provider is called."""
+"""``bench dispute``: score runs, receipts and answer files with the same judges and judge prompts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``bench doctor PROVIDER``: the live contract test, as a table or JSON. It leaves nothing behind unless asked to.
+"""``bench doctor PROVIDER``: the live contract test, as a table or JSON. It clears its data unless asked not to.
 
 What is asked is on stderr as it begins, and every ten seconds again what is waited for: a service that accepts
 and never answers is reported from a doctor that hangs.

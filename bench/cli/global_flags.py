@@ -1,4 +1,4 @@
-"""The flags that are before or after any command: ``bench -q run`` = ``bench run -q``.
+"""Flags that can be before or after any command: ``bench -q run`` = ``bench run -q``.
 
 They are taken out of the argument list before a command's own parser sees it::
 

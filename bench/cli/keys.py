@@ -1,4 +1,4 @@
-"""``bench keys``: make, list, rotate and revoke signing keys."""
+"""``bench keys``: create, list, rotate and revoke signing keys."""
 
 from __future__ import annotations
 

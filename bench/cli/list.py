@@ -1,4 +1,4 @@
-"""``bench list``: what there is. Its plain form must be quick, so it reads its few flags itself and glances at files.
+"""``bench list``: list benchmarks, providers, runs and others. It is fast because it reads only parts of the files.
 
 ``bench list`` shows benchmarks and providers; ``bench list runs --json`` one kind as JSON.
 """

@@ -1,4 +1,4 @@
-"""``bench export RUN --format otlp``: traces sent to a collector, on request while the run continues.
+"""``bench export RUN --format otlp``: send traces to a collector, also while the run continues.
 
 Example::
 

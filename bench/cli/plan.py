@@ -1,4 +1,4 @@
-"""``bench plan``: what a run would do, cost and take, with each setting and where it comes from."""
+"""``bench plan``: show what a run would do, its cost and time, and each setting with its source."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``bench publish`` and ``bench log``: what is public, and whether it still holds."""
+"""``bench publish`` and ``bench log``: publish receipts, and check the public log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``bench sign``, ``reproduce`` and ``diff``: from flags to the receipt room.
+"""``bench sign``, ``reproduce`` and ``diff``: from flags to the functions of ``bench.receipt``.
 
 Nothing is decided here: the room returns values, this module prints them and turns verdicts into exit codes.
 """

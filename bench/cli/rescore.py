@@ -1,4 +1,4 @@
-"""``bench retry``, ``rescore``, ``fork``: a run's stored work used again, so that nothing is paid twice."""
+"""``bench retry``, ``rescore``, ``fork``: reuse the stored work of a run, so that nothing is paid twice."""
 
 from __future__ import annotations
 

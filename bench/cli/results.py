@@ -1,4 +1,4 @@
-"""``bench results``, ``failures``, ``export``: read a run. Nothing is called.
+"""``bench results``, ``failures``, ``export``: read a run without any network call.
 
 Here too:
 

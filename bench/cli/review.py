@@ -1,4 +1,4 @@
-"""``bench review``: people label a sample of a judge's verdicts; the score is corrected by the labels."""
+"""``bench review``: let people label a sample of a judge's verdicts, and correct the score by these labels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``bench run``, ``eval``, ``resume``, ``plan``: flags -> plan -> engine -> report. Nothing else lives here.
+"""``bench run``, ``eval``, ``resume``, ``plan``: flags -> plan -> engine -> report.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""``bench schema KIND``: JSON Schema of each file and stream, made from the models that read and write them."""
+"""``bench schema KIND``: JSON Schema of each file and stream, from the models that read and write them."""
 
 from __future__ import annotations
 

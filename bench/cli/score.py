@@ -1,4 +1,4 @@
-"""``bench score``: someone else's ranking or answers, scored as a run would score them. No provider is called."""
+"""``bench score``: score rankings or answers of another tool as a run would. No provider is called."""
 
 from __future__ import annotations
 

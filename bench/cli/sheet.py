@@ -1,4 +1,4 @@
-"""``bench sheet``: the facts behind a result, from a run or a receipt. Nothing is called."""
+"""``bench sheet``: the facts behind a result, from a run or a receipt, without any network call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM while no run is watching for them: before the engine listens, and after it has ended.
+"""Ctrl-C and SIGTERM outside a run: before the engine listens, and after it has ended.
 
 While it works, the engine answers a signal itself (``bench.engine.stopping``). Earlier or later the command ends here,
 with the exit code of the signal and two lines that say what that means for the run::

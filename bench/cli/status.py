@@ -1,4 +1,4 @@
-"""``bench status``, ``pause``, ``merge``: runs as things to look after."""
+"""``bench status``, ``pause``, ``merge``: manage runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``bench validate``: every kind of config, distinguished by its folder or its keys, each problem with its place.
+"""``bench validate``: check every kind of config, recognized by its folder or its keys, with places of problems.
 
 A missing environment variable or extra is a note here and an error in ``run``::
 

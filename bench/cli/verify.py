@@ -1,4 +1,4 @@
-"""``bench verify``: the verdict over each receipt and log, and in words what the receipt is about.
+"""``bench verify``: the verdict on each receipt and log, and a description of the receipt.
 
 Nothing is decided here: the receipt room returns outcomes, this module prints them. All of a receipt's text is hostile:
 it stays on its own line, and scores are shown only below a VALID one.

@@ -1,4 +1,4 @@
-"""``bench list``, ``validate``, ``schema``, ``new``, ``download``: what lies in the workspace; nothing is called.
+"""``bench list``, ``validate``, ``schema``, ``new``, ``download``: work on the files of the workspace.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""One run on many machines: a shard a dask task, its journal sent back, all journals merged into the run's own.
+"""One run on many machines: each shard is a dask task, and all journals are merged into the run's own.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""What is asked of workers, and the one module that knows dask.distributed.
+"""The interface to workers, and the only module that imports dask.distributed.
 
 Here too:
 

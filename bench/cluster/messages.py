@@ -1,4 +1,4 @@
-"""What travels between the coordinator and a worker: an order out, what came of it back. Never a secret.
+"""Messages between the coordinator and a worker: an order, and its result. They never contain a secret.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""The workers of a run on this machine: processes of this program, one for each shard that is out.
+"""Workers on this machine: one process of this program for each running shard.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""How far a cluster's run is before its shards are merged: what came back, and what is at work on this machine.
+"""Progress of a cluster run before its shards are merged: returned journals and running shards.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""The shards that are out: hand them out, take them in, watch their workers, keep the budget.
+"""The running shards: send them, collect them, watch their workers, enforce the budget.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""What happens on a worker: check that the order can be carried out here, run the shard's engine, send its journal.
+"""The work on a worker: check the order, run the engine on the shard, return its journal.
 
 A shard works in ``checkpoints/.shards`` of the worker's workspace and stays there until the coordinator has it, so the
 next worker on the disk of a killed one continues where that was; one without that disk begins again, in new

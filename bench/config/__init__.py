@@ -1,1 +1,1 @@
-"""Reading what users wrote: configs, prompts and templates, with a place for every error."""
+"""Readers of the files that users write: configs, prompts and templates, with a place for every error."""

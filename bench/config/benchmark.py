@@ -1,4 +1,4 @@
-"""A benchmark as the program knows it: one closed model, whatever dialect its file was written in.
+"""The benchmark config as one closed model, the same for both file dialects.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""From a file to a `BenchmarkConfig`: dialect, extends, prompts of files, and every check that needs no data.
+"""From a file to a `BenchmarkConfig`: dialect, extends, prompt files, and all checks that need no data.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""The manifest dialect: ``configs/benchmarks/NAME/manifest.json``, and how it becomes a `BenchmarkConfig`.
+"""The manifest dialect: ``configs/benchmarks/NAME/manifest.json``, converted to a `BenchmarkConfig`.
 
 Here too:
 

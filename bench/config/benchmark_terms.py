@@ -1,4 +1,4 @@
-"""The words that benchmark configs may use as values, and the types that check single values.
+"""Allowed values of benchmark configs, and the types that check single values.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""Every config by name: the workspace first, then what ships with the program.
+"""Every config by name: those of the workspace first, then the built-in ones.
 
 Loading only lists files and glances at their first keys, so that one broken file hides no other::
 

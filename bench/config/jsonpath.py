@@ -1,4 +1,4 @@
-"""The small part of RFC 9535 that configs may use: names, indexes, ``[*]`` and unions of names.
+"""The part of RFC 9535 that configs support: names, indexes, ``[*]`` and unions of names.
 
 ::
 

@@ -1,4 +1,4 @@
-"""Read strict JSON into plain values and remember where each key and element is.
+"""Read strict JSON into plain values, with the place of each key and element.
 
 Refuses what a lenient reader would swallow: repeated keys, NaN, infinities, trailing commas, half characters, deep
 nesting::

@@ -1,4 +1,4 @@
-"""A model endpoint of one's own: ``configs/models/NAME.yaml``.
+"""Config of a custom model endpoint: ``configs/models/NAME.yaml``.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""A list of doubted golds: ``overlays/NAME.yaml`` beside a benchmark's config.
+"""Overlay files, lists of doubtful golds: ``overlays/NAME.yaml`` next to a benchmark's config.
 
 Example::
 

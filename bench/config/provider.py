@@ -1,4 +1,4 @@
-"""A provider file as a value: every key of the dialect, every error with its place.
+"""The provider config as a value: every key of the dialect, every error with its place.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""Body trees: JSON with typed paths and five operators, compiled once and filled for each call.
+"""Body trees: JSON with typed paths and five operators, compiled once and filled in for each call.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""What must agree between the blocks of a provider file, beyond the shape of each.
+"""Consistency checks between the blocks of a provider file.
 
 A check is a function of the file and its config that returns every problem with its place; `CHECKS` lists them.
 

@@ -1,4 +1,4 @@
-"""Read a provider file, and check all that can be known before anything is called.
+"""Read a provider file and check everything that can be checked before the first call.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""Every template of a provider file, compiled before anything runs: each unknown variable at its line.
+"""Templates of a provider file, compiled before the run; an unknown variable is reported with its line.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""What a run is asked to do: every flag of ``bench run``, also as a file ``configs/runs/NAME.yaml``.
+"""The run request: every flag of ``bench run``, also as a file ``configs/runs/NAME.yaml``.
 
 Two halves, one flat model. `Experiment` holds what can change a result: it is part of the plan's digest and may
 not change on resume. `Operation` holds how the work is done: it may change at any time and is recorded.

@@ -1,4 +1,4 @@
-"""What a service bears, what its errors mean and what a call costs: the blocks that the HTTP door reads.
+"""Rate limits, error rules and prices of a service: the config blocks that ``bench.http`` reads.
 
 Here too:
 

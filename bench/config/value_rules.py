@@ -1,4 +1,4 @@
-"""Names that become files and folders, on whatever system they are copied to, and run ids, which become both.
+"""Rules for names that become files and folders on any system, and for run ids.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""What is allowed where a config takes something out of a row: a path, a template, or several of which one is there.
+"""Config values that are read from a row: a path, a template, or a list of which the first present one counts.
 
 ::
 

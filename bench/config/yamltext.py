@@ -1,4 +1,4 @@
-"""Read one YAML 1.2 document into plain values and remember where each key and element is.
+"""Read one YAML 1.2 document into plain values, with the place of each key and element.
 
 Refused: repeated keys, tabs, tags, merge keys, aliases that recurse or expand above 10,000 nodes.
 Keys are always text (``1:`` and ``"1":`` are one key), dates stay text::

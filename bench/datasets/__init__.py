@@ -1,4 +1,4 @@
-"""Benchmarks' data: files become items and corpora, checked once and read on demand.
+"""Data of benchmarks: files become items and corpora, checked once and read on demand.
 
 ::
 

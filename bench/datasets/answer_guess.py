@@ -1,4 +1,4 @@
-"""What answers the questions of sample rows: texts, choices with the right one, or nothing.
+"""Guess the answers in sample rows: texts, choices with the right one, or none.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""What ``where`` asks of a row: every condition must hold, compared as text.
+"""Conditions of ``where``: all of them must hold for a row, compared as text.
 
 ::
 

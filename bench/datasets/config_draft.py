@@ -1,4 +1,4 @@
-"""``bench new benchmark NAME --from DATA``: a commented, valid config whose fields are guessed from the data.
+"""``bench new benchmark NAME --from DATA``: a commented, valid config with fields guessed from the data.
 
 ::
 

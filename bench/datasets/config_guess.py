@@ -1,4 +1,4 @@
-"""Guess from sample rows where a benchmark's history, questions and gold are; report what could not be mapped.
+"""Guess the fields of history, questions and gold from sample rows, and report fields that are not mapped.
 
 Gold is never taken for history, and what no config can read is named with what to write instead::
 

@@ -1,4 +1,4 @@
-"""Everything that a benchmark config names and that its data should have, by sort.
+"""All names in a benchmark config that its data should contain, by kind.
 
 Here too:
 

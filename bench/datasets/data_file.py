@@ -1,4 +1,4 @@
-"""Find the data file of a benchmark and make sure that it is the one the config means.
+"""Find the data file of a benchmark and check that it is the file that the config means.
 
 Here too:
 

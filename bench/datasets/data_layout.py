@@ -1,4 +1,4 @@
-"""What the files of a folder are to each other: which has the questions, and how its rows get the fields of the others.
+"""Roles of the files in a folder: the file with the questions, and joins to the fields of other files.
 
 Example::
 

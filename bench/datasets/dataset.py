@@ -1,4 +1,4 @@
-"""A checked dataset: items and corpora on demand, read again from the file when they are due.
+"""A checked dataset: items and corpora, read from the file on demand.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""Read the dates that datasets use, to the minute, into UTC.
+"""Convert the dates of datasets to UTC, to the minute.
 
 ISO 8601, ``2023/05/30 (Tue) 23:40``, ``1:56 pm on 8 May, 2023``, ``Dec 15, 2025, 06:11:23``, ``March-15-2024``,
 a number of seconds or milliseconds since 1970, or a config's own strptime formats. Month names are English whatever the

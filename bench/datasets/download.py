@@ -1,4 +1,4 @@
-"""Fetch a benchmark's data file: resumable, checked while it is written, moved into place only when it is right.
+"""Download a benchmark's data file: resumable, checked while it is written, moved into place when complete.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""Evidence: references of a row looked up in its corpus, repaired where that is safe, flagged where it is not.
+"""Evidence: look up the references of a row in its corpus, repair safe cases, flag the others.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""The steps of ``data.with``: each gives a row one field more, out of texts, lists, or rows of another file.
+"""The steps of ``data.with``: each adds one field to a row, from texts, lists, or rows of another file.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""Bring the fields of other files to the rows that ask: by keys that are there, never because of a file's name alone.
+"""Join the fields of other files to rows, by keys that exist in both, never by a file's name alone.
 
 Example::
 

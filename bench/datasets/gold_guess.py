@@ -1,4 +1,4 @@
-"""Where the gold ids of questions are, and which of them are sessions or turns of a history.
+"""Guess the fields with gold ids, and whether they name sessions or turns of a history.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""The sessions of one row: found, dated and checked, before ids are made unique across a corpus.
+"""The sessions of one row: located, dated and checked, before ids are made unique within a corpus.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""Guess from sample rows where the sessions of a history are; its turns are those of `bench.datasets.turn_guess`.
+"""Guess the sessions of a history from sample rows; `bench.datasets.turn_guess` guesses its turns.
 
 Example::
 

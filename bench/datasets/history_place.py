@@ -1,4 +1,4 @@
-"""Which fields of a row hold its history: the one of a telling name, the weightiest that is left, or several.
+"""Guess which fields of a row hold its history: one with a typical name, the largest one, or several.
 
 Example::
 

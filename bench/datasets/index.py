@@ -1,4 +1,4 @@
-"""The compact index that pass 1 leaves behind: ids, places, types and corpora, a few dozen bytes an item.
+"""The compact index of pass 1: ids, positions, types and corpora, a few dozen bytes per item.
 
 Here too:
 

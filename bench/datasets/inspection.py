@@ -1,4 +1,4 @@
-"""Pass 1: read every row once, check everything, keep a compact index and the counts.
+"""Pass 1: read every row once, check it, and keep a compact index and the counts.
 
 Nothing of a row survives but its place, the ids of its items, their types and their corpus. All findings are reported
 together, the first twenty of them::

@@ -1,4 +1,4 @@
-"""What a reader of numbers should know of the texts of items: questions that are asked twice, golds that mislead.
+"""Notes on the texts of items that affect scores: repeated questions, misleading golds.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""A corpus as the memories that are sent: what one memory is, and the text it holds.
+"""The memories that are sent for a corpus: their unit and their text.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""One row, understood: its id, its corpus, its sessions and its items.
+"""The parser of one row: its id, its corpus, its sessions and its items.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""The lines of a config that say what sample rows ask: place, type, answer, ids, corpus, gold and abstention.
+"""Guess the config lines for questions: place, type, answer, ids, corpus, gold and abstention.
 
 Example::
 

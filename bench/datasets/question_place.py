@@ -1,4 +1,4 @@
-"""Where the questions of sample rows are: in the row, in a map of it, or in a list below it.
+"""Guess where the questions of sample rows are: in the row, in a map of it, or in a list in it.
 
 Example::
 

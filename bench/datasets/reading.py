@@ -1,4 +1,4 @@
-"""How far large data has been read. The command line sets ``shown.to`` to show it; by default nothing is shown.
+"""Progress of reading large data. The command line sets ``shown.to`` to show it; the default shows nothing.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""One row of a dataset file: its place, its bytes, and its values or what is wrong with them.
+"""One row of a dataset file: its place, its bytes, and its values or its error.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""The rows of a benchmark: its files one after the other, each row with the fields that ``data.with`` adds.
+"""The rows of a benchmark: all its files in order, each row with the fields that ``data.with`` adds.
 
 Files -> ``where`` -> ``with`` -> ``where``; what comes after takes values out of a row and knows of no file::
 

@@ -1,4 +1,4 @@
-"""One data file as far as it is looked at: where its rows are, the first of them, and whether it asks.
+"""The sampled part of one data file: the place of its rows, the first rows, and whether it has questions.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""Which items a run asks: range, then filters, then sample, then limit, always in file order.
+"""The selected items of a run: range, then filters, then sample, then limit, always in file order.
 
 Positions are 1-based in the benchmark's full item order, so machines agree. A sample is seeded and stratified by
 question type: the key of an item is the hex SHA-256 of ``SEED|BENCHMARK|ITEM_ID``, each type gives the smallest keys

@@ -1,4 +1,4 @@
-"""What of a turn is remembered: its words, who says them, its id and its date.
+"""Guess the fields of a turn: text, speaker, id and date.
 
 Example::
 

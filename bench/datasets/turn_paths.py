@@ -1,4 +1,4 @@
-"""Where the turns of a value are: the steps of the path that leads to them.
+"""The path from a value to its turns, step by step.
 
 Example::
 

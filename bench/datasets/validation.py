@@ -1,4 +1,4 @@
-"""What ``bench validate`` finds in a benchmark: every error of config and data, and notes that stop nothing.
+"""Findings of ``bench validate`` on a benchmark: errors of config and data, and notes.
 
 Metric names are asked of the caller, since metrics live in another room::
 

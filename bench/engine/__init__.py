@@ -1,4 +1,4 @@
-"""The engine: who does what next. Knows phases, corpora and items; knows no HTTP, no SQL, no metric.
+"""The engine: the order of work over phases, corpora and items. It contains no HTTP, no SQL and no metric.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""What a provider may know: opaque ids and namespaces. The way back to the dataset's ids stays here and in the journal.
+"""Opaque ids and namespaces for providers. Only this module and the journal map them back to dataset ids.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""The batches of a run in its journal: what was about to be sent, what was, and that nothing of it is open.
+"""Batches of a run in its journal: those about to be sent, those sent, and whether any is open.
 
 Example::
 

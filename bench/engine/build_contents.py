@@ -1,4 +1,4 @@
-"""What a namespace holds, as far as a provider tells: recorded when a build is ready, compared before it is reused.
+"""The content of a namespace as its provider reports it: stored when a build is ready, compared on reuse.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""Clear what a run that will not continue has left at providers; the behind of ``bench clean``.
+"""Clear the data that a run without a future left at providers; used by ``bench clean``.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""Bring one corpus from whatever the journal knows of it to ready: enter, ingest, resolve doubt, wait.
+"""Prepare one corpus from any state in the journal: enter, ingest, resolve doubt, wait.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""What the journal knows of a corpus, and what is to be done next with it.
+"""The state of a corpus according to the journal, and its next step.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""Batches in doubt: sent, perhaps, and nothing came back. Are they stored? Asked before anything is thrown away.
+"""Batches in doubt: they may have been sent, but have no response. Find out whether they are stored.
 
 Example::
 

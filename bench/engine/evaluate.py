@@ -1,4 +1,4 @@
-"""The evaluate phase of one item of one job: every evaluator, then state and metric values, once and for all.
+"""The evaluate phase of one item of one job: run every evaluator, then set the state and the metric values.
 
 Here too:
 

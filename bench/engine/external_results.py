@@ -1,4 +1,4 @@
-"""Score someone else's ranking or answers: their rows take the place of a run's own search and answer rows.
+"""Score rankings or answers of another tool: its rows replace the search and answer rows of a run.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""Someone else's ranking or answers as rows: a TREC run file, or JSON lines. Each finding names its file and line.
+"""Read rankings or answers of another tool: a TREC run file, or JSON lines. Errors name file and line.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""Ingest: one corpus into one namespace, batch by batch, so that a crash leaves at most one batch in doubt.
+"""Ingest one corpus into one namespace, batch by batch, so that a crash leaves at most one batch in doubt.
 
 Here too:
 

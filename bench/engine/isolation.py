@@ -1,4 +1,4 @@
-"""Three looks that keep corpora apart: emptiness probe, sentinel read, canary. None ever uses a question's text.
+"""Three isolation checks between corpora: emptiness probe, sentinel read, canary. None uses a question's text.
 
 Here too:
 

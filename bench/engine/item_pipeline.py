@@ -1,4 +1,4 @@
-"""One item's way: search, answer, evaluate, in every epoch. What the journal has is taken from there.
+"""The pipeline of one item: search, answer, evaluate, in every epoch. Phases in the journal are not repeated.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""The row of an item: everything that a metric may know of it, and what the journal keeps beside its values.
+"""The row of an item: the input of metrics, and the metadata that the journal stores with its values.
 
 Example::
 

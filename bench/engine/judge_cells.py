@@ -1,4 +1,4 @@
-"""One set of answers under one judge and judge prompt: a journal in ``disputes/`` of the workspace, made once.
+"""One set of answers with one judge and judge prompt: a journal in ``disputes/`` of the workspace.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""One build at work: a pool that prepares corpora, and workers that ask their items.
+"""One lane at work: a pool that prepares corpora, and workers that run their items.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""Open the lanes of a run, each with its provider and what is still to do, or write down that one is skipped.
+"""Open the lanes of a run, each with its provider and pending work, or record that a lane is skipped.
 
 Example::
 

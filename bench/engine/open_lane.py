@@ -1,4 +1,4 @@
-"""What the workers of a lane share: its plan, provider, place in the journal and what was seen of its corpora.
+"""Shared state of the workers of a lane: its plan, provider, place in the journal and corpora.
 
 Example::
 

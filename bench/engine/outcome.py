@@ -1,4 +1,4 @@
-"""How a run ended: from durable rows only. Status, exit code, and the result of each job.
+"""The outcome of a run, from durable rows only: status, exit code, and the result of each job.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""What a search and an answer brought, how it is written to the journal, and read back on resume.
+"""Results of a search and an answer: how they are written to the journal and read on resume.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""What a display may see of a live run: counters in memory, raised only by durable rows. Displays poll.
+"""Counters of a live run for displays: in memory, raised only by durable rows. Displays poll them.
 
 Example::
 

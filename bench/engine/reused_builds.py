@@ -1,4 +1,4 @@
-"""Search what an earlier run ingested: find its build, compare it with what this run would ingest, and take it over.
+"""Reuse the build of an earlier run: find it, compare it with this run's ingest, and copy or adopt it.
 
 Example::
 

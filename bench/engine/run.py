@@ -1,4 +1,4 @@
-"""Execute a plan: open what it needs, let every lane work, and close with everything durable.
+"""Execute a plan: open its parts, run every lane, and close with everything durable.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""What the workers of a run share, and the one place where an exception becomes data.
+"""Shared state of the workers of a run, and the one place where an exception becomes data.
 
 Here too:
 

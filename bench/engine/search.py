@@ -1,4 +1,4 @@
-"""The search phase of one item: ask for k, map the hits back, cut; and the three steps of add-delete-verify.
+"""The search phase of one item: request k hits, map them back, cut them; and the steps of add-delete-verify.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""Why and when a run ends early: signals, a pause file, a budget of money or time, a refusal.
+"""Reasons and timing of an early end: signals, a pause file, a budget of money or time, a refusal.
 
 One `Stopping` a run. Everything that starts work asks ``stopping.asked`` first; whatever merely waits, waits with
 `pause_for`, which ends at once when the run stops. Requests in flight get a grace, then their scope is cancelled::

@@ -1,4 +1,4 @@
-"""Answers in the result files that vendors publish, mapped to the item ids of a benchmark.
+"""Answers in result files of vendors, mapped to the item ids of a benchmark.
 
 Example::
 

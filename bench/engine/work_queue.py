@@ -1,4 +1,4 @@
-"""Which items of a lane are still to be asked, by corpus; and what the journal already knows of them.
+"""The pending items of a lane by corpus, and what the journal already has of them.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""Evaluators: one answer to one Verdict, by rule or by a judge. Unparsed is unscored, never 0.
+"""Evaluators: one answer to one Verdict, by rule or by a judge. An unreadable verdict is unscored, never 0.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""How often this judge, with these prompts, is wrong: built-in probes whose right verdict is known.
+"""Error rates of a judge with its prompts, measured with built-in probes whose right verdict is known.
 
 Here too:
 

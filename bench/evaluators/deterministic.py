@@ -1,4 +1,4 @@
-"""Evaluators that need no model: the comparison of two texts is the verdict.
+"""Evaluators without a model: the comparison of two texts gives the verdict.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""Evaluators whose judge says more than right or wrong: point by point, an order, a label.
+"""Evaluators whose judge returns more than right or wrong: points, an order, a label.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""Reading a judge's text: a verdict, or why there is none. What cannot be read is never a 0.
+"""Read a judge's text: a verdict, or the reason why there is none. An unreadable text is never a 0.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""The verdict in the prose of a judge that was asked for a word: only its own statement counts, or nothing.
+"""Read the verdict in a judge's prose: only the judge's own statement counts, never a quotation.
 
 The steps are tried in order: a text that is only a verdict, a label with its verdict, a first or last line that is
 only a verdict, a leading verdict word, a plain statement. What continues to say the contrary is a conflict.

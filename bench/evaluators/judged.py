@@ -1,4 +1,4 @@
-"""Evaluators that ask a model: one request an answer, its text kept whole, read without guessing.
+"""Evaluators that call a model: one request per answer, its text stored whole and read without guessing.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""An audit of what a memory system has stored: are the facts of a conversation there, and is what is there right?
+"""Audit of the stored memories: are the facts of a conversation stored, and are the stored ones right?
 
 Example::
 

@@ -1,4 +1,4 @@
-"""Which judge prompt an item gets, and what is written into it.
+"""The judge prompt of an item, and the values that are filled in.
 
 An abstention item is asked with the abstention prompt, before its type is looked at; then by type; then
 the default. Values go in as data: a tag that the prompt itself uses is defused inside them, however it is spelled.

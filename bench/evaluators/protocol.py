@@ -1,4 +1,4 @@
-"""What an evaluator is: one answer (or the hits of an item) to one Verdict.
+"""The evaluator protocol: one answer (or the hits of an item) to one Verdict.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""What counts as a refusal to answer, in the languages that benchmarks are written in.
+"""Texts that count as a refusal to answer, in the languages of the benchmarks.
 
 Only how an answer *begins* counts, after an apology or a lead-in: "Paris, though I don't know the street" is an
 answer. This is the rule of the evaluators that need no judge; a judge's own verdict decides for judged ones.

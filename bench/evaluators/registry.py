@@ -1,4 +1,4 @@
-"""Evaluators by name: built-in ones, installed plug-ins, a class beside a config.
+"""Evaluators by name: built-in ones, installed plug-ins, a class next to a config.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""The one door to every provider and model: slot, limiter, send, classify, retry or raise.
+"""HTTP to every provider and model: slot, limiter, send, classify, retry or raise.
 
 Example::
 

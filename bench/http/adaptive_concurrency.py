@@ -1,4 +1,4 @@
-"""How many requests may be in flight: a fixed number, or one that feels its way like TCP does.
+"""The limit of requests in flight: fixed, or adapted like a TCP window.
 
 ``--concurrency auto`` gives each endpoint an `AdaptiveWindow`: it doubles per round until the first refusal
 (slow start), then grows by one per round, and slowly near the size that was refused last; a refusal halves it, one

@@ -1,4 +1,4 @@
-"""One call on its way: what its attempts share, how its time splits, and the ledger row of each attempt.
+"""One call: state shared by its attempts, how its time is split, and the call log row of each attempt.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""`Http`: the one way out. Slot, limiter, send, classify, then retry or raise.
+"""`Http`, the client for all outgoing requests: slot, limiter, send, classify, then retry or raise.
 
 Example::
 

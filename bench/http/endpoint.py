@@ -1,4 +1,4 @@
-"""What is true of every call to one endpoint: its name, limits, retry rules and deadlines.
+"""Settings of one endpoint: its name, limits, retry rules and deadlines.
 
 An endpoint is a *kind of traffic*, not a URL: ``chroma.add``, ``chroma.search``, ``openai/gpt-4o.judge``.
 Two endpoints of one name share one limiter, anyone who made them::

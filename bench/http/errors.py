@@ -1,4 +1,4 @@
-"""What a status or a lost connection means: which error, and may the attempt be repeated.
+"""Classify a status or a lost connection: the error, and whether the attempt may be repeated.
 
 Here too:
 

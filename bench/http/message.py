@@ -1,4 +1,4 @@
-"""What goes out and what comes back: `Request`, `Response`, and what a 2xx body states of its own cost.
+"""`Request`, `Response`, and the cost that a 2xx body reports.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""The limiter of one endpoint: who may start a request now.
+"""The rate limiter of one endpoint: decides when a request may start.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""When a failed attempt is repeated: full jitter, two counts, two deadlines; the loop itself is tenacity's.
+"""The retry rules of failed attempts: full jitter, two counts, two deadlines; tenacity runs the loop.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""One attempt on the wire: the only place that knows aiohttp.
+"""One attempt on the network: the only module that uses aiohttp for requests.
 
 Here too:
 

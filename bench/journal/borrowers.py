@@ -1,4 +1,4 @@
-"""Which runs search the memories that another run ingested: what they borrow is not cleared while they need it.
+"""Runs that search the memories of another run: those memories are not cleared while they are needed.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""How values become columns and come back: JSON, zstd, packed doubles, microseconds.
+"""Conversion of values to columns and back: JSON, zstd, packed doubles, microseconds.
 
 Compression and JSON encoding happen in the writer's thread (the rows are handed to SQLite as
 generators, which SQLite's thread consumes)::

@@ -1,4 +1,4 @@
-"""Hold a journal for writing: take it over or be refused, keep the heartbeat, let go.
+"""The lock of a journal for writing: take it over or be refused, keep the heartbeat, release.
 
 Example::
 

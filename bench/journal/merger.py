@@ -1,4 +1,4 @@
-"""Union journals of one plan: order does not matter, the same shard twice is harmless.
+"""Merge journals of one plan: order does not matter, and a repeated shard has no effect.
 
 Every attempt of every source is kept. Of the ok attempts of one phase the earliest wins (it becomes
 the last attempt), and all must agree in what is not measured: hits, answer, verdicts, state, labels::

@@ -1,4 +1,4 @@
-"""A screenful of a journal at a time: which items come next under a filter, and how they ended in each job.
+"""Pages of a journal: the next items under a filter, and how they ended in each job.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""Where the journals of a workspace lie: ``checkpoints/<run_id>/journal.sqlite``.
+"""Paths of the journals of a workspace: ``checkpoints/<run_id>/journal.sqlite``.
 
 Example::
 

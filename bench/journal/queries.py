@@ -1,4 +1,4 @@
-"""What both the writer (on resume) and readers ask a journal, over any open connection.
+"""Queries that both the writer (on resume) and readers use, over any open connection.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""What a reader hands out: frozen records, one idea each."""
+"""The records that a reader returns: frozen values."""
 
 from __future__ import annotations
 

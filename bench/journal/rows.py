@@ -1,4 +1,4 @@
-"""The rows of a journal as frozen values; what a field means is under it.
+"""The rows of a journal as frozen values; the meaning of each field is below it.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""How the values of many items become one number: a rule knows a value, its second denominator, an interval.
+"""Rules that combine the values of many items: a value, its second denominator, an interval.
 
 Every rule is exact (``math.fsum``) and blind to the order of its input.
 

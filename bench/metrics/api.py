@@ -1,4 +1,4 @@
-"""The stable functions: one item, many rows, what a name means. No run, no journal.
+"""The stable functions for one item, many rows, and the meaning of a metric name. No run, no journal.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""Multiple choice: how options are listed, which one a gold means, and which one an answer states.
+"""Multiple choice: the list of options, the option that a gold means, and the option that an answer states.
 
 Example::
 

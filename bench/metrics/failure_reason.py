@@ -1,4 +1,4 @@
-"""Why an item was lost: exactly one reason each, tested in a fixed order, so that the counts add up.
+"""The reason why an item was lost: exactly one, tested in a fixed order, so that the counts add up.
 
 Example::
 

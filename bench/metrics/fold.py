@@ -1,4 +1,4 @@
-"""Stored values to Measurements: exact, blind to order, a few bytes a row.
+"""Aggregate stored values into Measurements: exact, independent of order, a few bytes per row.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""Where the rows of a fold lie: one cell for each set of labels and state, and in it a heap of numbers a cluster.
+"""Memory layout of an aggregation: one cell per set of labels and state, with one array per cluster.
 
 Here too:
 

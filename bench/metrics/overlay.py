@@ -1,4 +1,4 @@
-"""Golds known to be bad: what a score is without them, and how high it could be at all.
+"""Golds known to be wrong: the score without them, and the highest possible score.
 
 The dataset itself is never edited; an overlay names items of one dataset digest.
 

@@ -1,4 +1,4 @@
-"""Answer metrics from the parts of a verdict: what a published script counts otherwise, labels, and memory audits.
+"""Answer metrics from parts of a verdict: counts of published scripts, labels, and memory audits.
 
 A part is a number that an evaluator gives beside its value. The numbers of a memory audit are sums over all items, so
 that each fact and each stored memory counts once, however they are spread over conversations.

@@ -1,4 +1,4 @@
-"""Finding the code that others bring: entry points by name, and ``./file.py:Class`` beside a config.
+"""Loading of plug-in code: entry points by name, and ``./file.py:Class`` next to a config.
 
 Nothing is imported before a config names it. What cannot be imported, and a name that two
 distributions claim, is a ConfigError that names both.

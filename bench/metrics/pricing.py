@@ -1,4 +1,4 @@
-"""Token and cost metrics: what an item, a corpus and a whole job used.
+"""Token and cost metrics of an item, a corpus and a whole job.
 
 Here too:
 

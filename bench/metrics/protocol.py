@@ -1,4 +1,4 @@
-"""What a metric is: the face of plug-ins, and the shape that every built-in one has.
+"""The metric protocol for plug-ins and built-in metrics.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""The one table of metric names: built-in entries, installed plug-ins, and how a name becomes a metric.
+"""The table of metric names: built-in entries, installed plug-ins, and the lookup by name.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""Retrieval metrics: did the expected memories come back, and how high?
+"""Retrieval metrics: whether the expected memories were returned, and at which rank.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""The ``metrics:`` of a config: entries to metrics ready for use, every mistake found before anything runs.
+"""The ``metrics:`` of a config: entries become metrics, and every mistake is found before the run.
 
 An entry is a name, or ``{name, method, config, breakdown, evaluator}``.
 

@@ -1,4 +1,4 @@
-"""Answer metrics over other inputs than two texts: embeddings, and what a deletion must not leave behind.
+"""Answer metrics with other inputs than two texts: embeddings, and facts that must be gone after a deletion.
 
 The numbers of an item come from its verdicts; the functions here are what the evaluators use.
 

@@ -1,4 +1,4 @@
-"""Words of any script, also of those that are written without spaces between words.
+"""Words of any script, including scripts without spaces between words.
 
 Here too:
 

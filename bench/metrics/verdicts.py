@@ -1,4 +1,4 @@
-"""Answer metrics from verdicts: accuracy in its forms, correctness, abstention, faithfulness.
+"""Answer metrics from verdicts: accuracy and its variants, correctness, abstention, faithfulness.
 
 Inputs ``correct`` (true, false, None = unscored), ``value``, ``answerable``, ``adversarial``,
 ``abstained``; of a ``Row``: its state and verdicts.

@@ -1,4 +1,4 @@
-"""What a text in place of an answer is: an error, a value of no one, a prompt that was never filled, an echo, a call.
+"""Classify a text in place of an answer: an error, a null value, an unfilled prompt, an echo, a tool call.
 
 Example::
 

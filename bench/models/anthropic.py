@@ -1,4 +1,4 @@
-"""The dialect of Anthropic: the system text apart, content in blocks, a schema as one forced tool."""
+"""The dialect of Anthropic: a separate system text, content in blocks, a schema as one forced tool."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls of a model gathered into batches: what asks waits, and gets its own reply out of the batch.
+"""Collect calls of a model into batches: the caller waits and receives its own reply from the batch.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""The batch endpoints of OpenAI's and Anthropic's dialect: how a batch is sent, looked up and read.
+"""The batch endpoints of OpenAI's and Anthropic's dialect: send, look up and read a batch.
 
 Example::
 

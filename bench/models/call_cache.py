@@ -1,4 +1,4 @@
-"""Replies of models kept across runs, so that an equal call is paid once: one SQLite file per workspace.
+"""The cache of model replies across runs, so that an equal call is paid once: one SQLite file per workspace.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""What a dialect is: how one vendor family writes requests and answers. One file each is next to this one.
+"""The dialect protocol: how a vendor family writes requests and replies. Each dialect is one module.
 
 Here too:
 

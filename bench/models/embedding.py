@@ -1,4 +1,4 @@
-"""Texts to vectors: in batches, in order, each text once a run.
+"""Embeddings: texts to vectors in batches, in order, each text once per run.
 
 Vectors are remembered by the hash of what was sent, up to 256 MB, so that a second provider with the same embedding
 model pays nothing. Every vector of a model has one dimension; another one is a `MappingError`, never a silent mix.

@@ -1,4 +1,4 @@
-"""`builtin/extractive`: the sentence of the context that shares most words with the question. No key, no network.
+"""`builtin/extractive`: return the sentence of the context that shares most words with the question.
 
 Ties go to the earlier memory, then to the earlier sentence. Without a shared word it says "I don't know.". It
 understands nothing: it is a fixed reader, so that a difference between two providers is theirs alone.

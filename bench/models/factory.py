@@ -1,4 +1,4 @@
-"""From a model's name to a model that can be called: built-in, behind HTTP, or a plug-in.
+"""From a model's name to an open model: built-in, behind HTTP, or a plug-in.
 
 Example::
 

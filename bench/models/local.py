@@ -1,4 +1,4 @@
-"""Texts to vectors on this machine, without a key or a server: ``local/NAME``, with the extra ``[embed]``.
+"""Embeddings on this machine, without key or server: ``local/NAME``, with the extra ``[embed]``.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""What a model's name means: which vendor, which dialect, where, with which key.
+"""The meaning of a model's name: vendor, dialect, address, key.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""The dialect of OpenAI and of everything that speaks like it; Azure is the same under other URLs."""
+"""The dialect of OpenAI and compatible servers; Azure uses it with other URLs."""
 
 from __future__ import annotations
 

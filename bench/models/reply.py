@@ -1,4 +1,4 @@
-"""Tokens with one fixed meaning, whatever the vendor counts.
+"""Token counts with one fixed meaning for all vendors.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""`builtin/scripted`: replies from a file, for tests and for replaying a run without a model.
+"""`builtin/scripted`: replies from a file, for tests and for repeating a run without a model.
 
 ``MEMORYBENCH_SCRIPT=replies.jsonl`` names a file of lines ``{"match": regex, "reply": text, "usage": {...}}``; the
 first line whose expression is found in the prompt answers. No match is an error that names the prompt's digest.

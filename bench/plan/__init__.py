@@ -1,4 +1,4 @@
-"""The plan: everything a run will do, as one frozen value with a digest. Files are read, nothing is called.
+"""The plan: everything a run will do, as one frozen value with a digest. Files are read, no call is made.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""One benchmark as a run uses it: dataset opened and checked, selection, prompts, metrics, evaluators.
+"""One benchmark in a run: checked dataset, selection, prompts, metrics, evaluators.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""Can ``--max-cost`` stop a run? Only calls with a known price count towards it.
+"""Check that ``--max-cost`` can stop a run: only calls with a known price count toward it.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""From flags and configs to a plan: files are read once, everything is checked, nothing is called.
+"""From flags and configs to a plan: files are read once, everything is checked, no call is made.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""What the runs of a workspace have ingested: the identity of each build, and what it cost.
+"""The builds of a workspace: the identity of each ingest, and its cost.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""What a run would cost before it is started: calls, tokens, money, and the least time the rate limits allow.
+"""Estimate of a run: calls, tokens, money, and the shortest time that the rate limits allow.
 
 Here too:
 

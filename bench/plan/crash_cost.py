@@ -1,4 +1,4 @@
-"""What a crash in the middle of an ingest can cost, as a note of the plan: nothing is said where it costs nothing.
+"""The cost of a crash during ingest, as a note of the plan; no note if there is no cost.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""The tree under a plan's digest: everything that can change a result, and nothing else.
+"""The identity of a plan, from which its digest is made: everything that can change a result.
 
 Here too:
 

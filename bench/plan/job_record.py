@@ -1,4 +1,4 @@
-"""What a journal must know of each job so that a report needs neither config nor dataset.
+"""The record of a job in the journal, so that a report needs neither config nor dataset.
 
 Here too:
 

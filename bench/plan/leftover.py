@@ -1,4 +1,4 @@
-"""Which namespaces a run has left at its providers, by its journal alone.
+"""The namespaces that a run has left at its providers, from its journal alone.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""The plan as a value: lanes, jobs, prompts, what is skipped, and the identity everything hangs on.
+"""The plan as a value: lanes, jobs, prompts, skipped parts, and its identity.
 
 A lane is benchmark x provider (variant) x embedding model x k; a job is a lane x answering model x judge model. Search
 rows belong to the lane, answers to the lane and its answering model, verdicts to the job. Ingest and index rows belong

@@ -1,4 +1,4 @@
-"""What the models of a job are asked with beside their prompts: temperature, token limit, seed, vector size.
+"""Settings of a job's models besides their prompts: temperature, token limit, seed, vector size.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""Answer prompts that know what only the scoring may know: the answer, its evidence, or the question's type.
+"""Find answer prompts that contain data for scoring only: the answer, its evidence, or the question's type.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""The prompts of one benchmark, chosen and hashed before anything runs: pack, then config, then command line.
+"""The prompts of one benchmark, chosen and hashed before the run: pack, then config, then command line.
 
 Here too:
 

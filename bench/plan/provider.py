@@ -1,4 +1,4 @@
-"""Which providers a run compares: names, variants ``name@label``, ``--set``, and what each needs from outside.
+"""The providers of a run: names, variants ``name@label``, ``--set``, and required variables.
 
 Here too:
 

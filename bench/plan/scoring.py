@@ -1,4 +1,4 @@
-"""What scores a benchmark's items in this run: its evaluators and metrics, opened before anything is called.
+"""The evaluators and metrics of a benchmark in this run, opened before any call.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""Which lanes search one ingest: those that differ in nothing but how they search.
+"""Find lanes that share one ingest: they differ only in their search.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""What is known of a job's judge: verdicts that it owes, how often it errs, and whether it judges its own kind.
+"""The validity of a job's judge: missing verdicts, error rates, and whether it judges its own model family.
 
 Here too:
 

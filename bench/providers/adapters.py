@@ -1,4 +1,4 @@
-"""Which class a config names, and how it is found: built-in, interpreter, file, module, entry point.
+"""Find the class that a config names: built-in, interpreter, file, module, entry point.
 
 A broken plug-in is a ConfigError that names the distribution or file; it never hides another provider.
 """

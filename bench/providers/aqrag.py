@@ -1,4 +1,4 @@
-"""AQRAG, anticipatory questions: a model writes the questions that a chunk answers, and questions meet questions.
+"""AQRAG: a model writes the questions that a chunk answers, and the search compares questions with questions.
 
 The score of a chunk is half its own cosine and half that of its best question. A model that gives no usable list
 leaves the chunk flagged and found by its own text::

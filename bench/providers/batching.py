@@ -1,4 +1,4 @@
-"""How memories are cut into ``ingest`` calls: long ones into pieces, all of them into batches, order kept.
+"""Split memories into ``ingest`` calls: long ones into pieces, all of them into batches, in order.
 
 Example::
 

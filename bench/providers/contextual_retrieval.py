@@ -1,4 +1,4 @@
-"""Contextual retrieval: a model places each chunk in its document, and the chunk is indexed with those words before it.
+"""Contextual retrieval: a model describes each chunk's place in its document before it is indexed.
 
 Vectors and BM25 rank the same texts; both ranks are fused (k = 60). What a hit shows is the chunk itself::
 

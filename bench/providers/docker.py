@@ -1,4 +1,4 @@
-"""The service of a compose file: used when it answers, started when it does not, stopped only when we started it.
+"""The service of a compose file: use it if it answers, start it if not, stop it only if we started it.
 
 Example::
 

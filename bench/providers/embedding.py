@@ -1,4 +1,4 @@
-"""Vectors for what is stored and asked, when the service under test makes none.
+"""Vectors for texts and questions, for services that make none.
 
 The embedder comes from the context, opened by the caller with what :func:`bench.providers.facts.embedding` states
 (prefixes, batch, dimensions and normalising are its own business)::

@@ -1,4 +1,4 @@
-"""What a plan and the lists may know about a provider without opening it. Pure functions of the config.
+"""Metadata of a provider without opening it, for plans and lists. Pure functions of the config.
 
 Example::
 

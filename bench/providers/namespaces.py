@@ -1,4 +1,4 @@
-"""Names of namespaces: a readable prefix from the provider's own template, and a hash that keeps them apart.
+"""Names of namespaces: a readable prefix from the provider's template, and a hash that makes them unique.
 
 Example::
 

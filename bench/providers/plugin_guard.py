@@ -1,4 +1,4 @@
-"""A class that is not ours behind the Protocol: what it leaves out, what it must answer, how long it may hold the loop.
+"""Guard around a plug-in class: missing methods, wrong return types, and blocked event loops.
 
 Example::
 

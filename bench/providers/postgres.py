@@ -1,4 +1,4 @@
-"""What every store in PostgreSQL needs: vectors and texts in its spelling, its errors in ours.
+"""Helpers for stores in PostgreSQL: vectors, texts and errors.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""The face of a memory system: what the engine may ask of a provider, and what a provider may rely on.
+"""The provider protocol: what the engine calls, and what a provider may rely on.
 
 Here too:
 

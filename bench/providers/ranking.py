@@ -1,4 +1,4 @@
-"""Does the best hit come first, and is it what was stored? What the hits of a search say of their order and text.
+"""Checks of hits: whether the best hit comes first, and whether its text equals the stored text.
 
 Example::
 

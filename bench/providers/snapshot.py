@@ -1,4 +1,4 @@
-"""Copy what a provider keeps in files from one run to another, and compare it: for classes with ``durability: file``.
+"""Copy the files of a provider from one run to another and compare them, for ``durability: file``.
 
 Example::
 

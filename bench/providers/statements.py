@@ -1,4 +1,4 @@
-"""Named SQL blocks of a ``.sql`` file beside a module.
+"""Named SQL blocks of a ``.sql`` file next to a module.
 
 Example::
 

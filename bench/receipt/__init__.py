@@ -1,4 +1,4 @@
-"""Signed statements about one job of one run, and everything that checks them.
+"""Signed statements about one job of one run, and their verification.
 
 Where things are: ``signature`` and ``merkle`` know bytes alone; ``schema``, ``items_file``, ``digests``, ``checks``
 and ``recompute`` know what a receipt states; ``totals`` and ``metadata`` what a report gives it; ``build`` and

@@ -1,4 +1,4 @@
-"""The closed models of everything this room reads and writes, and how a misfit is reported.
+"""Base classes of the closed models of receipts, and their error messages.
 
 Here too:
 

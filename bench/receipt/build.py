@@ -1,4 +1,4 @@
-"""One job of a report to one unsigned receipt and its items file, or a refusal with its code.
+"""Build the unsigned receipt and items file of one job, or refuse with a code.
 
 Here too:
 

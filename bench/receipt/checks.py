@@ -1,4 +1,4 @@
-"""One function a check: from a receipt to findings. The order and the verdict are ``verify``'s.
+"""The checks of a receipt, one function each, from receipt to findings. ``verify`` sets order and verdict.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""Does ``memoryCost`` follow from the rows? What they show is counted again, the rest is named as the signer's own.
+"""Check that ``memoryCost`` follows from the rows; parts that rows do not show are the signer's claim.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""What a memory costs, from a report into a receipt and back.
+"""The cost of a memory system in a receipt: conversion from a report and back.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""What differs between two receipts: configuration first, then code and machine, then scores, then items.
+"""Differences between two receipts: configuration, then code and machine, then scores, then items.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""Files that are whole or not there, and errors that name them instead of a draft no one asked for.
+"""Write files whole or not at all, with errors that name the final path.
 
 Here too:
 

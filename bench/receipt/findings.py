@@ -1,4 +1,4 @@
-"""What a check found, and the verdict that findings add up to.
+"""The findings of a check, and the verdict from all findings.
 
     findings = [ok("parse"), fail("digest", "result_digest", "...")]
     judge(findings)      # ReceiptVerdict.INVALID

@@ -1,4 +1,4 @@
-"""Receipts of the original system, by profile; kept in one file so that they touch nothing else.
+"""Receipts of the original system, by profile; separate from all other modules.
 
 ``przm-p1`` signs the document without ``signature``; ``przm-p2`` also leaves out some fields that change with each
 run. The key is given by ``--pubkey``. Nothing is guessed: the wrong profile is ``signature_invalid``::

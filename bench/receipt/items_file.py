@@ -1,4 +1,4 @@
-"""The items file: one canonical JSON line a row, sorted, streamed both ways.
+"""The items file: one canonical JSON line per row, sorted, read and written as a stream.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""Where signing keys come from: flag, environment, or the one active key of the key folder.
+"""Look up signing keys: flag, environment, or the only active key of the key folder.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""The life of a key: new, rotated, revoked. Every step leaves trusted.json, and the log where there is one.
+"""Create, rotate and revoke keys. Each step is recorded in trusted.json, and in the log if there is one.
 
     made = new_key(ring, "default", ("receipt", "log"))
     rotate(ring, old="default", new=None, at=stamp(now))

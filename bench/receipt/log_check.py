@@ -1,4 +1,4 @@
-"""Does a log hold? Every line, its root, its signature, its past and the files it names.
+"""Check a log: every line, its root, its signature, its history and the files that it names.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""RFC 6962 hash trees: roots in one pass, and whether an inclusion or consistency proof holds.
+"""RFC 6962 hash trees: compute roots in one pass, and check inclusion and consistency proofs.
 
     >>> root([b"first line", b"second line"]).hex()[:8]
     'b9b0b0d2'

@@ -1,4 +1,4 @@
-"""What was known of one job before its first call: run, benchmark, provider, models, prompts, metrics.
+"""Data of a job that is known before its first call: run, benchmark, provider, models, prompts, metrics.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""Appending to a log: under a lock, onto a history that still holds, under a new checkpoint.
+"""Append to a log: under a lock, after a check of its history, with a new checkpoint.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""Making things public: announce a run, publish its receipt, take it back. Nothing is ever deleted.
+"""Announce a run, publish its receipt, retract it. Nothing is ever deleted.
 
 Here too:
 

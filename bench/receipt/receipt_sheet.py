@@ -1,4 +1,4 @@
-"""The evidence sheet of a receipt: what the signed document and its items file state.
+"""The evidence sheet of a receipt, from the signed document and its items file.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""Do the totals follow from the rows? Every score folded again, every retrieval value computed again.
+"""Check that the totals follow from the rows: compute every score and every retrieval value again.
 
 Here too:
 

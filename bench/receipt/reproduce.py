@@ -1,4 +1,4 @@
-"""``bench reproduce``: run again what a receipt states, here, and compare the deterministic results.
+"""``bench reproduce``: repeat the run of a receipt here, and compare the deterministic results.
 
     outcome = await reproduce(path, Setting(...))
     outcome.same, outcome.differs, outcome.items

@@ -1,4 +1,4 @@
-"""What a receipt states, field by field: the closed schema ``bench.receipt/1``.
+"""The closed schema ``bench.receipt/1``: every field of a receipt.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""How the items ended, and the scores by class.
+"""Schema of the results: states of items, and scores by class.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""The settings of the run, and how it began, was resumed and was cut.
+"""Schema of the run: its settings, start, resumes and ranges.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""The evidence sheet of a result: the 19 facts that a rival asks for, from a run or from a receipt.
+"""The evidence sheet of a result: 19 facts that a reviewer asks for, from a run or from a receipt.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""``bench sign``: one receipt a job of a run, written once, verified with the public half before anyone hears of it.
+"""``bench sign``: one receipt per job, written once and verified with the public key before it is reported.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""Ed25519 over canonical bytes: what is signed, how a signature is spelled, when it holds.
+"""Ed25519 signatures over canonical bytes: signed content, encoding, verification.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""The public log as static files of C2SP tlog-tiles, made of the entries and the one signed checkpoint.
+"""The public log as static files of C2SP tlog-tiles, from its entries and the signed checkpoint.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""Whom to believe: ``keys/trusted.json`` keeps every key ever used, and states for which part of the log.
+"""The trust store ``keys/trusted.json``: every key ever used, and the part of the log for which it is valid.
 
     store = TrustStore.load(Path("keys/trusted.json"))
     store.decide(fingerprint, "receipt", log_index=12)     # Decision(status, code, detail)

@@ -1,4 +1,4 @@
-"""Is this receipt to be believed? Every check in order, one verdict.
+"""Verify a receipt: all checks in order, one verdict.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""Cosignatures of a log's checkpoint (C2SP tlog-cosignature, Ed25519): a witness saw one history, and when.
+"""Cosignatures of a log's checkpoint (C2SP tlog-cosignature, Ed25519) by a witness of its history.
 
 Example::
 

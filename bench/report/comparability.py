@@ -1,4 +1,4 @@
-"""Whether two jobs may be compared: everything that can move a score, side by side.
+"""Whether two jobs may be compared: every setting that can change a score, of both jobs.
 
 A check that affects results and differs is a refusal; one that does not is what the comparison is about::
 

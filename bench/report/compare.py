@@ -1,4 +1,4 @@
-"""Two or more jobs over the items they share: like for like or not at all, tested in three families.
+"""Compare two or more jobs over the items they share, only like for like, tested in three families.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""What a comparison is: rows of three families for each pair of sides. Values only; ``compare`` makes them.
+"""The result of a comparison: rows of three families for each pair. ``compare`` computes it.
 
 Here too:
 

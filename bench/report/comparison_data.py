@@ -1,4 +1,4 @@
-"""One side of a comparison: a job's values as columns, one place an item, read from its journal.
+"""One side of a comparison: a job's values as columns, one entry per item, read from its journal.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""One metric of two sides over paired items: which test fits what kind of number it is.
+"""Test one metric of two sides over paired items, with the test for that kind of number.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""What a memory costs, in words and cells: the table below the scores, the evidence sheet.
+"""The cost of a memory system as text and cells: the table below the scores, the evidence sheet.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""Several sets of answers under the same judges and judge prompts: one table that shows what decides.
+"""Several sets of answers with the same judges and judge prompts, in one table.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""Why each lost item was lost: exactly one reason an item, in a fixed order, so that the counts add up.
+"""The reason why each item was lost: exactly one per item, in a fixed order, so that the counts add up.
 
 Here too:
 

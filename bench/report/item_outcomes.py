@@ -1,4 +1,4 @@
-"""How every item of a run ended in each job, read once: state, loss, rank of the first evidence, value, time, tokens.
+"""The outcome of every item in each job, read once: state, loss, rank of first evidence, time, tokens.
 
 Example::
 

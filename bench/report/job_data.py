@@ -1,4 +1,4 @@
-"""What a fold reads of one job: its metrics opened again, its ended items, what ingesting its corpora took.
+"""The data of one job for its report: its metrics, its ended items, and times of its ingest.
 
 Here too:
 

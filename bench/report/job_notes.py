@@ -1,4 +1,4 @@
-"""Notes on how the answers of a job ended: what a reader must know before the number is used.
+"""Notes on the answers of a job that affect the use of its score.
 
 Here too:
 

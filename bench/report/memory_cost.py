@@ -1,4 +1,4 @@
-"""What a memory costs: the build, paid once per corpus, and the query, paid for each question.
+"""The cost of a memory system: the build, paid once per corpus, and the query, paid for each question.
 
 Example::
 

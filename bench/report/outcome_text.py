@@ -1,4 +1,4 @@
-"""What came out of a run, in sentences: who is best, by how much, how sure that is, and what limits the score.
+"""The result of a run in sentences: the best system, its lead, the uncertainty, and the limit of the score.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""Several judges and judge prompts over the same answers: values, agreement, majority, and the items that differ.
+"""Several judges and judge prompts on the same answers: values, agreement, majority, and differences.
 
 Example::
 

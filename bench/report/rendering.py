@@ -1,4 +1,4 @@
-"""Grids as Markdown, and a whole report as CSV.
+"""Tables as Markdown, and a whole report as CSV.
 
 Here too:
 

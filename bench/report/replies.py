@@ -1,4 +1,4 @@
-"""Notes on who replied: models that call themselves something other than what was asked for, such as a fallback.
+"""Notes on replies from another model than the requested one, such as a fallback.
 
 Example::
 

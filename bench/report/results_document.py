@@ -1,4 +1,4 @@
-"""A Report as the JSON that ``results --json`` prints and ``report.json`` holds. Full doubles, no time of printing.
+"""A Report as the JSON of ``results --json`` and ``report.json``: full doubles, no time of printing.
 
 ``results`` in report.json is byte-equal between an uninterrupted, a resumed and a merged run of deterministic
 providers; whatever a clock, a network or a price had a part in is in ``measured``.

@@ -1,4 +1,4 @@
-"""Labels of people for some of a judge's verdicts, and what they say of judge and score.
+"""Human labels of a judge's verdicts, and the corrected accuracy and judge error.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""Drawing the answers that people label: at random within strata of verdict and doubt.
+"""Select the answers that people label: at random within strata of verdict and doubt.
 
 Example::
 

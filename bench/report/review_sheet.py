@@ -1,4 +1,4 @@
-"""The drawn answers of a run in one blind order, and the labels that they have.
+"""The selected answers of a run in one blind order, with their labels.
 
 Example::
 

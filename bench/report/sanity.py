@@ -1,4 +1,4 @@
-"""Signs that a number is not what it seems: what many items of a finished job have in common that they should not.
+"""Warning signs in a finished job: properties that many of its items share and should not.
 
 Example::
 

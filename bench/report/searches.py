@@ -1,4 +1,4 @@
-"""Notes on what the searches of a job found: what a reader must know before a retrieval number is used.
+"""Notes on the searches of a job that affect the use of a retrieval score.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""How far a run is, read from its journal by a process that does not run it.
+"""The progress of a run, read from its journal by another process.
 
 Here too:
 

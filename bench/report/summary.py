@@ -1,4 +1,4 @@
-"""What a report leaves in the derived ``results/results.sqlite``: jobs, metrics and item values, rebuildable.
+"""The rows of a report in the derived ``results/results.sqlite``: jobs, metrics and item values.
 
 Example::
 

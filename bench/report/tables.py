@@ -1,4 +1,4 @@
-"""Reports as tables: neutral grids that the terminal and Markdown (``rendering.py``) show alike.
+"""Reports as neutral tables, which the terminal and Markdown (``rendering.py``) both show.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""A share that a fallible judge gave for all items, corrected by the labels of people for some of them.
+"""A share judged for all items by a fallible judge, corrected by human labels for some of them.
 
 Prediction-powered inference (Angelopoulos, Bates, Fannjiang, Jordan and Zrnic 2023, Science 382: 669-674) estimates
 ``mean of the judge over all + mean of (label - judge) over the labelled``; with strata (Fisch et al. 2024,

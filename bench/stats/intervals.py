@@ -1,4 +1,4 @@
-"""Confidence intervals of a mean: which one fits, and each by itself.
+"""Confidence intervals of a mean: the choice of the method, and each method.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""How many times a percentile of one side is that of the other, over paired times (metrics.md 9).
+"""The ratio of a percentile of two sides, over paired times (metrics.md 9).
 
 Few clusters are drawn as whole, and the draws give the error of a t test with C - 1 degrees of freedom: taken as
 they are, the tails of ten clusters found equal systems different in 8 of 100 comparisons (perf/significance.py).

@@ -1,4 +1,4 @@
-"""A million numbers in little room: equal ones are counted, the rest lie in arrays, each with its cluster.
+"""Compact storage of a million numbers: equal values are counted, others are in arrays by cluster.
 
 Sums are exact integers that are rounded once, so no bit of an answer depends on the order in which the numbers
 came nor on how they are kept::

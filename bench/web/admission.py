@@ -1,4 +1,4 @@
-"""Which runs may be asked for over HTTP: configs by name, numbers, choices; nothing that is sent to a provider.
+"""Runs that may be requested over HTTP: configs by name, numbers, choices; no text that is sent to a provider.
 
 Allowed are flags whose value is a number, a yes or no, a duration or one of a few words; texts only where one is named
 here. Of a provider's config, ``set`` reaches the same kinds of values, and no call, template, address or key.

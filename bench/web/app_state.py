@@ -1,4 +1,4 @@
-"""What every handler may know of the site that it is part of.
+"""The shared state of a site's handlers.
 
 Example::
 

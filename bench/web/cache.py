@@ -1,4 +1,4 @@
-"""Documents that take a while to make: kept until what they were made of changes, made again in the background.
+"""Documents that are slow to create: cached until their source changes, refreshed in the background.
 
 Here too:
 

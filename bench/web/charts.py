@@ -1,4 +1,4 @@
-"""Charts as positions: templates draw them as SVG, so they need no script and read well in grey and in the dark.
+"""Charts as coordinates: templates draw them as SVG, without scripts, readable in gray and in dark mode.
 
 Here too:
 

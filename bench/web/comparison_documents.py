@@ -1,4 +1,4 @@
-"""The document of a comparison, as ``bench compare --json`` gives it, with the verdict in words beside each pair.
+"""The document of a comparison, as in ``bench compare --json``, with the verdict in words.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""What a request is refused with, and the status of each error.
+"""Errors of requests, and the status of each.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""Text for people: numbers and times as a page shows them.
+"""Format numbers and times for pages.
 
 Here too:
 

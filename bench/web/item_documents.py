@@ -1,4 +1,4 @@
-"""Documents of items: a page of the grid, and one item with everything that is known of it.
+"""Documents of items: a page of the grid, and one item with all its data.
 
 Example::
 

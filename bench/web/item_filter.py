@@ -1,4 +1,4 @@
-"""Which items of a run a reader wants to see, in which order: by outcome, cause, evidence, and where systems differ.
+"""Filter and order of a run's items: by outcome, cause, evidence, and differences between systems.
 
 Example::
 

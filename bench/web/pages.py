@@ -1,4 +1,4 @@
-"""The pages: the documents of the API as HTML, and forms that order what the API orders.
+"""The pages: documents of the API as HTML, and forms with the same commands as the API.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""The service as Prometheus sees it: requests, runs by state, the queue, items and costs of live runs.
+"""Prometheus metrics of the service: requests, runs by state, the queue, items and costs of live runs.
 
 Example::
 

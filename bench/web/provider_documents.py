@@ -1,4 +1,4 @@
-"""One provider: its config and keys, and every job of it in the workspace, newest first, in the settings compared.
+"""One provider: its config and keys, and its jobs in the workspace, newest first, compared by settings.
 
 Example::
 

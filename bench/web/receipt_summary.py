@@ -1,4 +1,4 @@
-"""What a receipt claims in one line, whether it may be quoted, and its badge.
+"""A receipt in one line, whether it may be quoted, and its badge.
 
 Example::
 

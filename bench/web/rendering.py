@@ -1,4 +1,4 @@
-"""Pages and errors as answers: everything escaped, hostile characters visible, secrets redacted, no traceback ever.
+"""Render pages and errors: everything escaped, invisible characters shown, secrets redacted, no traceback.
 
 Example::
 

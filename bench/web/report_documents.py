@@ -1,4 +1,4 @@
-"""The one-page report of a run, as a page's values and as a self-contained file.
+"""The one-page report of a run, as values of a page and as a self-contained file.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""The one-page report: what came out, how sure it is, and where items were lost, as values that a template draws.
+"""The one-page report: the result, its uncertainty, and the reasons for lost items, as template values.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""Labels of people for a judge's verdicts, in the browser and over HTTP: the same rows of the journal as the TSV file.
+"""Human labels of a judge's verdicts, in the browser and over HTTP: the same journal rows as the TSV file.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""Documents of runs: the list, and one run with its jobs; what the API hands out and the pages show.
+"""Documents of runs: the list, and one run with its jobs, for the API and the pages.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""Who may ask what: Host and Origin, methods, ids in paths, token, cookie, csrf, and the headers of every answer.
+"""Access control: Host and Origin, methods, ids in paths, token, cookie, csrf, and response headers.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""The running half of ``bench serve``: takes orders, runs at most so many at once, pauses, and continues after a stop.
+"""The runner of ``bench serve``: accepts runs, limits how many run at once, pauses, and continues after a stop.
 
 Here too:
 

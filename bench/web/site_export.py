@@ -1,4 +1,4 @@
-"""The pages of a workspace as files for any web server or a folder: what `bench explore` shows, without a server.
+"""The pages of a workspace as static files, the same as `bench explore` shows.
 
 Example::
 

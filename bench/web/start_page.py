@@ -1,4 +1,4 @@
-"""Start a run from a page: choose, look at the plan with its price and missing keys, then start.
+"""Start a run from a page: choose settings, check the plan with its price and missing keys, then start.
 
 Example::
 

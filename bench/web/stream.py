@@ -1,4 +1,4 @@
-"""Live updates as server-sent events, read from the journal: the present state at once, then every change.
+"""Live updates as server-sent events from the journal: the current state first, then every change.
 
 Ids are those of the journal's events, so ``Last-Event-ID`` resumes where a browser was cut off. The stream of a run
 that has ended reports it and closes::

@@ -1,4 +1,4 @@
-"""The service's token: where it lies, and what is derived from it for cookies and forms.
+"""The token of the service: its file, and the values derived from it for cookies and forms.
 
 Example::
 

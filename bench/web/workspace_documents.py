@@ -1,4 +1,4 @@
-"""The configs of a workspace: each with what is in its file, or with its errors and their places. Never a secret.
+"""The configs of a workspace, each with its content, or with its errors and their places. Never a secret.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""Providers that need no key and no network: the baselines every result is next to.
+"""Providers without key and network: the baselines that are shown next to every result.
 
 Each is a full implementation of the Protocol in one module; ``store`` is the SQLite file they keep memories in.
 ``oracle`` is built by the engine, the only holder of the evidence.

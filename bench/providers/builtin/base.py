@@ -1,4 +1,4 @@
-"""What all built-ins have in common: their attributes, and files below the run's folder."""
+"""The common part of all built-in providers: their attributes, and files below the run's folder."""
 
 from __future__ import annotations
 

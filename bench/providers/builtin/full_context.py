@@ -1,4 +1,4 @@
-"""Every memory in its order, whatever the question: what an answer is worth when nothing has to be found."""
+"""Return every memory in order, for any question: the score without a search."""
 
 from __future__ import annotations
 

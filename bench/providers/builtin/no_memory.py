@@ -1,4 +1,4 @@
-"""Remembers nothing and finds nothing: what the answering model knows by itself."""
+"""Store nothing and find nothing: the score of the answering model alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""k memories drawn by lot: what a ranking must beat. The same seed and question draw the same ones in every run."""
+"""Return k random memories, the lower bound of a ranking. Equal seed and question give equal memories."""
 
 from __future__ import annotations
 

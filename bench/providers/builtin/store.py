@@ -1,4 +1,4 @@
-"""One SQLite file a namespace: what the built-ins keep, and keep after a restart.
+"""One SQLite file per namespace: the persistent store of the built-in providers.
 
 Here too:
 

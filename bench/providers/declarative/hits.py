@@ -1,4 +1,4 @@
-"""From the answer of a search to hits: rows, content, score, date, chunks, and the way back to memory ids.
+"""From a search response to hits: rows, content, score, date, chunks, and the mapping to memory ids.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""The way out for services with an HTTP API: address, headers and keys, resolved once.
+"""The HTTP connection of a provider: address, headers and keys, resolved once.
 
 Every call goes through :mod:`bench.http`, which knows limits, retries and what a status means.
 """

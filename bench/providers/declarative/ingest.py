@@ -1,4 +1,4 @@
-"""Adding a batch: requests in order, what they captured, and single memories that were refused.
+"""Add a batch: send its requests in order, capture ids, and report refused memories.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""Removing a namespace: clear, wait for it, make sure, then take down what set-up made.
+"""Remove a namespace: clear it, wait, check it, then remove what set-up created.
 
 Here too:
 

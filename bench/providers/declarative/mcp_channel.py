@@ -1,4 +1,4 @@
-"""The way out for memory systems that are MCP servers: a command over stdio, or a URL.
+"""The connection to memory systems that are MCP servers: a command over stdio, or a URL.
 
 A call names a ``tool``, its body is the arguments; the answer is ``structuredContent``, or the JSON of the first text.
 The official SDK is imported here and nowhere else::

@@ -1,4 +1,4 @@
-"""One session of the MCP SDK in a task of its own: what goes wrong inside it ends the session, never the run.
+"""One session of the MCP SDK in its own task: an error inside it ends the session, never the run.
 
 Here too:
 

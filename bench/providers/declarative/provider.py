@@ -1,4 +1,4 @@
-"""``Declarative``: a provider that is a YAML file, interpreted over the one HTTP door.
+"""``Declarative``: a provider that is described by a YAML file, on top of ``bench.http``.
 
 Every method reads its call from the config; nothing here knows any particular memory system. Operations that the file
 does not describe are absent, so ``isinstance(provider, Counts)`` states what the file states.

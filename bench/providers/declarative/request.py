@@ -1,4 +1,4 @@
-"""Calls as the file describes them, compiled once and sent many times.
+"""The calls of a provider file, compiled once and sent many times.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""Reading a provider's answer by path. A path that finds nothing is a MappingError, never "no results".
+"""Read a provider's response by path. A path without a match is a MappingError, never "no results".
 
 Here too:
 

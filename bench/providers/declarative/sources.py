@@ -1,4 +1,4 @@
-"""The way back: which memories a hit represents.
+"""Map a hit back to the memories that it represents.
 
 The forms of ``id_from`` are tried in order, the first that gives an id we sent wins. When the file names forms and no
 hit of an answer maps, the file is wrong (MappingError); when it names none, the service just has no way back.

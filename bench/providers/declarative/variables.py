@@ -1,4 +1,4 @@
-"""The request variables: what ``$.name`` and ``${name}`` represent in each call.
+"""Request variables: the values of ``$.name`` and ``${name}`` in each call.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""Sixteen questions that every provider must answer before a number about it means anything.
+"""The doctor: sixteen checks that a provider must pass before a number about it has a meaning.
 
 The same list is ``bench doctor NAME`` and the contract suite of the tests::
 

@@ -1,4 +1,4 @@
-"""The namespaces of an examination, and what every question needs: fill one, wait for it, search it.
+"""The namespaces of a doctor run, and helpers of its checks: fill one, wait for it, search it.
 
 Here too:
 

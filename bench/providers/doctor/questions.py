@@ -1,4 +1,4 @@
-"""The sixteen questions in their order. Each is a function of the examination; a new one is added to ``QUESTIONS``."""
+"""The sixteen checks in order. Each is a function of the examination; add new ones to ``QUESTIONS``."""
 
 from __future__ import annotations
 

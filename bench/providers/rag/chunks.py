@@ -1,4 +1,4 @@
-"""Cutting a text into chunks: fixed windows, whole paragraphs, or where the subject changes.
+"""Split a text into chunks: fixed windows, whole paragraphs, or at changes of subject.
 
 Here too:
 

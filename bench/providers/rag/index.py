@@ -1,4 +1,4 @@
-"""What the algorithms store, and the face of the places that keep it.
+"""The stored data of the retrieval algorithms, and the protocol of their stores.
 
 Here too:
 

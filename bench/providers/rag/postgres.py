@@ -1,4 +1,4 @@
-"""The index in PostgreSQL with the vector extension: two tables, exact cosine, a batch in one transaction.
+"""The index in PostgreSQL with the vector extension: two tables, exact cosine, one transaction per batch.
 
 A piece is a row, each of its vectors is a row; removing the piece removes them. The driver comes with the extra
 ``[pgvector]``.

@@ -1,4 +1,4 @@
-"""The Protocol over chunks, a model and an index; an algorithm is a subclass of a few lines.
+"""The provider protocol over chunks, a model and an index; an algorithm is a small subclass.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""The views of the board: which places share a table. Only what can be compared is under one another.
+"""The views of the leaderboard: rows share a table only if they can be compared.
 
 Here too:
 

@@ -1,4 +1,4 @@
-"""A view's tables as JSON and CSV; values are full doubles.
+"""The tables of a view as JSON and CSV; values are full doubles.
 
 Here too:
 
