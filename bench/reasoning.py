@@ -11,11 +11,12 @@ from __future__ import annotations
 
 import re
 
+from bench.patterns import pattern
 from bench.visible import HIDDEN
 
 _NAMES = "think|thinking|thought|thoughts|reasoning|reflection|scratchpad|analysis"
 _SPACE = "[ \\t\\u200b-\\u200d\\u2060\\ufeff]{0,4}"
-_TAG = re.compile(
+_TAG = pattern(
     rf"<{_SPACE}(?P<close>/?){_SPACE}(?:\w{{1,16}}:)?(?P<name>{_NAMES})(?:[ \t/][^<>]{{0,200}})?>"
     r"|◁(?P<close2>/?)(?P<name2>think)▷"
     r"|\[(?P<close3>/?)(?P<name3>THINK)\]"
@@ -25,23 +26,23 @@ _TAG = re.compile(
     r"|```(?<![^\n]```)[ ]?(?P<name7>thinking|thought|reasoning)[ ]*$|``(?P<close7>`)(?<![^\n]```)[ ]*$",
     re.IGNORECASE | re.MULTILINE,
 )
-_ESCAPED = re.compile(rf"&lt;([ \t]{{0,4}}/?[ \t]{{0,4}}(?:{_NAMES})(?:[ \t/][^<>&]{{0,200}})?)&gt;", re.IGNORECASE)
+_ESCAPED = pattern(rf"&lt;([ \t]{{0,4}}/?[ \t]{{0,4}}(?:{_NAMES})(?:[ \t/][^<>&]{{0,200}})?)&gt;", re.IGNORECASE)
 _ENDS = {"close6": "details", "close7": "fence"}
 """marks that close other things too: they end a block of their kind, and mean nothing outside of one"""
-_CHANNEL = re.compile(r"<\|channel\|>(?P<name>\w{1,20})[^<\n]{0,80}<\|message\|>")
+_CHANNEL = pattern(r"<\|channel\|>(?P<name>\w{1,20})[^<\n]{0,80}<\|message\|>")
 _BARE_CHANNELS = ("analysis", "assistantfinal")
 """channels whose marks were dropped by the server"""
 _STEMS = ("think", "thought", "reasoning", "reflection", "scratchpad", "analysis", "<unused9")
 MANY = 100_000
 """a text with more opening brackets is a loop of its model, and no answer"""
-_CONTROL = re.compile(r"<\|(?:return|end|start|message)\|>(?:assistant)?")
-_SEEN = re.compile(rf"[^\s{HIDDEN.pattern[1:]}")
-_TURN_BEGINS = re.compile(
+_CONTROL = pattern(r"<\|(?:return|end|start|message)\|>(?:assistant)?")
+_SEEN = pattern(rf"[^\s{HIDDEN.pattern[1:]}")
+_TURN_BEGINS = pattern(
     r"\s*(?:(?:<\|im_start\|>assistant\s|<\|start_header_id\|>assistant<\|end_header_id\|>|<\|assistant\|>"
     r"|<start_of_turn>model\s|<\|begin_of_text\|>|<\|START_RESPONSE\|>|<\|begin_of_(?:solution|box)\|>)\s*)+",
     re.IGNORECASE,
 )
-_TURN_ENDS = re.compile(
+_TURN_ENDS = pattern(
     r"<(?:\|(?:im_end|eot_id|eom_id|end_of_text|endoftext|end_of_turn|end_of_turn_token|return|end|eos|im_start|user"
     r"|start_header_id|END_RESPONSE|end_of_(?:solution|box))\||(?:end|start)_of_turn|｜end▁of▁sentence｜|/s)>",
     re.IGNORECASE,
@@ -122,7 +123,7 @@ def _final_channel(text: str) -> str:
     return _CONTROL.split(text[last.end() :], maxsplit=1)[0]
 
 
-_TAKEN_BACK = re.compile(
+_TAKEN_BACK = pattern(
     r"[.!?…:;,—–\n)\]*\"'-]\s*(?:(?:oh|oops|hmm|no)[,.]? )?wait(?:[,.!:…—–-]| no\b| actually\b)"
     r"|[.!?…:;—–\n)\]*\"'-]\s*(?:hold on\b|scratch that|strike that|on second thought|correction\s*:"
     r"|i (?:made a mistake|misspoke|was wrong)|let me (?:re-?check|re-?consider|re-?think|correct)"

@@ -13,7 +13,7 @@ size takes the most, and a check that a prompt was read takes the fewest, half a
 
 from __future__ import annotations
 
-import re
+from bench.patterns import pattern
 
 TOKEN_METHOD = "chars/4"  # noqa: S105 - a counting rule, no secret
 """how tokens are counted where no service tells them"""
@@ -32,7 +32,7 @@ UNSPACED = (
     "\uf900-\ufaff\U0001b000-\U0001b16f\U00020000-\U000323af"
 )
 """of a character class: scripts without spaces between words, and Hangul"""
-UNSPACED_CHARACTER = re.compile(f"[{UNSPACED}]")
+UNSPACED_CHARACTER = pattern(f"[{UNSPACED}]")
 
 
 def quarters(text: str, *, each: int = CHARS_PER_TOKEN) -> int:

@@ -10,21 +10,22 @@ Example::
 
 from __future__ import annotations
 
-import re
 import unicodedata
+
+from bench.patterns import pattern
 
 _HIDDEN = (
     "\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f\\xad\\u034f\\u061c\\u115f\\u1160\\u17b4\\u17b5\\u180e\\u200b-\\u200f\\u2028-\\u202e"
     "\\u2060-\\u206f\\u3164\\ufeff\\uffa0\\ufff9-\\ufffb\\ud800-\\udfff\\U000e0000-\\U000e007f"
 )
-HIDDEN = re.compile(f"[{_HIDDEN}]")
-_SEEN = re.compile(f"[^\\s\\u2800\\ufe00-\\ufe0f{_HIDDEN}]")
+HIDDEN = pattern(f"[{_HIDDEN}]")
+_SEEN = pattern(f"[^\\s\\u2800\\ufe00-\\ufe0f{_HIDDEN}]")
 """what a reader sees: no white space, no empty braille cell, no selector of a form, nothing hidden"""
 
 LATIN_OF = str.maketrans("АВСЕНКМОРТХІЅЈасеорхуіѕјΑΒΕΖΗΙΚΜΝΟΡΤΥΧο", "ABCEHKMOPTXISJaceopxyisjABEZHIKMNOPTYXo")
 """letters of other scripts that look like Latin ones"""
 _ALIKE = "".join(map(chr, LATIN_OF))
-_ODD = re.compile(
+_ODD = pattern(
     f"[{_HIDDEN}](?<![\u200c\u200d])|[A-Za-z0-9][\u200c\u200d]|[A-Za-z][{_ALIKE}]|[{_ALIKE}][A-Za-z]|[\uff10-\uff19\uff21-\uff3a\uff41-\uff5a]"
     f"|^\\W*[{_ALIKE}]\\W*$"
 )

@@ -66,8 +66,8 @@ def child(script: str, *arguments: str) -> dict[str, object]:
 
 
 def environment() -> dict[str, str]:
-    """This environment, with the checkout first on the path."""
-    return {**os.environ, "PYTHONPATH": str(HERE.parent)}
+    """This environment, with the checkout first on the path; what is compiled is kept, as where it is installed."""
+    return {**os.environ, "PYTHONPATH": str(HERE.parent), "PYTHONDONTWRITEBYTECODE": ""}
 
 
 def number(tree: Mapping[str, object], name: str) -> float:

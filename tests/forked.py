@@ -53,7 +53,6 @@ PRELOADED = (
     "mcp.server",
     "rich.console",
     "rich.table",
-    "structlog.dev",
 )
 SIZE = struct.Struct("!q")
 SHARED = "FORKED_SERVER"

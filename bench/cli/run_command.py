@@ -383,11 +383,6 @@ async def _execute(
     from bench.cli.display import display_for, follow
     from bench.engine import execute
     from bench.engine.run import results_folder
-    from bench.journal import Reader
-    from bench.report import fold
-    from bench.report.outcome_text import outcome_texts
-    from bench.report.publish import publish
-    from bench.report.summary import remember
 
     display = display_for(current.get())
     for text in plan.notes:
@@ -404,6 +399,12 @@ async def _execute(
             outcome = await execute(
                 plan, environment=environment, observer=display, resume=resume, errand=errand, announce=announce
             )
+    from bench.journal import Reader
+    from bench.report import fold
+    from bench.report.outcome_text import outcome_texts
+    from bench.report.publish import publish
+    from bench.report.summary import remember
+
     interrupts.listen()
     left = f"run {outcome.run_id} is {outcome.status}, its report was being written"
     interrupts.stage(left, hint=command(outcome.resume or f"bench results {outcome.run_id}"))

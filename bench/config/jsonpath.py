@@ -16,6 +16,7 @@ from enum import Enum
 from typing import Final
 
 from bench.errors import ConfigError
+from bench.patterns import pattern
 
 
 class _Every(Enum):
@@ -31,8 +32,8 @@ Key = str | int
 NOTHING: Final = object()
 """what a path gives that leads nowhere; null is a value"""
 
-_PLAIN = re.compile(r"(?:\.[A-Za-z_\u0080-\U0010ffff][\w\u0080-\U0010ffff-]*|\[-?(?:0|[1-9]\d*)\]|\[\*\]|\.\*)*")
-_STEP = re.compile(r"\.\*|\.([^.\[*]+)|\[(-?\d+)\]|\[\*\]")
+_PLAIN = pattern(r"(?:\.[A-Za-z_\u0080-\U0010ffff][\w\u0080-\U0010ffff-]*|\[-?(?:0|[1-9]\d*)\]|\[\*\]|\.\*)*")
+_STEP = pattern(r"\.\*|\.([^.\[*]+)|\[(-?\d+)\]|\[\*\]")
 
 
 class PathMissing(LookupError):

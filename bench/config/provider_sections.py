@@ -22,6 +22,7 @@ from pydantic import AfterValidator, Field, NonNegativeInt, PositiveInt, field_v
 from bench.config.file import ConfigModel
 from bench.errors import ConfigError
 from bench.events import KEY_LIKE, redact
+from bench.patterns import pattern
 from bench.settings import VARIABLE
 
 OPERATIONS = ("add_memory", "retrieve_memory", "delete_memory", "update_memory", "list_memories")
@@ -56,7 +57,7 @@ EACH = "each"
 
 OPERATORS = ("$each", "$do", "$column", "$omit_if_null", "$literal", "$json", "$lines")
 
-_LONG_TOKEN = re.compile(r"(?=[^\s]*[0-9])(?=[^\s]*[A-Za-z])[A-Za-z0-9+/=_\-]{32,}")
+_LONG_TOKEN = pattern(r"(?=[^\s]*[0-9])(?=[^\s]*[A-Za-z])[A-Za-z0-9+/=_\-]{32,}")
 
 
 def looks_like_key(text: str) -> bool:

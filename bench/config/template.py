@@ -36,10 +36,11 @@ from bench.config.file import did_you_mean
 from bench.config.value_rules import LONGEST_TEXT, problem_of
 from bench.errors import ConfigError
 from bench.model import Turn
+from bench.patterns import pattern
 
 Filter = Callable[[object], object]
 
-_SLOT = re.compile(r"\$\{(speaker|text|role|content)\}")
+_SLOT = pattern(r"\$\{(speaker|text|role|content)\}")
 
 
 class DateText(str):
@@ -216,15 +217,15 @@ def make_filter(name: str, argument: str | None) -> Filter:
     return lambda value: None if value is None else function(value)  # what match does not find stays missing
 
 
-_NAME = re.compile(r"[A-Za-z_][\w-]*(?:\.[\w -]*[\w-])*")
-_STRINGIFY = re.compile(r"\$\{\s*JSON\s*\.\s*stringify\s*\(\s*session\s*\)\s*;?\s*\}")
-_MAP = re.compile(
+_NAME = pattern(r"[A-Za-z_][\w-]*(?:\.[\w -]*[\w-])*")
+_STRINGIFY = pattern(r"\$\{\s*JSON\s*\.\s*stringify\s*\(\s*session\s*\)\s*;?\s*\}")
+_MAP = pattern(
     r"\$\{\s*session\s*\.\s*map\s*\(\s*\(?\s*turn\s*\)?\s*=>\s*`(?P<line>[^`]*)`\s*\)"
     r"\s*\.\s*join\s*\(\s*(?P<quote>['\"])\\n(?P=quote)\s*\)\s*\}"
 )
-_TURN = re.compile(r"\$\{\s*turn\s*\.\s*(\w+)\s*\}")
-_QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
-_TOKEN = re.compile(rf"{_QUOTED.pattern}|[\s\S]")
+_TURN = pattern(r"\$\{\s*turn\s*\.\s*(\w+)\s*\}")
+_QUOTED = pattern(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"")
+_TOKEN = pattern(rf"{_QUOTED.pattern}|[\s\S]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -410,7 +411,7 @@ def _filter_list() -> str:
     return f"write ${{name|filter}}; filters: {', '.join(FILTERS)}"
 
 
-_CLOSING = re.compile(r"</([A-Za-z_][\w.:-]{0,60})>")
+_CLOSING = pattern(r"</([A-Za-z_][\w.:-]{0,60})>")
 _HIDDEN = "\u00ad\u200b-\u200f\u2060-\u2064\ufeff"
 _OPENS = r"(?:[<＜﹤‹〈]|&(?:lt|#0{0,4}60|#x0{0,4}3c);)"
 _FULL_WIDTH = 0xFEE0

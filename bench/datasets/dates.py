@@ -16,10 +16,12 @@ from decimal import Decimal
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
+from bench.patterns import pattern
+
 _CLOCK = r"(?P<hour>\d{1,2}):(?P<minute>\d{2})(?::(?P<second>\d{2})(?:\.\d+)?)?\s*(?P<half>[ap]\.?m\.?)?"
 _DAY_NAME = r"(?:\((?:mon|tue|wed|thu|fri|sat|sun)[a-z]*\)|(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,?)"
 _FORMS = tuple(
-    re.compile(form, re.IGNORECASE)
+    pattern(form, re.IGNORECASE)
     for form in (
         rf"(?P<year>\d{{4}})[/.-](?P<month>\d{{1,2}})[/.-](?P<day>\d{{1,2}})(?:\s+{_DAY_NAME})?(?:[\sT]+{_CLOCK})?",
         rf"{_CLOCK}\s+on\s+(?:{_DAY_NAME}\s+)?(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\s+(?P<name>[a-z]+)\.?,?\s+(?P<year>\d{{4}})",
@@ -32,7 +34,7 @@ _FORMS = tuple(
 
 EPOCHS = {"unix": 1, "unix_ms": 1000}
 """words of dateFormats for numbers since 1970: how many are a second"""
-_NUMBER = re.compile(r"[+-]?\d{1,40}(?:\.\d{0,40})?(?:[eE][+-]?\d{1,3})?")
+_NUMBER = pattern(r"[+-]?\d{1,40}(?:\.\d{0,40})?(?:[eE][+-]?\d{1,3})?")
 
 
 class DateReader:

@@ -18,6 +18,7 @@ from collections.abc import Hashable, Sequence
 from bench.datasets.history import RawSession
 from bench.datasets.index import IdTable
 from bench.datasets.questions import RawItem
+from bench.patterns import pattern
 from bench.visible import is_odd
 
 EXAMPLES = 3
@@ -28,11 +29,11 @@ ODD = (
 )
 TWICE = "an option twice: either letter is right where it is the gold"
 _GOLDS = {
-    "a gold that represents no value, such as an empty cell that another program wrote (nan, null, N/A)": re.compile(
+    "a gold that represents no value, such as an empty cell that another program wrote (nan, null, N/A)": pattern(
         r"\s*(?:nan|null|undefined|<na>|n/a|#n/a|nil|todo|tbd|\[\]|\{\})\s*", re.IGNORECASE
     ),
     "a gold that says that there is no answer, and is not an abstention item, so a refusal is wrong; map abstention": (
-        re.compile(
+        pattern(
             r"\W*(?:(?:the )?(?:question|answer) (?:is|can(?:not|'t) be) )?(?:un(?:answerable|answered)|unknown"
             r"|no (?:answer|information)(?: (?:available|given|possible|provided))?"
             r"|not (?:mentioned|specified|stated|available|answerable|given|provided|enough information"
@@ -42,7 +43,7 @@ _GOLDS = {
             re.IGNORECASE,
         )
     ),
-    "a gold that is a list or object written as text; decode it (data.with: {golds: {decode: FIELD}})": re.compile(
+    "a gold that is a list or object written as text; decode it (data.with: {golds: {decode: FIELD}})": pattern(
         r"\s*(?:\[\s*[\"'].*[\"']\s*\]|\{\s*[\"'].*[\"']\s*:.*\})\s*", re.DOTALL
     ),
 }
@@ -53,7 +54,7 @@ MARKED = (
     "a gold with marks that an answer may not have (a period at its end, quotes or asterisks around it, &amp;, \\n), "
     "which this evaluator looks for as they are"
 )
-_MARKED = re.compile(
+_MARKED = pattern(
     r"\s*(?=.*\w)(?:.*\w{2,}[.;,:]|[\"'“”«»*_`].*[\"'“”«»*_`]|.*(?:&(?:amp|quot|lt|gt|nbsp|#\d{1,5});|\\[nt\"]).*)\s*",
     re.DOTALL,
 )
@@ -99,8 +100,8 @@ class ItemTexts:
         self._note(TWICE, raw, _twice(raw.choices))
         if raw.abstention:
             return
-        for sign, pattern in _GOLDS.items():
-            found = next((text for text in raw.answers if len(text) < LONGEST_GOLD and pattern.fullmatch(text)), None)
+        for sign, form in _GOLDS.items():
+            found = next((text for text in raw.answers if len(text) < LONGEST_GOLD and form.fullmatch(text)), None)
             self._note(sign, raw, found)
         if self._literal and raw.answers and all(_is_marked(text) for text in raw.answers):
             self._note(MARKED, raw, raw.answers[0])

@@ -26,6 +26,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from bench.evaluators.judge_prose import LONGEST, bare_word, read_prose, value_of_word
+from bench.patterns import pattern
 from bench.reasoning import without_reasoning
 from bench.structured import RepeatedKey, ReplySchema, distinct, one_object, unfenced
 from bench.values import dataclass
@@ -50,9 +51,9 @@ SCALES = (
     "total", "total_points",
 )  # fmt: skip
 """keys next to a score that say what its scale is"""
-_DIGITS = re.compile(r"\d{1,6}(?:\.\d{1,6})?")
+_DIGITS = pattern(r"\d{1,6}(?:\.\d{1,6})?")
 _DECODER = json.JSONDecoder(object_pairs_hook=distinct)
-_INTRODUCTION = re.compile(
+_INTRODUCTION = pattern(
     r"(?:(?:sure|certainly|okay|ok|of course)[!,.:]?\s*)?"
     r"(?:(?:here|is|this|below|my|the|final|json)(?:'s)?\s+){0,6}"
     r"(?:verdict|judge?ment|evaluation|grade|assessment|json|result|output|decision|answer|label|object)?\s*[:.!]?\s*",
@@ -176,7 +177,7 @@ def _number(said: object) -> float | None:
 
 Protocol = Literal["auto", "json", "longmemeval-official"]
 
-_REFUSAL = re.compile(r"\b(?:sorry|cannot|can['’]t|unable|as an ai)\b", re.IGNORECASE)
+_REFUSAL = pattern(r"\b(?:sorry|cannot|can['’]t|unable|as an ai)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

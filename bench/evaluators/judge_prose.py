@@ -32,6 +32,7 @@ import sys
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 
+from bench.patterns import pattern
 from bench.structured import FENCE, ticked, unfenced
 from bench.values import dataclass
 
@@ -46,11 +47,9 @@ ANY_WORD = "|".join(rf"\b{word.replace(' ', r'[ ]+')}\b" for word in sorted(_VAL
 ANY_NUMBER = r"-?\d{1,9}(?:\.\d{1,9})?(?:[ ]?(?:/|out of|of)[ ]?\d{1,9}(?:\.\d{1,9})?|[ ]?%)?"
 """a number, a share such as ``9/10`` or a percentage"""
 
-_BOXED = re.compile(r"\\(?:boxed|text|textbf|mathrm)\b")
+_BOXED = pattern(r"\\(?:boxed|text|textbf|mathrm)\b")
 _AROUND = " \t\r\n*_`\"'“”‘’«»[](){}<>#~.,!;:$\\-–—"
-_NUMBER = re.compile(
-    r"(?P<count>-?[0-9.]+)(?:[ ]?(?:/|out of|of)[ ]?(?P<all>[0-9.]+)|[ ]?(?P<percent>%))?", re.IGNORECASE
-)
+_NUMBER = pattern(r"(?P<count>-?[0-9.]+)(?:[ ]?(?:/|out of|of)[ ]?(?P<all>[0-9.]+)|[ ]?(?P<percent>%))?", re.IGNORECASE)
 
 
 def value_of_word(word: str) -> float | None:
@@ -89,7 +88,7 @@ LABELS = frozenset(
 )
 """elements of markup that hold a judge's own verdict"""
 
-_LATEX = re.compile(r"\\(?:boxed|fbox|text|textbf|textit|mathrm|mathbf|mathit)[ ]?\{([^{}\\\n]*)\}")
+_LATEX = pattern(r"\\(?:boxed|fbox|text|textbf|textit|mathrm|mathbf|mathit)[ ]?\{([^{}\\\n]*)\}")
 _PAIRS = tuple(
     re.compile(pattern)
     for pattern in (
@@ -100,11 +99,11 @@ _PAIRS = tuple(
         r"(?<![\w'])'([^'\n]*)'(?!\w)",
     )
 )
-_ELEMENT = re.compile(r"<(?P<close>/?)(?P<name>\w{1,40})[^<>\n]{0,200}>")
-_BRACE = re.compile(r"[{}]")
-_NUMBERING = re.compile(r"(?:[-+•·–—]|\d{1,2}[.)])\s+(?=\S)")
+_ELEMENT = pattern(r"<(?P<close>/?)(?P<name>\w{1,40})[^<>\n]{0,200}>")
+_BRACE = pattern(r"[{}]")
+_NUMBERING = pattern(r"(?:[-+•·–—]|\d{1,2}[.)])\s+(?=\S)")
 _DECORATION = str.maketrans(dict.fromkeys("*#~$\\[]", None) | {"_": " "})
-_HAS_WORD = re.compile(ANY_WORD, re.IGNORECASE)
+_HAS_WORD = pattern(ANY_WORD, re.IGNORECASE)
 
 
 def own_lines(text: str, answer: str = "") -> tuple[str, ...]:
@@ -224,45 +223,45 @@ _NOUN = (
 )
 _VALUE = rf"[\s{QUOTED}(]{{0,4}}(?P<value>{ANY_WORD}|{ANY_NUMBER}(?![\d/])){QUOTED}?\)?"
 _END = r"(?=\s*$|\s*[.!,;:()–—]|\s+-+\s|\s+(?:because|since|as)\b)"
-_LABELED = re.compile(
+_LABELED = pattern(
     rf"{_LEAD}(?P<noun>{_NOUN})(?:\s*\([^()\n]{{0,40}}\))?(?P<by>\s+is\s*:|\s*(?:[:=?]|->|→)+|\s+is\b|\s+[-–—](?=\s))"
     rf"(?:\s*{_VALUE}{_END})?",
     re.IGNORECASE,
 )
-_HEADING = re.compile(rf"{_LEAD}(?P<noun>{_NOUN})\s*[:=?]?\s*\Z", re.IGNORECASE)
+_HEADING = pattern(rf"{_LEAD}(?P<noun>{_NOUN})\s*[:=?]?\s*\Z", re.IGNORECASE)
 _WEAK = frozenset({"answer", "result", "match", "matches"})
 """labels that also name what is judged: read after a colon alone, never as a number"""
 _WORDS_TOO = frozenset({"correct", "right"})
 """labels that are verdict words too: before a dash they are the verdict"""
-_ECHO = re.compile(
+_ECHO = pattern(
     r"(?:question|response|candidate|expected|gold|reference|ground truth|correct answer|right answer|predicted"
     r"|prediction|given answer|model(?:'s)? (?:answer|response)|student(?:'s)? answer)[\w ]{0,20}\s*:",
     re.IGNORECASE,
 )
-_LEADING = re.compile(rf"(?P<word>{ANY_WORD})(?P<by>\s*[.,:;!=]|\s+[-–—]+|[–—]|-+(?=\s))", re.IGNORECASE)
-_NEXT = re.compile(r"[^\w]{0,8}(?P<word>not|nope|isn't|doesn't|never|0\b|no|incorrect|wrong|false|fail(?:ed)?)\b", re.I)
+_LEADING = pattern(rf"(?P<word>{ANY_WORD})(?P<by>\s*[.,:;!=]|\s+[-–—]+|[–—]|-+(?=\s))", re.IGNORECASE)
+_NEXT = pattern(r"[^\w]{0,8}(?P<word>not|nope|isn't|doesn't|never|0\b|no|incorrect|wrong|false|fail(?:ed)?)\b", re.I)
 _AFTER = r"(?=\s*$|\s*[.,;!)]|\s+(?:because|since|as|and|per|given|according)\b)"
-_STATED = re.compile(
+_STATED = pattern(
     rf"(?:(?:so|thus|therefore|hence|overall|in conclusion|i (?:think|believe|conclude)(?: that)?)[,:]?\s+){{0,3}}"
     rf"{_SUBJECT}\s+(?:is|was)(?P<not>\s+not|n't)?\s+(?P<word>correct|incorrect|wrong|right)\b{_AFTER}",
     re.IGNORECASE,
 )
-_SAID_OF_ANYTHING = re.compile(
+_SAID_OF_ANYTHING = pattern(
     r"\b(?:is|was)(?P<not>\s+not|n't)?\s+(?P<word>correct|incorrect|wrong|right)\b", re.IGNORECASE
 )
-_UNSURE = re.compile(
+_UNSURE = pattern(
     r"\b(?:whether|if|cannot|can't|unable|would|could|might|neither|none|nothing|except|unless|apart|only)\b", re.I
 )
-_CONTRARY = re.compile(
+_CONTRARY = pattern(
     r"\b(?:does|do|did|is|was|are|were)(?:\s+not|n't)\s+(?:\w+\s+)?(?:match|correct|right|answer|contain|agree|align"
     r"|correspond|support|satisf\w*|meet|the same|equivalent|accurate|address)"
     r"|\bmismatch|(?<!not )(?<!n't )(?<!nothing )\bcontradict(?:s|ed)?\b"
     r"|\b(?:is|was|are|were)\s+(?:\w+ly\s+)?(?:incorrect|wrong|false|inaccurate)\b|\bfails?\s+to\b",
     re.IGNORECASE,
 )
-_BUT = re.compile(r"(?:but|however|though|although|yet|nevertheless|still|except)\b", re.IGNORECASE)
-_NEGATION = re.compile(r"\b(?:not|no|wrong|incorrect|false|fails?|missing)\b|n't\b", re.IGNORECASE)
-_SENTENCE = re.compile(rf"(?<=[.!;])\s+|(?<=\?)\s+(?!(?:{ANY_WORD})[ ]*(?:$|[.,;!]))", re.IGNORECASE)
+_BUT = pattern(r"(?:but|however|though|although|yet|nevertheless|still|except)\b", re.IGNORECASE)
+_NEGATION = pattern(r"\b(?:not|no|wrong|incorrect|false|fails?|missing)\b|n't\b", re.IGNORECASE)
+_SENTENCE = pattern(rf"(?<=[.!;])\s+|(?<=\?)\s+(?!(?:{ANY_WORD})[ ]*(?:$|[.,;!]))", re.IGNORECASE)
 """the answer to a question such as ``Is it correct? No`` belongs to it"""
 
 

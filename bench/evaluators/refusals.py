@@ -19,12 +19,13 @@ import unicodedata
 from collections.abc import Iterable, Mapping
 
 from bench.metrics.text_normalization import OPTIONAL
+from bench.patterns import pattern
 
 _READ = 600
 """characters from the front that are looked at"""
-_SPACES = re.compile(r"[\s\ufeff]+")
+_SPACES = pattern(r"[\s\ufeff]+")
 _MARKS = str.maketrans("", "", '*_`"“”„«»「」『』')
-_SENTENCE_END = re.compile(r"[.!?。！？।؟۔]")
+_SENTENCE_END = pattern(r"[.!?。！？।؟۔]")
 
 LANGUAGES: Mapping[str, tuple[str, str]] = {
     "en": (

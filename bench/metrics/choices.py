@@ -19,6 +19,7 @@ from functools import lru_cache
 from string import ascii_uppercase
 
 from bench.metrics.text_normalization import BEYOND_LATIN, normal_form, parts_number
+from bench.patterns import pattern
 from bench.reasoning import took_back
 from bench.structured import ticked
 from bench.visible import LATIN_OF
@@ -26,64 +27,64 @@ from bench.visible import LATIN_OF
 LONGEST = 64 * 1024
 """characters of an answer that are read"""
 _AROUND = "().:*\"'` []{}$\\_!?,;<>。，、；"
-_OWN = re.compile(r"\s*[(\[]?(?P<letter>[A-Za-z])(?:[)\].:](?:\s.*)?|\s*)", re.DOTALL)
-_LATEX = re.compile(r"\\(?:text|textbf|mathrm|mathbf)[ ]?\{([^{}\n]*)\}")
-_BOXED = re.compile(r"\\(?:boxed|fbox)[ ]?\{([^{}\n]*)\}")
-_TAGGED = re.compile(r"<((?:final[_ -]?)?(?:answer|choice|option)|letter)>\s*([^<>]{1,200}?)\s*</\1>", re.IGNORECASE)
-_BOLD = re.compile(r"\*\*([^*\n]{1,200})\*\*|__([^_\n]{1,200})__")
+_OWN = pattern(r"\s*[(\[]?(?P<letter>[A-Za-z])(?:[)\].:](?:\s.*)?|\s*)", re.DOTALL)
+_LATEX = pattern(r"\\(?:text|textbf|mathrm|mathbf)[ ]?\{([^{}\n]*)\}")
+_BOXED = pattern(r"\\(?:boxed|fbox)[ ]?\{([^{}\n]*)\}")
+_TAGGED = pattern(r"<((?:final[_ -]?)?(?:answer|choice|option)|letter)>\s*([^<>]{1,200}?)\s*</\1>", re.IGNORECASE)
+_BOLD = pattern(r"\*\*([^*\n]{1,200})\*\*|__([^_\n]{1,200})__")
 _EMPHASIS = str.maketrans("", "", "*_`$\\")
 _OPEN, _CLOSE = r"[(\[{\"'“‘]{0,3}", r"[)\]}\"'”’]"
 _NOUN = r"(?:answer|option|choice|selection|pick|conclusion)"
-_STATED = re.compile(
+_STATED = pattern(
     rf"\b(?P<final>final[\s_]*)?{_NOUN}\b[\"']?(?:\s*\([^()\n]{{0,40}}\))?\s*"
     r"(?:(?:is|was|would be|should be|must be)\b|[:=]|->|→|[-–—](?=\s)){1,3}"
     r"\s*(?:(?:the|letter|option|choice|answer|clearly|therefore)\b\s*[:=]?\s*){0,3}",
     re.IGNORECASE,
 )
-_TAKEN = re.compile(
+_TAKEN = pattern(
     r"\bI(?:'d|'ll|\s+would|\s+will)?\s+(?:choose|pick|select|go\s+with|answer)\s+(?:with\s+)?(?:option\s+|choice\s+)?",
     re.IGNORECASE,
 )
-_FOREIGN = re.compile(
+_FOREIGN = pattern(
     r"(?:答案|正确选项|选项|选择|正確選項|選項|選擇|[选選](?=\s*[:：(]?\s*[A-Z])|答え|回答|正解|정답|ответ|відповідь|antwort|réponse"
     r"|respuesta|risposta|resposta|antwoord|odpowied[źz]|cevap|jawaban|đáp án|คำตอบ|उत्तर|תשובה|الإجابة|الجواب|الاجابة)"
     r"(?:\s*(?:是|为|為|は|은|ist|est|es|è|é|[:=]))*\s*",
     re.IGNORECASE,
 )
-_PRAISED = re.compile(
+_PRAISED = pattern(
     rf"(?<!\w){_OPEN}(?P<letter>[A-Za-z]){_CLOSE}{{0,3}}\s+(?:is|would be)\s+(?:the\s+)?(?:correct|right|best)\b"
 )
 _BECAUSE = r"\s+(?:because|since|as|for|due)\b"
-_LETTER = re.compile(rf"(?P<open>{_OPEN})(?P<letter>[A-Za-z])(?P<close>{_CLOSE}{{0,3}})(?![A-Za-z0-9_])(?!['’]\w)")
-_GOES_ON = re.compile(r"[ \t]+[A-Za-z]")
-_SAYS_WHY = re.compile(_BECAUSE, re.IGNORECASE)
-_MENTIONED = re.compile(
+_LETTER = pattern(rf"(?P<open>{_OPEN})(?P<letter>[A-Za-z])(?P<close>{_CLOSE}{{0,3}})(?![A-Za-z0-9_])(?!['’]\w)")
+_GOES_ON = pattern(r"[ \t]+[A-Za-z]")
+_SAYS_WHY = pattern(_BECAUSE, re.IGNORECASE)
+_MENTIONED = pattern(
     r"(?<!\w)(?:\((?P<in>[A-Za-z])\)|(?P<upper>[A-Z])(?=[).:,*]|\s*$|\s+(?:and|or|&)\s+\(?[A-Z]\b))", re.MULTILINE
 )
-_LINE = re.compile(rf"{_OPEN}(?P<letter>[A-Za-z])(?:{_CLOSE}{{1,3}}[.:]?(?=\s|$)|[.:](?=\s|$)|\s*$|\s+[-–—]\s)")
-_LABEL = re.compile(
+_LINE = pattern(rf"{_OPEN}(?P<letter>[A-Za-z])(?:{_CLOSE}{{1,3}}[.:]?(?=\s|$)|[.:](?=\s|$)|\s*$|\s+[-–—]\s)")
+_LABEL = pattern(
     rf"(?:^|(?<=[.;,!?\s])){_OPEN}(?P<letter>[A-Z])(?:{_CLOSE}{{1,3}}[.:]?|[.:]|\s+[-–—])(?=\s)", re.MULTILINE
 )
 """a letter before what is said of its option"""
-_EITHER = re.compile(r"(?<![\w/])\(?([A-Z])\)?\s?/\s?\(?([A-Z])(?![\w/])")
-_DENIED_LIST = re.compile(
+_EITHER = pattern(r"(?<![\w/])\(?([A-Z])\)?\s?/\s?\(?([A-Z])(?![\w/])")
+_DENIED_LIST = pattern(
     r"(?i:\bnot|n['’]t|\bneither|\bnor|\bexcept)\s+(?i:(?:option|choice|answer|letter)s?\s+)?"
     r"(?P<list>\(?[A-Z]\)?(?:(?:\s*[,/&]\s*(?:(?:or|nor|and)\s+)?|\s+(?:or|nor|and)\s+)\(?[A-Z]\)?)+)(?!\w)"
 )
 """letters that are ruled out together, as far as one can tell: ``not A, B``"""
-_DENIED_BEFORE = re.compile(
+_DENIED_BEFORE = pattern(
     r"(?:\bnot|n['’]t|\bnever|\bneither|\bnor|\bcannot|\bexcept|\brul(?:e|es|ed|ing) out|\bexclud(?:e|es|ed|ing)"
     r"|\beliminat(?:e|es|ed|ing))\s+(?:be\s+)?(?:the\s+)?(?:(?:option|choice|answer|letter)\s+)?[(\[{\"'“‘]{0,3}\Z",
     re.IGNORECASE,
 )
-_DENIED_AFTER = re.compile(
+_DENIED_AFTER = pattern(
     r"[)\]}\"'”’]{0,3}\s+(?:(?:is|was|are|can|could)\s*(?:not\b|n['’]t\b)|cannot\b"
     r"|(?:is|was|are)\s+(?:\w+ly\s+)?(?:wrong|incorrect|false|out|excluded|eliminated|ruled out)\b)",
     re.IGNORECASE,
 )
-_NO = re.compile(r"[)\]}\"'”’.:]{0,3}(?:\s+[-–—])?\s+(no|nope|wrong|incorrect|false)\b(?!\s+\w)", re.IGNORECASE)
+_NO = pattern(r"[)\]}\"'”’.:]{0,3}(?:\s+[-–—])?\s+(no|nope|wrong|incorrect|false)\b(?!\s+\w)", re.IGNORECASE)
 """behind the letter of an option that does not say so itself"""
-_ALIKE = re.compile(f"(?<!\\w)[{''.join(map(chr, LATIN_OF))}](?!\\w)")
+_ALIKE = pattern(f"(?<!\\w)[{''.join(map(chr, LATIN_OF))}](?!\\w)")
 """a letter of another script that is alone and looks like a Latin one"""
 _WORDS_TOO = frozenset("AI")
 """letters that are English words: before another word they are not choice"""
@@ -156,7 +157,7 @@ def letter_rules(answer: str, choices: Sequence[str], wanted: int) -> dict[str, 
     }
 
 
-_LONGBENCH = re.compile(r"The correct answer is \(?([A-Z])\b")
+_LONGBENCH = pattern(r"The correct answer is \(?([A-Z])\b")
 
 
 def _letters_in(text: str, letters: str) -> set[str]:
@@ -179,8 +180,8 @@ def _statements(text: str, choices: Sequence[str]) -> set[int]:
     found = {place for box in _BOXED.findall(text) if (place := _inside(box, choices)) is not None}
     plain = _BOXED.sub(r"\1", text).translate(_EMPHASIS)
     final: set[int] = set()
-    for pattern in (_STATED, _TAKEN, _FOREIGN):
-        for match in pattern.finditer(plain):
+    for form in (_STATED, _TAKEN, _FOREIGN):
+        for match in form.finditer(plain):
             place = _at(plain, match.end(), choices)
             if place is not None:
                 (final if "final" in match.re.groupindex and match["final"] else found).add(place)

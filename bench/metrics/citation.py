@@ -16,8 +16,9 @@ from bench.metrics.protocol import Arithmetic, RegisteredMetric
 from bench.metrics.text import best
 from bench.metrics.verdicts import verdict_of
 from bench.model import Row
+from bench.patterns import pattern
 
-_CITATION = re.compile(
+_CITATION = pattern(
     r"(?:\b(?P<source>[^\W\d_]+\s+\d+[\w/-]*)\s*,?\s*)?(?:\b(?:sections?|sec|ss?|articles?|arts?|para)\b\.?|§+)\s*"
     r"(?P<place>\d+[a-z]?(?:\s*\(\s*\w+\s*\))*)",
     re.IGNORECASE,

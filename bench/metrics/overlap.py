@@ -8,7 +8,6 @@ Example::
 from __future__ import annotations
 
 import functools
-import re
 import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -17,10 +16,11 @@ from bench.metrics.protocol import Arithmetic, Parameter, RegisteredMetric
 from bench.metrics.text import Compare, compared
 from bench.metrics.text_normalization import OPTIONAL, as_text, is_beyond_latin, spaced, words
 from bench.model import Row
+from bench.patterns import pattern
 
-_WORDS = re.compile(r"[a-z0-9]+")
+_WORDS = pattern(r"[a-z0-9]+")
 _WEIGHTS = {"bleu1_nltk_method1": (1.0, 0.0, 0.0, 0.0), "bleu4_nltk_method1": (0.25, 0.25, 0.25, 0.25)}
-_PUNCTUATION = re.compile(
+_PUNCTUATION = pattern(
     "[\u3001-\u3004\u3008-\u3020\u3030\u30fb\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65\u060c\u061b\u061f\u06d4\u0964\u0965\u0f0d\u104a\u104b\u17d4\u17d5]"
 )
 """CJK and full-width punctuation, which sacreBLEU's ``zh`` tokenizer sets apart too, and marks at ends of sentences"""

@@ -31,19 +31,20 @@ import unicodedata
 from collections.abc import Iterable
 from typing import Literal, cast
 
+from bench.patterns import pattern
 from bench.tokens import UNSPACED, UNSPACED_CHARACTER
 
 _BEYOND_LATIN = (
     "\u0370-\u1cff\u1d00\u1f00-\u1fff\u2c00-\ua71f\ua800-\uab2f\uab70-\ud7ff"
     "\uf900-\ufaff\ufb07-\ufdff\ufe70-\ufefc\uff01-\uffef\U00010000-\U0001efff\U00020000-\U000323af"
 )
-OPTIONAL = re.compile("[\u0591-\u05bd\u05bf\u05c1-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed]")
+OPTIONAL = pattern("[\u0591-\u05bd\u05bf\u05c1-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed]")
 """vowel points and cantillation of Hebrew, vowel signs and the stretching stroke of Arabic"""
 _PLANE = 0x10000
 _DROPPED = frozenset(string.punctuation) | frozenset("’‘ʼ׳״")
 """punctuation inside words: dropped, where other punctuation parts words"""
 
-BEYOND_LATIN = re.compile(f"[{_BEYOND_LATIN}]")
+BEYOND_LATIN = pattern(f"[{_BEYOND_LATIN}]")
 
 
 @functools.cache
@@ -82,13 +83,13 @@ def is_mark(character: str) -> bool:
     return unicodedata.category(character).startswith("M")
 
 
-_NUMBER = re.compile(
+_NUMBER = pattern(
     r"(?<![\d.,])(?:(?<!\w)[-−](?=\d))?"
     r"(?:\d{1,3}([,.'’])\d{3}(?:\1\d{3})*(?:(?!\1)[.,]\d+)?|\d{1,3}(?: 000)+|\d+(?:\.\d+|,\d{1,2})|\d+)"
     r"(?!\d|[.,]\d)"
 )
 """a number as it is written, with its sign, its groups of thousands and its fraction; no date and no version"""
-_NO_FRACTION = re.compile(r"[.,]0{1,2}\Z")
+_NO_FRACTION = pattern(r"[.,]0{1,2}\Z")
 
 
 def parts_number(text: str, start: int, end: int) -> bool:
@@ -205,10 +206,10 @@ def _letters_for_marks() -> dict[int, int]:
     return {mark: 0xE000 + place for place, mark in enumerate(marks)}
 
 
-_WHITE = re.compile(r"[\s\ufeff]+")
+_WHITE = pattern(r"[\s\ufeff]+")
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
-_ARTICLES = re.compile(r"\b(a|an|the)\b")
-_ARTICLES_AND = re.compile(r"\b(a|an|the|and)\b")
+_ARTICLES = pattern(r"\b(a|an|the)\b")
+_ARTICLES_AND = pattern(r"\b(a|an|the|and)\b")
 _MEM0_MARKS = str.maketrans(dict.fromkeys(".,!?", " "))
 
 

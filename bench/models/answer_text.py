@@ -17,6 +17,7 @@ import json
 import re
 from collections.abc import Collection, Sequence
 
+from bench.patterns import pattern
 from bench.reasoning import took_back
 from bench.visible import is_odd
 
@@ -29,7 +30,7 @@ _LONGEST = 20_000
 _SHORT = 600
 """characters of an error without other text"""
 _ALONE = "internal server error|bad gateway|service (?:temporarily )?unavailable|gateway time-?out|too many requests"
-_FAILED = re.compile(
+_FAILED = pattern(
     rf"\s*(?:(?:HTTP(?:/[\d.]+)?|(?:http )?error(?: code)?|status(?: code)?)[: ]+[45]\d\d\b"
     rf"|[45]\d\d[: -]+(?:{_ALONE}|bad request|unauthorized|forbidden|not found|request time-?out)\b|(?:{_ALONE})\W*$"
     r"|traceback \(most recent call last\):|upstream (?:connect error|request timeout)|no healthy upstream"
@@ -40,11 +41,9 @@ _FAILED = re.compile(
     r"|context (?:length|window)|billing|not loaded|out of memory|http|status)\b)",
     re.IGNORECASE | re.DOTALL,
 )
-_ERROR_START = re.compile(
-    r"\s*(?:\[error\]|(?:error|exception|fatal|[\w.]{1,60}(?:Error|Exception))\s*:)", re.IGNORECASE
-)
-_PAGE = re.compile(r"\s*<(?:!doctype html|html[\s>])", re.IGNORECASE)
-_MARKUP = re.compile(r"\s*[<\[{$]")
+_ERROR_START = pattern(r"\s*(?:\[error\]|(?:error|exception|fatal|[\w.]{1,60}(?:Error|Exception))\s*:)", re.IGNORECASE)
+_PAGE = pattern(r"\s*<(?:!doctype html|html[\s>])", re.IGNORECASE)
+_MARKUP = pattern(r"\s*[<\[{$]")
 _LONGEST_VALUE = 40
 _NEVER = frozenset({"null", "undefined", "nan", "[object object]", "(null)", "<null>", "{}", "[]", '""', "''"})
 _EMPTY_WORDS = frozenset(
@@ -55,8 +54,8 @@ _MARK = (
     r"<\|[\w ]{1,40}\|>|<｜[^｜\n]{1,40}｜>|\[/?INST\]|<</?SYS>>|<(?:start|end)_of_turn>"
     r"|\[/?(?:SYSTEM|AVAILABLE_TOOLS)[^\]]{0,20}\]"
 )
-_LEAK = re.compile(rf"{_SLOT}|{_MARK}", re.IGNORECASE)
-_ONLY_LEAK = re.compile(rf"(?:\s*(?:{_SLOT}|{_MARK}|</?s>))+\s*(?:user|assistant|system)?\s*", re.IGNORECASE)
+_LEAK = pattern(rf"{_SLOT}|{_MARK}", re.IGNORECASE)
+_ONLY_LEAK = pattern(rf"(?:\s*(?:{_SLOT}|{_MARK}|</?s>))+\s*(?:user|assistant|system)?\s*", re.IGNORECASE)
 
 
 def form_of(text: str) -> str:
@@ -129,15 +128,15 @@ def _tree(text: str) -> object:
         return None
 
 
-_CALL_MARK = re.compile(
+_CALL_MARK = pattern(
     r"\s*(?:<tool_calls?\b|<function_calls?>|<function=|<invoke |\[TOOL_CALLS\]|<\|python_tag\|>|<\|tool_call|<｜tool)",
     re.IGNORECASE,
 )
 _CALL_KEYS = frozenset({"name", "arguments", "parameters", "function", "id", "type", "tool_calls"})
-_CALL_START = re.compile(r"\s*[<\[{`]")
-_JSON_START = re.compile(r"\s*(?:```\w{0,10}\s*)?(?:\{(?=\s*(?:[\"}]|$))|\[(?=\s*[\[{\"]))")
-_JSON_MARK = re.compile(r'\\.|["{}\[\]]', re.DOTALL)
-_FENCE = re.compile(r"\s*```(?:json|tool_call|tool_code)?\s*(.*?)\s*```\s*", re.DOTALL)
+_CALL_START = pattern(r"\s*[<\[{`]")
+_JSON_START = pattern(r"\s*(?:```\w{0,10}\s*)?(?:\{(?=\s*(?:[\"}]|$))|\[(?=\s*[\[{\"]))")
+_JSON_MARK = pattern(r'\\.|["{}\[\]]', re.DOTALL)
+_FENCE = pattern(r"\s*```(?:json|tool_call|tool_code)?\s*(.*?)\s*```\s*", re.DOTALL)
 
 
 def is_json_object(text: str) -> bool:

@@ -37,6 +37,7 @@ from bench.errors import (
     Unavailable,
 )
 from bench.events import redact
+from bench.patterns import pattern
 from bench.values import dataclass as value_dataclass
 
 if TYPE_CHECKING:
@@ -174,7 +175,7 @@ PAGINGS = ("pagination", "paging", "page_info", "pageInfo", "meta", "page")
 MESSAGES = ("message", "msg", "detail", "reason", "warning", "info")
 ABOUT_CALL = frozenset((*MESSAGES, *STATUSES, "request_id", "requestId", "trace_id", "traceId", "timestamp"))
 """keys of an answer that has nothing but a message"""
-_SAYS_FAILED = re.compile(
+_SAYS_FAILED = pattern(
     r"rate.?limit|too many|quota|exceed|\berrors?\b|exception|\bfail(?:ed|ure|s)?\b|unavailab|time.?out"
     r"|timed out|overload"
     r"|unauthori[sz]ed|forbidden|denied|not ready|not allowed|still (?:loading|indexing|starting)|maintenance|try again"
