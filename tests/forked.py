@@ -68,10 +68,16 @@ link.sendall(asked)
 pid = struct.unpack("!q", link.recv(8, socket.MSG_WAITALL) or bytes(8))[0]
 if not pid:
     sys.exit(255)  # the server is gone; to signal 0 would end everything in this process group
+with open({address!r} + f".{{os.getpid()}}", "w") as file:
+    file.write(str(pid))
 for number in (signal.SIGINT, signal.SIGTERM):
     signal.signal(number, lambda number, frame: os.kill(pid, number))
-code = link.recv(8, socket.MSG_WAITALL)
-sys.exit(struct.unpack("!q", code)[0] & 255 if code else 255)
+raw = link.recv(8, socket.MSG_WAITALL)
+code = struct.unpack("!q", raw)[0] if raw else 255
+if code < 0:
+    signal.signal(-code, signal.SIG_DFL) if -code != signal.SIGKILL else None
+    os.kill(os.getpid(), -code)
+sys.exit(code)
 """
 
 
@@ -177,6 +183,14 @@ def client(name: str, *first: str) -> Path:
         written.chmod(0o755)
         written.replace(file)
     return file
+
+
+def pid_behind(client: int) -> int | None:
+    """The process that a running program of :func:`client` stands for; None as long as it has none."""
+    try:
+        return int(Path(f"{address()}.{client}").read_text() or 0) or None
+    except FileNotFoundError:
+        return None
 
 
 @cache
@@ -292,10 +306,12 @@ def become(argv: list[str], cwd: str, env: dict[str, str], streams: list[int]) -
 
 
 def interpret(argv: list[str]) -> None:
-    """``-m MODULE``, ``-c CODE`` or a file, and its arguments."""
+    """``-m MODULE``, ``-c CODE`` or a file, and its arguments; ``-P`` may be in front."""
+    safe, argv = argv[0] == "-P", argv[argv[0] == "-P" :]
     first, name = argv[0], argv[1] if argv[0] in ("-m", "-c") else argv[0]
     sys.argv = argv[1:] if first == "-m" else ["-c", *argv[2:]] if first == "-c" else argv
-    sys.path.insert(0, str(Path(name).resolve().parent if name == first else Path.cwd()))
+    if not safe:
+        sys.path.insert(0, str(Path(name).resolve().parent if name == first else Path.cwd()))
     if first == "-m":
         runpy.run_module(name, run_name="__main__", alter_sys=True)
     elif first == "-c":

@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import random
 import signal
+import subprocess
+import sys
 import threading
 import time
+from contextlib import suppress
 
 import psutil
 import pytest
@@ -17,11 +20,33 @@ from bench.engine.run import PAUSE_FILE, SHARDS
 from bench.errors import UsageError
 from bench.journal import RunState
 from bench.journal.paths import JOURNAL
-from tests.cluster.spread import FLAGS, bench, folder, resume, run, same_as_one_process
+from tests import forked
+from tests.cluster.spread import FLAGS, folder, resume, run, same_as_one_process
 from tests.small_world import World, wait_for
 
 WORDS = ["run", "--benchmarks", "facts", "--providers", "faulty", "--answering-model", "builtin/extractive",
          "--concurrency", "1", "--workers", "2"]  # fmt: skip
+
+
+@pytest.fixture
+def world(world: World) -> World:
+    """A server that has time: what it does not answer in time is asked twice, and the tests count what is asked."""
+    world.provider("faulty", timeout__2000="timeout: 60000")
+    return world
+
+
+@pytest.fixture(autouse=True)
+def forked_workers(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """Have what starts workers fork them, but where they are those of a user."""
+    if "two_workers_give" not in request.node.name:
+        monkeypatch.setattr(sys, "executable", str(forked.client("python")))
+
+
+def command(world: World, *words: str) -> subprocess.Popen[str]:
+    """The command line in a process of its own, which starts such workers too."""
+    code = "import sys; sys.executable = sys.argv.pop(1); from bench.cli import main; main()"
+    program = [sys.executable, "-c", code, sys.executable, *words, "--display", "none"]
+    return forked.Popen(program, cwd=world.workspace, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 def command_of(process: psutil.Process) -> str:
@@ -32,8 +57,12 @@ def command_of(process: psutil.Process) -> str:
 
 
 def workers_of(pid: int) -> list[psutil.Process]:
-    found = psutil.Process(pid).children(recursive=True)
-    return [one for one in found if "bench.cluster.processes" in command_of(one)]
+    starters = [one.pid for one in psutil.Process(pid).children() if "bench.cluster.processes" in command_of(one)]
+    found = []
+    for behind in filter(None, map(forked.pid_behind, starters)):
+        with suppress(psutil.NoSuchProcess):
+            found.append(psutil.Process(behind))
+    return found
 
 
 def questions(world: World) -> dict[str, int]:
@@ -105,7 +134,7 @@ async def test_a_signal_to_the_command_ends_every_worker_and_a_resume_loses_noth
     world: World, number: signal.Signals, code: int
 ) -> None:
     world.fault("search:latency:ms=100")
-    process = bench(world.workspace, *WORDS, "--run-id", "r", "--display", "none")
+    process = command(world, *WORDS, "--run-id", "r")
     wait_for(lambda: len(questions(world)) >= 4, seconds=60)
     workers = workers_of(process.pid)
     assert len(workers) == 2
@@ -140,7 +169,7 @@ async def test_fifty_kills_of_workers_and_of_the_command_lose_nothing(world: Wor
     chance, kills, words = random.Random(5), 0, [*WORDS, "--run-id", "r"]
     world.fault("search:latency:ms=2500")
     while kills < 50:
-        process = bench(world.workspace, *words, "--display", "none")
+        process = command(world, *words)
         for _ in range(chance.randint(1, 3)):
             time.sleep(chance.uniform(0.5, 3))
             if process.poll() is None:
