@@ -101,11 +101,12 @@ SYSTEMS = {
         start=_nothing,
         edits=(
             ("infer: true", "infer: false"),
+            ("unit: session", "unit: benchmark"),
             ("dimensions: 1536", "dimensions: 384"),
             ("embedder: text-embedding-3-small", f"embedder: {MODEL.partition('/')[2]}"),
         ),
         inside=True,
-        why="a memory per message of each session, texts as they are: no model extracted anything",
+        why="a session becomes a memory per message, counted as its session; no model extracts anything",
     ),
     "hindsight": FleetSystem(
         package="hindsight",

@@ -9,8 +9,8 @@ Every number comes from the journal's newest scores; no dataset and no config is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Literal, cast
 
@@ -185,8 +185,28 @@ async def fold(reader: Reader, *, by: Sequence[str] = (), benchmark: str | None 
         reason=status.reason,
         plan_digest=reader.meta.plan_digest,
         gaps=gaps_of(reader.meta.ranges, reader.meta.total),
-        jobs=tuple(jobs),
+        jobs=tuple(_with_levels(jobs)),
     )
+
+
+def _with_levels(jobs: Sequence[JobReport]) -> Iterator[JobReport]:
+    """Add a note to each job whose evidence is counted by another level than that of its neighbors."""
+    for job in jobs:
+        others = [
+            other.record
+            for other in jobs
+            if other.record.benchmark == job.record.benchmark and other.record.level != job.record.level
+        ]
+        if not others or all(one.category != "retrieval" for one in job.record.metrics):
+            yield job
+            continue
+        names = ", ".join(dict.fromkeys(other.provider for other in others))
+        levels = ", ".join(dict.fromkeys(other.level for other in others))
+        note = (
+            f"finds evidence by {job.record.level}, {names} by {levels}: their retrieval metrics are not comparable; "
+            "give ingest.unit of both configs the same value"
+        )
+        yield replace(job, notes=(*job.notes, note))
 
 
 def _records(reader: Reader, benchmark: str | None) -> Sequence[JobRecord]:

@@ -123,6 +123,8 @@ async def test_a_variant_that_ingests_otherwise_is_named_and_auto_ingests_it_alo
         assert stub.calls("add") == adds, "nothing was ingested"
     await in_thread(bench, "run", "--benchmarks", "facts", "--reuse-build", "auto", *variants, "--run-id", "r2", "-q")
     assert stub.calls("add") == adds + 6, "the six turns of the variant"
+    shown = " ".join((await in_thread(bench, "results", "r2")).stdout.split())
+    assert "faulty@b: finds evidence by turn, faulty@a by session: their retrieval metrics are not comparable" in shown
 
 
 async def test_a_run_that_is_extended_after_a_fork_pays_for_its_new_corpora_alone(
