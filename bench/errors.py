@@ -338,7 +338,7 @@ def alone(group: BaseExceptionGroup[BaseException]) -> BaseException | None:
 
 
 def raised_at(error: BaseException) -> str:
-    """Where foreign code raised, as `` (own.py:24, in search)``; empty when it was not raised."""
+    """Return where plug-in code raised, as `` (own.py:24, in search)``; empty if it did not raise."""
     last = error.__traceback__
     while last is not None and last.tb_next is not None:
         last = last.tb_next

@@ -55,11 +55,11 @@ class ShardTask(Protocol):
         ...
 
     async def result(self) -> Returned | None:
-        """What a finished one gave; None when that was lost on its way."""
+        """Return the result of a finished task; None if it was lost in transit."""
         ...
 
     async def error(self) -> str:
-        """Why it is in error."""
+        """Return the error of the task."""
         ...
 
     async def cancel(self) -> None:
@@ -81,7 +81,7 @@ class Fleet(Protocol):
         ...
 
     async def slots(self) -> Mapping[str, int]:
-        """How many orders each worker can carry out at once, by its address; empty when no worker is there."""
+        """Return the number of parallel orders of each worker, by address; empty without workers."""
         ...
 
     def submit(
@@ -149,14 +149,14 @@ class Task(Generic[T]):
         return "pending" if status == "lost" or status is None else status
 
     async def result(self) -> T | None:
-        """What a finished task gave; None when its worker or the scheduler went away with it."""
+        """Return the result of a finished task; None if its worker or the scheduler was lost."""
         try:
             return await cast("Awaitable[T]", self._future.result())
         except (OSError, CancelledError):
             return None
 
     async def error(self) -> str:
-        """Why a task is in error: every worker that had it died, or it raised what it should not."""
+        """Return the error of a task: all its workers died, or it raised an unexpected exception."""
         from distributed import KilledWorker
 
         raised: BaseException = await self._future.exception()
@@ -216,7 +216,7 @@ class Cluster:
         return bool(self._client.status == "running")
 
     async def slots(self) -> dict[str, int]:
-        """How many tasks each worker can run at once, by address; empty when the scheduler does not answer."""
+        """Return the number of parallel tasks of each worker, by address; empty if the scheduler does not answer."""
         try:
             found: dict[str, int] = await self._client.nthreads()
         except OSError:

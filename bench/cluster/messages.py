@@ -173,12 +173,12 @@ class Gathered(Progress):
         self._heard.pop(shard, None)
 
     def silent_s(self, shard: int) -> float:
-        """How long a shard that began to speak has reported nothing; 0 for one that waits for its turn."""
+        """Return the seconds since the last report of a started shard; 0 for a waiting shard."""
         heard = self._heard.get(shard)
         return 0.0 if heard is None else time.monotonic() - heard
 
     def worker_of(self, shard: int) -> str:
-        """Who had it last, as far as it reported."""
+        """Return the last worker that reported on the shard."""
         word = self._latest.get(shard)
         return "no worker yet" if word is None else word.worker
 

@@ -58,7 +58,7 @@ class Shelf:
         return self.folder.is_dir()
 
     def path(self, shard: Shard) -> Path:
-        """Where a shard's journal lies."""
+        """Return the path of a shard's journal."""
         return self.folder / f"{shard}.sqlite"
 
     async def put(self, shard: Shard, pack: CompressedParts) -> None:

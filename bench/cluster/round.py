@@ -69,7 +69,7 @@ async def refuse_unfit(cluster: Fleet, order: ShardOrder, *, within_s: float) ->
 
 
 async def survivors(cluster: Fleet, order: ShardOrder) -> dict[str, list[str]]:
-    """Which workers still have a journal of which shard, by its run id."""
+    """Return the workers that still have a shard's journal, by run id of the shard."""
     found: dict[str, list[str]] = {}
     for worker, names in (await cluster.ask(kept, order, within_s=ANSWER_S)).items():
         for name in names if isinstance(names, list) else ():

@@ -106,7 +106,7 @@ def workspace_of(order: ShardOrder) -> Path:
 
 
 def scratch_of(order: ShardOrder) -> Path:
-    """Where shards work: a workspace in the workspace, whose runs no one lists."""
+    """Return the workspace of shards: a folder in the workspace whose runs are not listed."""
     return workspace_of(order) / CHECKPOINTS / SCRATCH
 
 
@@ -137,7 +137,7 @@ def plan_of(order: ShardOrder) -> tuple[Plan, Environment]:
 
 
 def another_version(here: str, wanted: str) -> UsageError:
-    """What is reported of a worker with another bench."""
+    """Return the failure of a worker with another version of bench."""
     return UsageError(f"bench {here} is not the coordinator's {wanted}", hint="install the same bench on every worker")
 
 

@@ -46,7 +46,7 @@ def session_fields(config: BenchmarkConfig) -> tuple[str, ...]:
 
 
 def session_names(config: BenchmarkConfig) -> tuple[str, ...]:
-    """What formatTemplate may name."""
+    """Return the names that formatTemplate can use."""
     return (*SESSION_NAMES, *session_fields(config))
 
 
@@ -286,7 +286,7 @@ def templates_of(config: BenchmarkConfig) -> Iterator[tuple[TreePath, str, tuple
 
 
 def notes_of(config: BenchmarkConfig) -> tuple[str, ...]:
-    """What stops nothing and should be known."""
+    """Return notes that do not stop a run."""
     return tuple(text for check in (_runtime_notes, _data_notes, _prompt_notes) for text in check(config))
 
 

@@ -60,7 +60,7 @@ def problems_of(source: Source, config: ProviderConfig | None) -> list[ConfigErr
 
 
 def warnings_of(source: Source, config: ProviderConfig) -> list[str]:
-    """What is odd and allowed, each with its place."""
+    """Return warnings, each with its place."""
     return [f"{source.place(path)}: {text}" for path, text in _warnings(config)]
 
 

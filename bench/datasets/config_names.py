@@ -263,7 +263,7 @@ def paths_of_data(config: BenchmarkConfig) -> Iterator[Wanted]:
 
 
 def paths_of_joined(name: str, step: FieldStep) -> Iterator[Wanted]:
-    """What a step asks of the rows that it joins."""
+    """Return the names that a step reads from the rows that it joins."""
     yield from _given(*((("data", "with", name, "where", path), path) for path in step.where))
 
 

@@ -190,7 +190,7 @@ def local_path(config: BenchmarkConfig) -> str:
 
 
 def cache_path(config: BenchmarkConfig, workspace: Path) -> Path:
-    """Where a download lands."""
+    """Return the path of a download."""
     return workspace / local_path(config)
 
 
@@ -204,13 +204,13 @@ def places(config: BenchmarkConfig, workspace: Path) -> list[Path]:
 
 
 def folders(config: BenchmarkConfig, workspace: Path) -> list[Path]:
-    """Where files are looked for, in that order."""
+    """Return the folders in which files are looked up, in order."""
     beside = config.folder_of("data", "files" if config.data.files else "path")
     return list(dict.fromkeys([*([beside] if beside else []), workspace, builtin_root()]))
 
 
 def candidates(config: BenchmarkConfig, workspace: Path) -> list[Path]:
-    """Where the file may lie, in the order of looking."""
+    """Return the possible paths of the file, in lookup order."""
     return [folder / local_path(config) for folder in folders(config, workspace)]
 
 
@@ -287,7 +287,7 @@ def ships(config: BenchmarkConfig) -> bool:
 
 
 def fetching(config: BenchmarkConfig) -> str:
-    """How the data gets to its place."""
+    """Return how the data is obtained."""
     command = f"bench download {config.name}"
     if config.data.fetch:
         return f"{command}, or put the files there"

@@ -162,7 +162,7 @@ class Dataset:
         return {name: sum(types[kind] for kind in members) for name, members in self.config.groups.items()}
 
     def describe(self) -> dict[str, object]:
-        """What ``bench describe`` shows, ready for JSON."""
+        """Return the content of ``bench describe`` for JSON."""
 
         return describe(self)
 

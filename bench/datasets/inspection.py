@@ -405,7 +405,7 @@ def _memories(config: BenchmarkConfig, built: Built) -> int:
 
 
 def place_of(rows: RowIndex, row: int, source: RowSource) -> RowPlace:
-    """Where a row is in its file."""
+    """Return the place of a row in its file."""
     label = source.label_of(rows.files[row])
     return RowPlace(file=label, index=row, line=rows.lines[row] or None, number=rows.numbers[row])
 

@@ -266,7 +266,7 @@ def _minute(when: datetime | None) -> str | None:
 
 
 def texts(rendered: Sequence[RenderedMemory]) -> list[str]:
-    """What is sent, in order."""
+    """Return the memories that are sent, in order."""
     return [entry.memory.content for entry in rendered]
 
 

@@ -479,7 +479,7 @@ class RowParser:
         return int(item.cut) + self.config.visibility.through < brings
 
     def cut(self, corpus: Corpus, view: str, cut: str) -> Corpus:
-        """What an item with this cut-off sees: sessions before the index or date."""
+        """Return the sessions before the index or date of a cut-off."""
         when = self.dates.read_cut(cut)
         through = self.config.visibility is not None and self.config.visibility.through
         if when is None:

@@ -152,7 +152,7 @@ class Guess:
             yield f"  answer: {answer}\n"
 
     def words_of_question(self) -> int:
-        """How many words the longest question has."""
+        """Count the words of the longest question."""
         name = self.place.question()
         return max((len(str(one.get(name)).split()) for one in self.place.every()), default=0) if name else 0
 

@@ -63,7 +63,7 @@ class SampledFile:
         return [scalar_text(row.get(key)) if isinstance(row, Mapping) else None for row in self.sample]
 
     def key_names(self) -> Iterator[str]:
-        """What may be a key of a row, the likeliest first."""
+        """Return fields that can be a row's key, the likeliest first."""
         if any(key is not None for key in self.keys):
             yield "$keys[0]"
         names = dict.fromkeys(name for row in self.fields[:20] for name in row)
@@ -187,7 +187,7 @@ def _steps(path: str, values: Sequence[object]) -> Iterator[tuple[str, list[obje
 
 
 def asking(table: SampledFile) -> int:
-    """How much a file looks like the one with the questions."""
+    """Return a score of how likely a file contains the questions."""
     cells = [text for row in table.fields for text in map(scalar_text, row.values()) if text]
     if suffix_of(table.name) == ".tsv" and not any(" " in text for text in cells):
         return 0

@@ -38,7 +38,7 @@ def holds_lists(value: object) -> bool:
 
 
 def way_to_turns(value: object, deep: int = _DEEP) -> Way | None:
-    """Where the turns of a value are; None where it holds none."""
+    """Return the path to the turns of a value; None if there are none."""
     if deep == 0 or isinstance(value, str) or value is None:
         return None
     if isinstance(value, list):

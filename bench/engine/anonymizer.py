@@ -57,7 +57,7 @@ class Veil:
         return cls(memories=memories, _rendered=hidden)
 
     def sources(self, memory_ids: Collection[str]) -> list[RenderedMemory]:
-        """What a hit represents, in order and without repeats; unknown ids represent nothing."""
+        """Return the dataset ids of a hit, in order and without repeats; unknown ids are left out."""
         if not memory_ids:
             return []
         wholes = dict.fromkeys(map(whole_id, memory_ids))
@@ -92,7 +92,7 @@ class Veil:
         return any(memory.when is not None for memory in self.memories)
 
     def missing(self, wanted: Iterable[str], level: Level) -> tuple[str, ...]:
-        """Which of these sessions or turns no memory of the corpus represents."""
+        """Return those of the sessions or turns that no memory of the corpus represents."""
         known = self._standing.get(level)
         if known is None:
             known = self._standing[level] = frozenset(stands_for(self._rendered.values(), level))

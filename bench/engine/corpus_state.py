@@ -178,7 +178,7 @@ class CorpusState:
 
 
 def returned(ingested: Ingested) -> dict[str, object]:
-    """What a provider gave back for a batch, as the journal keeps it."""
+    """Return the response to a batch in the form of the journal."""
     return {
         "ids": {name: list(ids) for name, ids in ingested.ids.items()},
         "jobs": list(ingested.jobs),

@@ -76,7 +76,7 @@ class Known:
         return cls(found, frozenset(session.id for session in corpus.sessions))
 
     def slots(self, hits: Hits) -> list[list[RenderedMemory]]:
-        """What each hit represents; an id that no one knows represents nothing and keeps its rank."""
+        """Map each hit to dataset ids; an unknown id maps to nothing and keeps its rank."""
         return [[self.by_id[name] for name in map(self._named, hit) if name in self.by_id] for hit in hits]
 
     def strangers(self, row: ForeignRow) -> Iterator[tuple[str, str]]:

@@ -130,7 +130,7 @@ def shown(item: Item) -> dict[str, object]:
 
 
 def facts(relevant: Sequence[str], reason: str, item: Item, *, not_sent: Sequence[str] = ()) -> dict[str, object]:
-    """What the report and the items file need of an item beside its values."""
+    """Return the data of an item that report and items file need besides its values."""
     return {
         **({"not_ingested": list(not_sent)} if not_sent else {}),
         "gold": list(relevant),

@@ -168,7 +168,7 @@ class ModelOpening:
 
 
 def embedding_options(rule: ClientEmbeddings) -> EmbeddingOptions:
-    """What a provider's config states of its vectors, as its embedder takes it."""
+    """Return the vector settings of a provider's config for its embedder."""
     from bench.models.embedding import EmbeddingOptions
 
     return EmbeddingOptions(

@@ -69,7 +69,7 @@ async def resumed_plan(
 
 
 def stored_request(meta: RunMeta) -> RunRequest:
-    """What the run was asked.
+    """Return the request of the run.
 
     Raises:
         JournalError: another version's flags are in it.

@@ -161,7 +161,7 @@ async def _carried_out(work: Execution, *, new: str | None = None, resume: Path 
 
 
 def results_folder(plan: Plan) -> Path:
-    """Where the reports of a plan's runs go, a folder a run."""
+    """Return the folder of the reports of a plan's runs, one folder per run."""
     return Path(plan.request.output) if plan.request.output else plan.workspace / "results"
 
 
@@ -171,7 +171,7 @@ def slots_of(plan: Plan) -> int:
 
 
 def inmost(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """What went wrong first, out of the groups that task groups wrap around it."""
+    """Return the first exception inside nested exception groups."""
     first = group.exceptions[0]
     return inmost(first) if isinstance(first, BaseExceptionGroup) else first
 
@@ -317,7 +317,7 @@ class Execution:
         return f"{stop.value}: USD {spent} of {most} are spent; resume with a larger --max-cost"
 
     async def disk_full(self, full: DiskFull) -> Outcome:
-        """What was acknowledged is safe; say how much that is."""
+        """Return the outcome of a run on a full disk, with the number of phases that are safe."""
         self.startup.begun = True
         try:
             async with Reader.open(self.folder) as reader:

@@ -189,7 +189,7 @@ def run_meta(plan: Plan, run_id: str, code: CodeState) -> RunMeta:
 
 
 def resume_data(plan: Plan, code: CodeState) -> Mapping[str, object]:
-    """What may have changed since the run was started."""
+    """Return the data that can change between processes of a run."""
     return {"versions": dict(plan.versions), "code_state": asdict(code), "operation": plan.request.operation()}
 
 

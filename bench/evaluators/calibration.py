@@ -230,7 +230,7 @@ async def calibrate(
 
 
 def calls_needed(prompts: JudgePrompts) -> int:
-    """How many judge calls a calibration makes."""
+    """Count the judge calls of a calibration."""
     return len(prompts.all) * sum(1 for _ in answers())
 
 

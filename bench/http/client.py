@@ -103,7 +103,7 @@ class Http:
         return None if oldest is None else oldest.endpoint.name
 
     def window(self, endpoint: str) -> int | None:
-        """What ``auto`` allows an endpoint at this instant; None without auto or before its first call."""
+        """Return the current limit of ``auto`` for an endpoint; None without auto or before its first call."""
         gate = self._gates.get(endpoint)
         return gate.window.size if gate is not None and gate.window is not None else None
 

@@ -121,7 +121,7 @@ async def units_with(
 
 
 async def cells_of(reader: Reader, job: str, units: Sequence[Unit]) -> dict[Unit, ItemOutcome]:
-    """How these items ended in one job, in the newest scoring of the first epoch."""
+    """Return how items ended in one job, in the newest scoring of the first epoch."""
     rows = await _all(reader, "cells", clean(job), to_json([[clean(part) for part in unit] for unit in units]))
     found: dict[Unit, ItemOutcome] = {}
     for corpus, item, epoch, state, outcome, entry, labels, names, packed, generation in rows:
@@ -158,7 +158,7 @@ async def corpora_of(reader: Reader, item: str) -> list[str]:
 
 
 async def sampled_times(reader: Reader, owner: str, phase: Phase) -> tuple[int, list[Mapping[str, int]]]:
-    """How many times a phase ended well, and the times of up to ``SAMPLE`` of them, spread evenly."""
+    """Count the successes of a phase, and return the times of up to ``SAMPLE`` of them, spread evenly."""
     count = int((await _all(reader, "times_count", clean(owner), PHASES[phase]))[0][0])
     every = max(1, -(-count // SAMPLE))
     rows = await _all(reader, "times", clean(owner), PHASES[phase], every, SAMPLE)

@@ -194,12 +194,12 @@ class Reader:
         return int((await self._all("ended_from", clean(job), micros(since), epochs))[0][0])
 
     async def failed_for(self, job: str) -> list[FailedFor]:
-        """Why the items of a job failed, equal texts together, the commonest first."""
+        """Return the errors of a job's items, grouped by text, most frequent first."""
         rows = await self._all("failed_for", clean(job))
         return [FailedFor(kind=str(kind), text=str(text), count=int(count)) for kind, text, count in rows]
 
     async def flagged(self, owner: str, phase: Phase) -> list[Flagged]:
-        """What was noted of the items of a phase, equal notes together."""
+        """Return the notes on the items of a phase, grouped by text."""
         rows = await self._all("flagged", clean(owner), PHASES[phase])
         return [Flagged(tuple(json.loads(flags)), *rest) for flags, *rest in rows if flags is not None]
 
@@ -209,7 +209,7 @@ class Reader:
         return {str(model): int(str(count)) for model, count in rows}
 
     async def unscored_for(self, job: str) -> list[Unscored]:
-        """Why judges gave no verdict on items of a job, the commonest reason first."""
+        """Return the reasons for missing verdicts of a job, most frequent first."""
         rows = await self._all("unscored_for", clean(job))
         return [Unscored(evaluator=str(name), reason=str(reason), count=int(count)) for name, reason, count in rows]
 

@@ -112,7 +112,7 @@ def same_option(one: int | None, other: int | None, choices: Sequence[str]) -> b
 
 
 def choice_index(gold: str | None, choices: Sequence[str]) -> int | None:
-    """Which option a gold names: its text, its letter, or nothing."""
+    """Return the option that a gold names by text or letter; None if there is none."""
     return None if gold is None else _named(gold, choices)
 
 

@@ -142,7 +142,7 @@ class FoldCell:
         return self.state is None or self.state in FAILED_STATES
 
     def n(self, place: int) -> int:
-        """How many rows have a value of one metric."""
+        """Count the rows with a value of one metric."""
         return sum(heap.n for heap in self.heaps[place].values()) + sum(map(_is_number, self.strays[place]))
 
     def kept(self, place: int, *, clustered: bool) -> Strays:

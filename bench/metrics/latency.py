@@ -58,7 +58,7 @@ def _spent(network: int | None, provider: int | None, whole: int | None) -> int 
 
 
 def total_us(times_us: Mapping[str, int], part: str | None = None) -> int | None:
-    """What a user waits for: search and answer together; search alone where nothing was answered."""
+    """Return the time that a user waits: search and answer, or search alone without an answer."""
     search = phase_us(times_us, "search", part)
     if search is None or f"answer.{UNTIMED_PART}" in times_us:
         return None

@@ -53,7 +53,7 @@ class LocalWeights:
     batch: int | None
 
     def identity(self) -> dict[str, object]:
-        """What can change a vector: the library, the model, and the bytes of weights from a folder."""
+        """Return everything that can change a vector: library, model, and the bytes of local weights."""
         from importlib.metadata import version
 
         found: dict[str, object] = {"library": f"fastembed {version('fastembed')}", "model": self.model}

@@ -149,7 +149,7 @@ class BenchmarkPlan:
     """what its answer prompts know that only the scoring may know"""
 
     def corrected_answer(self, item: str) -> str | None:
-        """What an overlay states that the answer should be."""
+        """Return the corrected answer of an overlay."""
         suspect = None if self.overlay is None else self.overlay.overlay.items.get(item)
         return None if suspect is None else suspect.corrected_answer
 

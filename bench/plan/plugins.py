@@ -42,7 +42,7 @@ class Installed:
         return cls({group: tuple(plug_ins(group)) for group in GROUPS})
 
     def names(self, group: str) -> frozenset[str]:
-        """What a group offers."""
+        """Return the plug-ins of a group."""
         return frozenset(point.name for point in self.points[group])
 
     def distributions(self, group: str, names: Collection[str], spelled: Callable[[str], str] = str) -> dict[str, str]:

@@ -263,7 +263,7 @@ def from_outside(config: ProviderConfig, environment: Environment) -> dict[str, 
 
 
 def told(variables: Mapping[str, str], environment: Environment) -> dict[str, str]:
-    """What the environment puts into a file's ``vars`` (a model, a region)."""
+    """Return the ``vars`` of a file that come from the environment (a model, a region)."""
     return {name: _filled(text, environment) for name, text in variables.items() if find_variables(text)}
 
 

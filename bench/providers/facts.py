@@ -77,7 +77,7 @@ def enriching(config: ProviderConfig) -> RagLocal | None:
 
 
 def capabilities(config: ProviderConfig) -> Capabilities:
-    """What the provider can do, from its config and class."""
+    """Return the provider's capabilities, from its config and class."""
     return declared_capabilities(config)
 
 

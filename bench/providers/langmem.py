@@ -88,7 +88,7 @@ class LangMem:
         return len(items)
 
     async def count(self, space: Space) -> int:
-        """How many keys the namespace has."""
+        """Count the keys of the namespace."""
         return len(await self._items(space))
 
     async def delete(self, space: Space, memory_ids: Sequence[str]) -> None:

@@ -146,7 +146,7 @@ class Mem0Library:
         return None
 
     async def count(self, space: Space) -> int:
-        """How many memories the library holds."""
+        """Count the memories of the library."""
         filters = {"user_id": space.namespace}
         said = await self._run("status", lambda: self._memory.get_all(filters=filters, top_k=MOST))
         return len(said["results"])

@@ -110,7 +110,7 @@ class Pgvector:
             return (await connection.execute(SQL["clear"], (space.namespace,))).rowcount
 
     async def count(self, space: Space) -> int:
-        """How many rows the namespace has."""
+        """Count the rows of the namespace."""
         async with self._run("status") as connection:
             row = await (await connection.execute(SQL["count"], (space.namespace,))).fetchone()
         return int(str(row[0])) if row else 0

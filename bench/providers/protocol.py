@@ -102,7 +102,7 @@ class Capabilities:
 
     @classmethod
     def said_in(cls, config: ProviderConfig) -> Capabilities:
-        """What a config states it can do; no class is imported."""
+        """Return the capabilities in a config, without importing a class."""
         said, endpoints = config.capabilities, config.endpoints
         operations = {"add_memory", "retrieve_memory", *said.declared()}
         if endpoints is not None:

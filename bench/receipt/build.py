@@ -81,7 +81,7 @@ class Draft:
 
 
 def refusal(job: JobReport, order: ReceiptOrder) -> ReceiptRefused | None:
-    """Why a job gets no receipt, None when it does."""
+    """Return the reason why a job gets no receipt; None if it gets one."""
     if not job.n_planned or job.record.skipped:
         return ReceiptRefused("zero_items", job.record.skipped or "no item was planned")
     if job.isolation.failed or job.error_kinds.get("contaminated"):

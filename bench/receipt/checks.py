@@ -295,7 +295,7 @@ def digests(receipt: Receipt, dataset: Path | None) -> list[Finding]:
 
 
 def invariants_of(receipt: Receipt) -> list[Finding]:
-    """What cannot be false in an honest receipt."""
+    """Check conditions that every honest receipt meets."""
     return or_ok("invariants", list(invariants(receipt)))
 
 

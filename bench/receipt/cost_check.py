@@ -52,7 +52,7 @@ class CostCheck:
             yield fail("recompute", "cost_mismatch", f"memoryCost.{name}: {detail}")
 
     def taken(self) -> Iterator[Finding]:
-        """What no row can show."""
+        """Return the parts that no row shows."""
         if self._body.memory_cost is not None:
             yield skip("recompute", f"of memoryCost not recomputable from the rows: {NOT_IN_ROWS}")
 

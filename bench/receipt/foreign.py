@@ -64,7 +64,7 @@ def check_foreign(document: JSON, profile: Profile, store: TrustStore) -> list[F
 
 
 def subject_of(document: Document) -> Iterator[tuple[str, str]]:
-    """What a foreign receipt states it measured, and when: name and text."""
+    """Return subject and time of a foreign receipt, as name and text."""
     if isinstance(document.get("benchmark"), str):
         yield "benchmark", str(document["benchmark"])
     for name in ("adapter", "fixture"):

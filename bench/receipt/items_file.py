@@ -146,7 +146,7 @@ class Seal:
         self._bytes += len(data)
 
     def sealed(self) -> Sealed:
-        """What was hashed so far."""
+        """Return the digest of the bytes so far."""
         return Sealed(
             count=self._lines.size,
             bytes=self._bytes,

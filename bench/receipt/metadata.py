@@ -210,7 +210,7 @@ class Facts:
         return tuple(sorted(used, key=lambda use: use.name))
 
     def config_tree(self) -> dict[str, JSON]:
-        """What the config digest will be taken over, known before the run."""
+        """Return the input of the config digest, which is known before the run."""
         proof = schema.ReceiptIsolation(probed=0, passed=0, failed=0)
         return config_tree(
             self.benchmark(), self.provider(), self.models(), self.prompts(), self.metrics(), self.run(proof, None)
@@ -219,7 +219,7 @@ class Facts:
     # ---- again
 
     def reproducibility(self) -> schema.Reproducibility:
-        """What a rerun can be expected to give, and why not more."""
+        """Return the reproducibility class of a job, with its reasons."""
         reasons = list(self._inexact_parts())
         if reasons:
             reasons += self.judge_notes

@@ -160,7 +160,7 @@ def announce(ring: Keyring, started: RunStarted) -> Published:
 
 
 def announcement(folder: Path, run_id: str, plan_digest: str) -> tuple[Preregistration, LogHead] | None:
-    """What the log states of a run: its announcement, and the first checkpoint that covered it."""
+    """Return a run's announcement in the log and the first checkpoint that covers it."""
     if not has_log(folder):
         return None
     view = read_log(folder)

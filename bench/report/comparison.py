@@ -52,7 +52,7 @@ def _said(row: ComparisonRow) -> str:
 
 
 def sampled(row: ComparisonRow) -> str:
-    """How many conversations the row has, or items where they are not clustered."""
+    """Count the conversations of the row, or its items without clusters."""
     count, noun = (row.found.n_clusters, "conversation") if row.found.n_clusters else (row.found.n, "item")
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
@@ -191,7 +191,7 @@ def is_unseen(row: ComparisonRow) -> bool:
 
 
 def unseen(row: ComparisonRow) -> str:
-    """Where the interval of such a row comes from."""
+    """Return the source of the row's interval."""
     found, of = row.found, "cluster" if row.found.n_clusters else "item"
     count = found.n_clusters or found.n
     alike = "no item differs" if found.ties == found.n else f"the difference is the same in each {of}"

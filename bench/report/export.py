@@ -134,7 +134,7 @@ def _cached(item: ItemRecord) -> list[str]:
 
 
 def answer_facts(answer: JournaledPhase | None) -> dict[str, object]:
-    """How an answer ended, and what was noted of it."""
+    """Return the outcome of an answer and its notes."""
     data, measured = (answer.data, answer.measured) if answer is not None else ({}, {})
     finish = data.get("finish")
     return {

@@ -188,7 +188,7 @@ def judges_of(record: JobRecord, records: Sequence[JobRecord]) -> list[JobRecord
 async def said_of(
     reader: Reader, record: JobRecord, records: Sequence[JobRecord], item: str, *, corpus: str | None
 ) -> list[Verdict]:
-    """What every judge reported of one item in every epoch."""
+    """Return the verdicts of all judges on one item in all epochs."""
     judges = judges_of(record, records)
     found = [one for judge in judges for one in await reader.item(judge.chain, item, corpus=corpus)]
     return [verdict for one in found for verdict in one.verdicts]

@@ -60,7 +60,7 @@ NOTHING = Spent()
 
 
 def token_methods(record: JobRecord, spent: Owners, ingested: Sequence[Spent]) -> dict[str, Method]:
-    """How the tokens of each role were counted."""
+    """Return the method by which the tokens of each role were counted."""
     answered = _counted([spent[record.answer_owner].get("answering", NOTHING)])
     judged = _counted([spent[record.key].get("judge", NOTHING)])
     answered = answered or WITHOUT_CALLS.get(record.models.answering)

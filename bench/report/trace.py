@@ -55,7 +55,7 @@ async def export_otlp(reader: Reader, sink: TextIO) -> int:
 
 
 def resource_of(reader: Reader, record: JobRecord) -> Attributes:
-    """What all spans of a job share."""
+    """Return the attributes that all spans of a job share."""
     return {
         "service.name": "memorybench",
         "service.version": __version__,

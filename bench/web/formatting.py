@@ -144,7 +144,7 @@ def instant(value: object) -> str:
 
 
 def age(value: object, now: datetime) -> str:
-    """How long ago an ISO time was."""
+    """Return the age of an ISO time as text."""
     if not isinstance(value, str):
         return NONE
     past = now - datetime.fromisoformat(value)
@@ -186,7 +186,7 @@ class Scale:
     logarithmic: bool = False
 
     def at(self, value: float) -> float:
-        """Where a value is, in percent; values beyond an end are at it."""
+        """Return the position of a value in percent, limited to 0..100."""
         inside = min(max(value, self.low), self.high)
         if self.logarithmic:
             share = math.log(inside / self.low) / math.log(self.high / self.low)

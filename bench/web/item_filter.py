@@ -216,7 +216,7 @@ def _across(jobs: Sequence[Column], at: int, show: str | None) -> bool:
 
 
 def around(outcomes: Json, wanted: ItemFilter, item: str) -> Json | None:
-    """Where an item is among those that fit, with its neighbors; None where it does not fit."""
+    """Return the position of an item under the filter, with its neighbors; None if it does not match."""
     units = cast("list[list[str]]", outcomes["units"])
     found = [units[at][1] for at in positions(outcomes, wanted)]
     if item not in found:

@@ -327,7 +327,7 @@ async def receipt(request: web.Request) -> web.Response:
 
 
 async def receipt_badge(request: web.Request) -> web.Response:
-    """What a receipt claims and whether it holds, as a small picture."""
+    """Return the badge of a receipt."""
     site, where = request.app[SITE], request.match_info
     path = receipt_file(site, checked(where["run"]), checked(where["name"]))
     text = badge_of(await receipt_row(site, path))

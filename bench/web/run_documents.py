@@ -294,7 +294,7 @@ def side_names(jobs: Sequence[tuple[str, str | None]]) -> list[str]:
 
 
 def record_json(job: JobRecord) -> Json:
-    """What a job is, in digests."""
+    """Return the digests of a job."""
     return {
         "job": job.key,
         "benchmark": job.benchmark,

@@ -72,7 +72,7 @@ def _waiting(run_id: str, standing: str) -> Json:
 
 
 async def summaries_of(workspace: Path) -> dict[str, Json]:
-    """What each run cost and who was best in it, as the derived database has it."""
+    """Return the cost and the best provider of each run from the derived database."""
     path = workspace / "results" / FILE
     stamp = stamp_of(path)
     kept = _summed.get(path)

@@ -196,11 +196,11 @@ class Service:
         return found | {name: "stopping" if one.stop_for else "running" for name, one in self.active.items()}
 
     def costs(self) -> dict[str, str]:
-        """What each live run is known to have cost so far."""
+        """Return the known cost of each live run so far."""
         return {name: format(one.progress.cost_usd, "f") for name, one in self.active.items() if one.progress}
 
     def live(self, run_id: str) -> dict[str, object] | None:
-        """How a run of this service goes just now; None where it does not run here."""
+        """Return the state of a live run of this service; None if it does not run here."""
         one = self.active.get(run_id)
         if one is None or one.progress is None:
             return None

@@ -26,7 +26,7 @@ SEVERAL = frozenset({"benchmarks", "providers", "k"})
 
 
 def flags_of(fields: Iterable[tuple[str, object]]) -> dict[str, object]:
-    """What was chosen in a query or a form; empty fields are not."""
+    """Return the filled-in fields of a query or form."""
     found: dict[str, list[str]] = {}
     for name, value in fields:
         text = str(value).strip()
@@ -54,7 +54,7 @@ def choices(site: Site) -> Json:
 
 
 async def planned(site: Site, flags: Mapping[str, object]) -> Json:
-    """What a run of these flags would do, cost and take; nothing is called.
+    """Return what a run with these flags would do, cost and take, without any call.
 
     Raises:
         UsageError, ConfigError, DataError: as ``bench plan`` would say.

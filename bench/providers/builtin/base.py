@@ -79,7 +79,7 @@ class BuiltInProvider(ABC):
         return await self.stores.remove(space.namespace)
 
     async def count(self, space: Space) -> int:
-        """How many memories the namespace holds."""
+        """Count the memories of the namespace."""
         if not self.stores.path(space.namespace).exists():
             return 0
         async with self.stores.open(space.namespace) as store:

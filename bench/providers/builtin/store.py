@@ -219,7 +219,7 @@ class NamespaceFile:
         return sha.hexdigest()
 
     async def count(self) -> int:
-        """How many memories there are."""
+        """Count the memories."""
         rows = list(await self.connection.execute_fetchall(SQL["count"]))
         return int(rows[0][0])
 

@@ -277,7 +277,7 @@ def counted(answer: ServiceResponse, at: Field) -> int:
 
 
 def waiting_of(wait: WaitBlock | None) -> Waiting:
-    """What the engine must know to wait."""
+    """Return the state that the engine needs to wait."""
     if wait is None:
         return Waiting()
     return Waiting(

@@ -128,7 +128,7 @@ class Declarative:
         return await self._adding.ingest(space, memories)
 
     def assumed(self, space: Space, memories: Sequence[Memory], given: Mapping[str, Sequence[str]]) -> Ingested:
-        """What is known of a batch that a probe found stored."""
+        """Return the response for a batch that a probe found stored."""
         return self._adding.assumed(space, memories, given)
 
     async def ready(self, space: Space, ingested: Ingested) -> Readiness:
@@ -191,7 +191,7 @@ class Declarative:
 
 
 def batching_of(config: ProviderConfig) -> Batching:
-    """How the engine cuts batches for this service."""
+    """Return the batch rules of this service."""
     batch = config.ingest.batch
     serial = config.limits.namespace_serial or config.ingest.order == "serial"
     own = Batching(

@@ -272,7 +272,7 @@ class Wired:
         return found
 
     def captured_in(self, answer: ServiceResponse, node: object = WHOLE) -> dict[str, object]:
-        """What an answer, or one part of it, holds under ``capture``.
+        """Return the values of ``capture`` in a response or a part of it.
 
         Raises:
             MappingError: it is not there, or null: a later call would need it, and clear could never be sent.

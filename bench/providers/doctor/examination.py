@@ -270,7 +270,7 @@ class Examination:
         return await self.provider.search(room.space, Query(text=text, k=k, key=text[:40]))
 
     async def held(self, room: Room, text: str) -> int:
-        """How much a namespace holds, by its count or else by a search."""
+        """Count the memories of a namespace, by its count or by a search."""
         if isinstance(self.provider, Counts):
             return await self.provider.count(room.space)
         return len(await self.hits(room, text, 10))

@@ -139,7 +139,7 @@ class Rag:
         return found
 
     async def enrich(self, model: Model, memory: Memory, piece: Piece) -> Piece:
-        """What the model adds to a chunk."""
+        """Return the text that the model adds to a chunk."""
         return piece
 
     async def _embedded(self, pieces: Sequence[Piece]) -> list[Piece]:
@@ -185,7 +185,7 @@ class Rag:
         return await self._index.clear(space.namespace)
 
     async def count(self, space: Space) -> int:
-        """How many memories the namespace holds."""
+        """Count the memories of the namespace."""
         return len({piece.memory for piece in (await self._index.pieces(space.namespace)).values()})
 
     async def delete(self, space: Space, memory_ids: Sequence[str]) -> None:
