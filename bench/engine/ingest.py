@@ -373,6 +373,8 @@ class IndexWait:
     """instant of the last acknowledged batch, 0 when an earlier process saw it"""
     learned: dict[str, object] = field(default_factory=dict)
     """captures that only the status calls showed"""
+    pending: str = ""
+    """what the last status call reported, where it was not ready"""
 
     async def wait(self) -> Failure | None:
         """Loop until ready; also returns, with nothing journaled, when the run is asked to stop."""
@@ -406,7 +408,9 @@ class IndexWait:
             if looked.failure is not None or looked.value:
                 return looked.failure or True
             if monotonic_us() - began >= rule.timeout_s * 1e6:
-                return Failure.of(NotReady(f"{self.corpus} was not searchable {rule.timeout_s:g} s after its last add"))
+                seen = self.pending or sentinel.seen
+                text = f"{self.corpus} was not searchable {rule.timeout_s:g} s after its last add"
+                return Failure.of(NotReady(f"{text}: {seen}" if seen else text))
             await self.lane.live.stopping.pause_for(interval_s)
             interval_s = min(interval_s * GROWTH, rule.max_interval_s)
         return None
@@ -421,6 +425,7 @@ class IndexWait:
             self.space = sentinel.space = replace(
                 self.space, captures=merge_captures(self.space.captures, stands.captures)
             )
+        self.pending = stands.detail if stands.state == "pending" else ""
         if stands.state == "pending":
             return False
         if not self._sentinel_wanted:

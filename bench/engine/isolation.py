@@ -124,16 +124,27 @@ class Sentinel:
     """no status call exists: count or result must be the same twice"""
     thorough: bool = False
     """memories between the first and the last are looked for too"""
+    seen: str = ""
+    """what the last round of searches found, in words, where it was nothing of this corpus"""
     _before: object = None
     _seen: dict[str, bool | None] = field(default_factory=dict)
     """by sample: whether it was itself among what its search found; None where nothing can tell"""
 
     async def found(self) -> bool:
         """Try the sample memories once; True when one of them leads to a memory of this corpus."""
+        found = 0
         for memory in samples(self.veil.memories):
             answer = await self._look(memory)
             if any(belongs(self.veil, hit) for hit in answer.hits):
+                self.seen = "its memories are found, and the result still changes"
                 return not self.must_settle or await self._still(answer)
+            found += len(answer.hits)
+        self.seen = (
+            f"searches for its memories found {found} hits, none with an id or text of them "
+            "(are they kept in other words? search.response.id_from leads back)"
+            if found
+            else "searches for its memories found nothing"
+        )
         return not samples(self.veil.memories)
 
     async def missing(self) -> list[Memory]:

@@ -48,9 +48,11 @@ from bench.model import (
     DATES_MISSING,
     DATES_RESTORED,
     IN_ORDER,
+    NO_HITS,
     QUERY_CUT,
     QUESTION_FOUND,
     REPEATED,
+    SHARED_MEMORY,
     UNREADABLE,
     WITHOUT_TEXT,
     Deletion,
@@ -207,7 +209,7 @@ def _flags(lane: OpenLane, found: Found, kept: Sequence[Hit]) -> list[str]:
         for name, holds in {
             OVER_RETURNED: found.returned > k and not lane.provider.unbounded,
             K_CAPPED: found.requested < k and not lane.provider.unbounded,
-            "duplicates": len(set(ids)) < len(ids),
+            SHARED_MEMORY: len(set(ids)) < len(ids),
             "unmapped": found.unmapped > 0,
         }.items()
         if holds
@@ -316,6 +318,8 @@ async def search(lane: OpenLane, ready: Ready, item: Item) -> SearchResult:
         await still_there(lane, ready)
     sentences = sentences_of(item, ready.content.turn_texts) if lane.plan.level == "text" else None
     result = mapped(lane, ready.content.veil, found, sentences=sentences)
+    if not result.hits and lane.provider.keeps_store and lane.plan.provider.built_in is None:
+        result = replace(result, flags=(*result.flags, NO_HITS))
     asked = item.question.strip()
     if [hit for hit in result.hits if asked in hit.content and not hit.source_ids and hit.content.strip() == asked]:
         result = replace(result, flags=(*result.flags, QUESTION_FOUND))

@@ -6,7 +6,7 @@ Here too:
 
 Example::
 
-    429                 RateLimited   repeat, always
+    429, 420, 430       RateLimited   repeat, always; so is a 400, 403 or 409 whose body or header is that of a 429
     408 425 5xx, lost   Unavailable   repeat when the request may be repeated, or was never sent
     401 403             AuthError     stops the job
     402, plan used up   QuotaError    stops the job
@@ -21,6 +21,7 @@ A signal states what happened on the wire; :mod:`bench.http.errors` states what 
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -90,7 +91,29 @@ READ_FOR_QUOTA = 4000
 READ_FOR_TEXT = 20_000
 QUOTA_STATUSES = frozenset({400, 402, 403, 429})
 QUOTA_WORDS = ("insufficient_quota", "billing_hard_limit_reached", "credit balance is too low")
+PLAN_WORDS = (
+    "quota exceeded", "quota_exceeded", "monthly limit", "usage limit", "plan limit", "upgrade your plan",
+    "out of credits", "insufficient credits", "insufficient_credits", "insufficient balance", "insufficient_balance",
+    "payment required", "payment_required", "billing_not_active",
+)  # fmt: skip
+"""of a short refusal with 400 or 403; a 429 with such words may be a limit of a minute"""
+SHORT = 600
 TRANSIENT = frozenset({408, 425})
+PUSH_BACK = frozenset({420, 430})
+"""statuses that some services use as 429"""
+MAY_PUSH_BACK = frozenset({400, 403, 409})
+RATE_CODES = frozenset(
+    {
+        "429", "rate_limit", "rate_limited", "ratelimited", "rate_limit_error", "rate_limit_exceeded",
+        "ratelimitexceeded", "ratelimitexceedederror", "rate_limit_reached", "too_many_requests", "toomanyrequests",
+        "toomanyrequestsexception", "throttled", "throttling", "throttlingexception", "requestlimitexceeded",
+        "slow_down", "slowdown",
+    }
+)  # fmt: skip
+"""codes of a body that is a 429 under another status, folded"""
+_RATE_WORDS = re.compile(
+    r"rate.?limit\w*\W+(?:\w+\W+){0,2}(?:exceeded|reached|hit)|too many requests|request was throttled"
+)
 
 
 def of_status(endpoint: Endpoint, response: Response, *, repeatable: bool, wait_s: float | None) -> AttemptFailed:
@@ -110,12 +133,16 @@ def _of_status(endpoint: Endpoint, response: Response, *, repeatable: bool, wait
         return AttemptFailed(Rejected(text), repeat=False, status=status)
     if action is None and (status == 402 or _plan_used_up(response)):
         return AttemptFailed(QuotaError(text), repeat=False, status=status)
+    if action is None and _pushes_back(response):
+        return AttemptFailed(
+            RateLimited(text, retry_after_s=wait_s), repeat=True, refused=True, wait_s=wait_s, status=status
+        )
     if action is None and status in (401, 403):
         return AttemptFailed(_stopping(endpoint, status, text), repeat=False, status=status)
     if action is None and status == 407:
         hint = "check user and password in HTTP_PROXY or HTTPS_PROXY, then resume"
         return AttemptFailed(AuthError(f"the proxy refuses: {text}", hint=hint), repeat=False, status=status)
-    if status == 429:
+    if status == 429 or status in PUSH_BACK:
         return AttemptFailed(
             RateLimited(text, retry_after_s=wait_s), repeat=True, refused=True, wait_s=wait_s, status=status
         )
@@ -172,7 +199,29 @@ def _plan_used_up(response: Response) -> bool:
     if response.status not in QUOTA_STATUSES:
         return False
     body = response.body[:READ_FOR_QUOTA].decode("utf-8", "replace").lower()
-    return any(word in body for word in QUOTA_WORDS)
+    short = response.status != 429 and len(response.body) <= SHORT
+    return any(word in body for word in QUOTA_WORDS) or (short and any(word in body for word in PLAN_WORDS))
+
+
+def _pushes_back(response: Response) -> bool:
+    """Say whether a refusal under another status is a 429 by its header or its body."""
+    if response.status not in MAY_PUSH_BACK or len(response.body) > READ_FOR_QUOTA:
+        return False
+    if response.status == 403 and "Retry-After" in response.headers:
+        return True
+    try:
+        tree = response.json()
+    except MappingError:
+        tree = {}
+    return names_rate_limit(tree) or _RATE_WORDS.search(response.text[:SHORT].lower()) is not None
+
+
+def names_rate_limit(tree: object) -> bool:
+    """Say whether a body, or the error in it, has the code of a rate limit."""
+    error = tree.get("error") if isinstance(tree, dict) else None
+    nodes = [node for node in (tree, error) if isinstance(node, dict)]
+    codes = [error, *(node.get(name) for node in nodes for name in ("code", "type", "error_code", "__type", "status"))]
+    return any(str(code).lower() in RATE_CODES for code in codes if isinstance(code, str | int))
 
 
 def _text(endpoint: Endpoint, response: Response) -> str:

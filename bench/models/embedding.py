@@ -25,6 +25,7 @@ from bench.models.chat import Price, priced
 from bench.models.dialect import Dialect
 from bench.models.names import Target
 from bench.tokens import count_tokens
+from bench.visible import visible
 
 CACHE_BYTES = 256 * 2**20
 SIZE_WORDS = (
@@ -112,8 +113,12 @@ class CachingEmbedder(ABC):
     def _checked(self, vectors: list[tuple[float, ...]], texts: Sequence[str]) -> list[tuple[float, ...]]:
         if len(vectors) != len(texts):
             raise MappingError(f"{self.name}: {len(texts)} texts were sent, {len(vectors)} vectors came back")
-        if not any(map(any, vectors)) and any(map(_has_words, texts)):
-            raise MappingError(f"{self.name}: vectors of zeros have no direction, and nothing can be ranked by them")
+        blank = [text for text, vector in zip(texts, vectors, strict=True) if not any(vector) and _has_words(text)]
+        if blank:
+            raise MappingError(
+                f"{self.name}: {len(blank)} of {len(texts)} vectors are zeros, by which nothing can be ranked, such as "
+                f'that of "{visible(blank[0][:SHOWN_OF_TEXT])}"'
+            )
         if len({text.casefold() for text in texts}) >= FEW and len(set(vectors)) == 1:
             raise MappingError(f"{self.name}: {len(texts)} different texts have the same vector")
         for vector in vectors:
@@ -224,6 +229,9 @@ class VectorCache:
         while self._bytes > self._max_bytes:
             _, oldest = self._kept.popitem(last=False)
             self._bytes -= len(oldest) * oldest.itemsize
+
+
+SHOWN_OF_TEXT = 60
 
 
 def _digest(text: str) -> bytes:

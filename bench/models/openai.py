@@ -61,8 +61,8 @@ class OpenAI:
         tree = as_map(body, "chat answer")
         if not tree.get("choices") and (tree.get("error") or tree.get("object") == "error"):
             return refusal_or_error(tree.get("error") or tree, tree.get("model"))
-        choices = as_list(tree.get("choices"), "chat answer, choices")
-        if not choices:
+        choices = tree.get("choices")
+        if not isinstance(choices, list) or not choices:
             raise MappingError(f"chat answer: no choice; body: {shown(body)}")
         first = next((one for one in choices if isinstance(one, Mapping) and one.get("index") == 0), choices[0])
         choice = as_map(first, "chat answer, choices[0]")

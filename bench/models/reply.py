@@ -58,8 +58,9 @@ def normalise(dialect: DialectName, body: object, *, prompt: str = "", reply: st
         found = _read(dialect, body)
     except _Unreadable:
         found = None
-    silent = found is None or (prompt != "" and found.total_tokens == 0)  # a usage of zeros is a placeholder
-    return estimate(prompt=prompt, reply=reply) if found is None or silent else found
+    if found is None or (prompt and not found.input_tokens) or (reply and not found.output_tokens):
+        return estimate(prompt=prompt, reply=reply)  # a zero for what was sent or replied is a placeholder
+    return found
 
 
 def unreadable(dialect: DialectName, body: object) -> bool:

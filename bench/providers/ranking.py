@@ -16,7 +16,16 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from bench.metrics.text_normalization import search_words
-from bench.model import SCORES_FALL, SCORES_RISE, TEXT_CUT, TEXT_DIFFERS, TEXT_SPOILED, Hit
+from bench.model import (
+    SCORES_FALL,
+    SCORES_RISE,
+    TEXT_CUT,
+    TEXT_DIFFERS,
+    TEXT_FOLDED,
+    TEXT_SPOILED,
+    TEXT_WIDER,
+    Hit,
+)
 
 if TYPE_CHECKING:
     from bench.config.provider import ProviderConfig
@@ -54,6 +63,7 @@ def _sign(config: ProviderConfig) -> int:
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
 MIN_ORDERED = 4
 """three hits are in order by chance once in three times"""
+MUCH_MORE = 2
 SHORTEST_CUT = 12
 """characters of a text of which it is plain that it is the beginning of another"""
 
@@ -76,7 +86,26 @@ def text_flags(pairs: Sequence[tuple[str, str]]) -> list[str]:
     cut = bool(shorter) and all(len(hit) >= SHORTEST_CUT and memory.startswith(hit) for hit, memory in shorter)
     spoiled = any(_is_spoiled(hit, memory) for hit, memory in changed)
     other = not spoiled and any(_shares_nothing(hit, memory) for hit, memory in changed)
-    return [name for name, holds in ((TEXT_CUT, cut), (TEXT_SPOILED, spoiled), (TEXT_DIFFERS, other)) if holds]
+    folded = not spoiled and any(_is_folded(hit, memory) for hit, memory in changed)
+    wider = len(changed) == len(pairs) and all(_holds_more(hit, memory) for hit, memory in changed)
+    flags = (
+        (TEXT_CUT, cut),
+        (TEXT_SPOILED, spoiled),
+        (TEXT_DIFFERS, other),
+        (TEXT_FOLDED, folded),
+        (TEXT_WIDER, wider),
+    )
+    return [name for name, holds in flags if holds]
+
+
+def _is_folded(hit: str, memory: str) -> bool:
+    """Say whether a text is the memory's, or a part of it, in another case."""
+    one, other = " ".join(hit.split()), " ".join(memory.split())
+    return one not in other and one.casefold() in other.casefold()
+
+
+def _holds_more(hit: str, memory: str) -> bool:
+    return len(hit) >= MUCH_MORE * len(memory) and memory.strip() in hit
 
 
 def _is_spoiled(hit: str, memory: str) -> bool:

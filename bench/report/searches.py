@@ -15,12 +15,16 @@ from bench.journal.records import HitCounts
 from bench.model import (
     IN_ORDER,
     MORE_HITS,
+    NO_HITS,
     QUESTION_FOUND,
     SCORES_FALL,
     SCORES_RISE,
+    SHARED_MEMORY,
     TEXT_CUT,
     TEXT_DIFFERS,
+    TEXT_FOLDED,
     TEXT_SPOILED,
+    TEXT_WIDER,
 )
 
 UNMAPPED_ALLOWED = 0.1
@@ -67,9 +71,27 @@ ASKED: Mapping[str, tuple[float, str]] = {
         "a hit shares no word with the memory that it maps to in {}: is the id that of another memory, or the text an "
         "older one? Look at search.response.id_from",
     ),
+    TEXT_FOLDED: (
+        FEW,
+        "hits hold the text of their memories in another case in {}: the answering model sees names and codes so",
+    ),
+    TEXT_WIDER: (
+        MOST,
+        "each hit holds the memory that it maps to and at least as much other text in {}: the answering model reads "
+        "more than at the same k elsewhere, and retrieval metrics count the named memory alone",
+    ),
+    SHARED_MEMORY: (
+        MOST,
+        "several hits map to the same memory in {}, as where a service cuts memories into parts: they take places of "
+        "the k, so that fewer memories than k are found",
+    ),
+    NO_HITS: (
+        0.0,
+        "no hit came in {}: does each part of the service see every memory, or does a threshold cut them?",
+    ),
     MORE_HITS: (
         0.0,
-        "fewer than k hits came in {} although the answer says that there are more (has_more, a cursor): "
+        "fewer than k hits came in {} although the answer says that there are more (has_more, a cursor, a total): "
         "search.page fetches them, or the request's limit is not heeded",
     ),
 }

@@ -242,7 +242,7 @@ async def test_what_is_never_found_is_not_ready_at_the_deadline(world: World, by
     outcome = await run(world)
     assert (outcome.jobs[0].states, outcome.exit_code) == ({State.NOT_READY: 4}, 0)
     assert world.query("r", "select distinct text from message") == [
-        ("c0 was not searchable 0.4 s after its last add",)
+        ("c0 was not searchable 0.4 s after its last add: searches for its memories found nothing",)
     ]
     assert len(store.calls("ready")) >= 2, "its status call said ready all the time"
 

@@ -421,3 +421,20 @@ async def test_batch_that_a_probe_found_stored_can_be_mapped_and_cleared() -> No
         play.take(got.captures)
         assert (await play.search()).hits[0].source_ids == ("m7",)
         assert play.service.calls() == ["POST /search"]
+
+
+@pytest.mark.parametrize("beside", [{"total": 9}, {"next_cursor": "c2"}])
+async def test_the_first_page_is_neither_a_list_of_memories_nor_a_count(beside: dict[str, object]) -> None:
+    response = {"results": "$.results", "contentField": "$.text"}
+    changes = {
+        "endpoints.list": {"method": "GET", "path": "/memories", "response": response},
+        "endpoints.count": {"method": "GET", "path": "/memories", "value": "$.results"},
+    }
+    rows = [{"text": "one"}, {"text": "two"}]
+    whole_list, first_page = {"results": rows, "total": 2}, {"results": rows, **beside}
+    async with playing(changes, {"GET /memories": [whole_list, whole_list, first_page, first_page]}) as play:
+        assert len(await play.provider.list(play.space)) == 2 == await play.provider.count(play.space)  # type: ignore[attr-defined]
+        with pytest.raises(MappingError, match="list: the first 2 memories of more"):
+            await play.provider.list(play.space)  # type: ignore[attr-defined]
+        with pytest.raises(MappingError, match="the first 2 elements of more"):
+            await play.provider.count(play.space)  # type: ignore[attr-defined]

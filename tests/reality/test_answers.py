@@ -386,8 +386,9 @@ def test_usage_in_an_odd_form_costs_no_answer_and_has_a_note(serve: Serve, job: 
     assert note(found, "the usage of 4 answers cannot be read")
 
 
-def test_a_usage_of_zeros_is_no_usage(serve: Serve, job: Job) -> None:
-    serve(completion("Pelle", usage={"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}))
+@pytest.mark.parametrize(("sent", "received"), [(0, 0), (250, 0), (0, 3)])
+def test_a_usage_of_zeros_is_no_usage(serve: Serve, job: Job, sent: int, received: int) -> None:
+    serve(completion("Pelle", usage={"prompt_tokens": sent, "completion_tokens": received, "total_tokens": 253}))
     assert all(row["tokens"]["answering"]["estimated"] for row in job()["rows"])
 
 

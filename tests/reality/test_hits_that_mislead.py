@@ -68,6 +68,37 @@ async def test_the_question_among_its_hits_is_told(world_on: WorldOn) -> None:
     assert any(note.startswith("the question itself is among the hits in 3 of 3 searches") for note in job.notes)
 
 
+def parts(hits: Hits) -> Hits:
+    """Two hits of each memory."""
+    return [{**hit, "id": f"{hit['id']}-{at}"} for hit in hits for at in (1, 2)]
+
+
+def neighbors(hits: Hits) -> Hits:
+    return [{**hit, "memory": "\n".join(["and before that", hit["memory"], hit["memory"][::-1]])} for hit in hits]
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (parts, "several hits map to the same memory in 3 of 3 searches"),
+        (neighbors, "each hit holds the memory that it maps to and at least as much other text in 3 of 3 searches"),
+        (lambda hits: [{**hit, "memory": hit["memory"].upper()} for hit in hits], "memories in another case in 3 of 3"),
+        (lambda hits: hits if "K0x1" not in hits[0]["memory"] else [], "no hit came in 1 of 3 searches"),
+        (lambda hits: hits, ""),
+    ],
+)
+async def test_hits_of_other_texts_or_places_are_told(
+    change: Callable[[Hits], Hits], told: str, world_on: WorldOn
+) -> None:
+    world = await world_on(answering(lambda _stub, _body, hits: change(hits)), corpora=1, items=3)
+    job = await job_of(world, await world.run(providers="faulty", isolation="off"))
+    every = ("map to the same memory", "much other text", "in another case", "no hit came")
+    assert [note for note in job.notes if any(words in note for words in every)] == [
+        note for note in job.notes if told and told in note
+    ]
+    assert not told or any(told in note for note in job.notes)
+
+
 @pytest.mark.parametrize("declared", [False, True])
 async def test_hits_of_which_none_leads_back_are_told_unless_the_config_says_so(
     declared: bool, world_on: WorldOn
@@ -140,7 +171,7 @@ async def test_an_empty_result_with_a_plain_message_is_one(body: dict[str, Any],
     assert outcome.exit_code == 0
 
 
-@pytest.mark.parametrize("body", [{"message": "Quota exceeded"}, {"code": 429, "message": "later"}, {"errcode": 40001}])
+@pytest.mark.parametrize("body", [{"message": "Quota exceeded"}, {"code": 509, "message": "later"}, {"errcode": 40001}])
 async def test_an_add_that_only_tells_a_failure_is_no_memory(body: dict[str, Any], world_on: WorldOn) -> None:
     world = await world_on(MemoryStub({"add": lambda _c, _r, _b: web.json_response(body)}), corpora=1, items=2)
     world.provider("faulty", base=PROVIDER.replace('response: {ids: "$.job_id"}', ""))

@@ -109,16 +109,24 @@ def test_only_a_box_that_is_ticked_is_a_verdict(text: str, value: float | str) -
     assert read_prose(text) == value
 
 
-@pytest.mark.parametrize(("numbers", "words"), [([0.0, 0.0], "vectors of zeros"), ([1.0, 2.0], "one and the same")])
+@pytest.mark.parametrize(
+    ("first", "others", "words"),
+    [
+        ([0.0, 0.0], [0.0, 0.0], "4 of 4 vectors are zeros"),
+        ([0.0, 0.0], [1.0, 2.0], "1 of 4 vectors are zeros, by which nothing can be ranked, such as that of"),
+        ([1.0, 2.0], [1.0, 2.0], "one and the same"),
+    ],
+)
 def test_vectors_that_tell_no_texts_apart_are_an_error(
-    bench: Callable[..., Any], serve: Serve, numbers: list[float], words: str
+    bench: Callable[..., Any], serve: Serve, first: list[float], others: list[float], words: str
 ) -> None:
-    serve(lambda body: {"data": [{"index": at, "embedding": numbers} for at, _ in enumerate(body["input"])]})
+    vectors = (first, *[others] * 9)
+    serve(lambda body: {"data": [{"index": at, "embedding": vectors[at]} for at, _ in enumerate(body["input"])]})
     done = bench(
         "run", "--benchmarks", "mini", "--providers", "vector", "--embedding-model", "local/m", "--run-id", "r",
         "--answering-model", "none", check=4,
     )  # fmt: skip
-    assert words in done.stdout
+    assert words in done.stdout + bench("failures", "r").stdout
 
 
 def test_a_note_names_the_model_of_its_job_where_several_answer(bench: Callable[..., Any], serve: Serve) -> None:

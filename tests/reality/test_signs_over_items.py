@@ -56,11 +56,12 @@ def other(stub: MemoryStub, body: dict[str, Any], hits: Hits) -> dict[str, Any]:
 
 
 def more(stub: MemoryStub, body: dict[str, Any], hits: Hits) -> dict[str, Any]:
-    return {"results": hits[:1], "pagination": {"has_more": True}}
+    known = {"total": 57} if "x1" in str(body["query"]) else {"pagination": {"has_more": True}}
+    return {"results": hits[:1], **known}
 
 
 def sound(stub: MemoryStub, body: dict[str, Any], hits: Hits) -> dict[str, Any]:
-    return {"results": hits, "has_more": False, "next": None}
+    return {"results": hits, "has_more": False, "next": None, "total": len(hits)}
 
 
 TOLD: dict[Change, str] = {
@@ -69,7 +70,7 @@ TOLD: dict[Change, str] = {
     three: "exactly 3 hits where 10 were asked for and more memories are",
     cut: "hits are the beginnings of longer memories",
     other: "a hit shares no word with the memory that it maps to",
-    more: "fewer than k hits came in",
+    more: "fewer than k hits came in 24 of 24 searches",
 }
 
 

@@ -320,7 +320,7 @@ class Searching:
             page = self.reading.read(answer, space) if answer.ok else HitPage(())
             hits += page.hits
             unreadable = unreadable or page.unreadable
-            more = len(hits) < k and not self.reading.plain and answer.ok and says_more(answer.tree)
+            more = len(hits) < k and not self.reading.plain and answer.ok and says_more(answer.tree, len(hits))
             cursor = self._next(answer)
             if self.cursor is None or cursor is None or len(hits) >= k or extra == ((self.cursor[1], cursor),):
                 break

@@ -34,7 +34,7 @@ from bench.errors import IngestFailed, NotCleared, NotReady
 from bench.model import Readiness, Space
 from bench.providers.declarative.ingest import IdMapping, Reading
 from bench.providers.declarative.request import ProviderWire, Wired
-from bench.providers.declarative.response import Field, ServiceResponse, compact, kind_of
+from bench.providers.declarative.response import Field, ServiceResponse, compact, kind_of, says_more
 from bench.providers.declarative.variables import STORED, of_space
 from bench.providers.embedding import Vectors
 from bench.providers.protocol import Waiting, merge_captures
@@ -198,6 +198,7 @@ class Watch:
         """In order, a few abreast; the first few that are not ready end the round, for later ones are later."""
         namespace = str(values.get("runTag", ""))
         captures: dict[str, object] = {}
+        waiting = ""
         for start in range(0, len(jobs), ABREAST):
             chunk = [job for job in jobs[start : start + ABREAST] if (namespace, job) not in self.done]
             seen = await self._ask_all(values, chunk, sent)
@@ -207,12 +208,14 @@ class Watch:
                 captures = merge_captures(captures, one.captures)
                 if one.state == "ready":
                     self.done.add((namespace, job))
-            if any(one.state == "pending" for one in seen):
+            pending = (f"; {job}: {one.detail}" for job, one in zip(chunk, seen, strict=True) if one.state == "pending")
+            waiting = next(pending, "")
+            if waiting:
                 break
         ready = sum((namespace, job) in self.done for job in jobs)
         return Readiness(
             state="ready" if ready == len(jobs) else "pending",
-            detail=f"{ready} of {len(jobs)} ready",
+            detail=f"{ready} of {len(jobs)} ready{waiting}",
             counts={"ready": ready, "jobs": len(jobs)},
             captures=captures,
         )
@@ -255,6 +258,8 @@ class Watch:
                     return "failed", f'"{path.text}" is {compact(value)}: {compact(answer.tree)[:300]}'
         for test, wanted in self.until:
             found = answer.values(test) if not test.path.single else [answer.one(test)]
+            if (lost := next((value for value in found if _is_lost(value, wanted)), None)) and not self.fail_on:
+                return "failed", f'"{test.path.text}" is {compact(lost)}: {compact(answer.tree)[:300]}'
             if not found or any(value not in wanted for value in found):
                 return "pending", f'"{test.path.text}" is {", ".join(map(compact, found))}'
         if self.count is not None:
@@ -263,11 +268,21 @@ class Watch:
         return "ready", ""
 
 
+LOST = frozenset({"failed", "failure", "error", "errored", "cancelled", "canceled", "aborted", "timed_out", "expired"})
+
+
+def _is_lost(value: object, wanted: Sequence[object]) -> bool:
+    """Say whether a status is one that nothing follows, for a config that does not name those."""
+    return isinstance(value, str) and value not in wanted and value.lower() in LOST
+
+
 def counted(answer: ServiceResponse, at: Field) -> int:
     """A number, or the length of a list, object or several matches."""
     if not at.path.single:
         return len(at.path.all(answer.tree))
     value = answer.one(at)
+    if isinstance(value, list) and says_more(answer.tree, len(value)):
+        raise answer.error(at, f"the first {len(value)} elements of more (a cursor, a total) are not a count")
     if isinstance(value, list | dict):
         return len(value)
     found = whole(value)

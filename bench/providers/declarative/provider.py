@@ -20,7 +20,7 @@ from bench.providers.declarative.http_channel import HttpChannel
 from bench.providers.declarative.ingest import Adding, Reading, run_steps
 from bench.providers.declarative.lifecycle import Clearing, Preparing, Watch, counted, waiting_of
 from bench.providers.declarative.request import Channel, ProviderWire, Wired
-from bench.providers.declarative.response import Field, compact
+from bench.providers.declarative.response import Field, compact, says_more
 from bench.providers.declarative.variables import Shape, of_space
 from bench.providers.embedding import Vectors
 from bench.providers.protocol import Batching, Capabilities, Durability, OnUnknown, ProviderContext, merge_captures
@@ -102,7 +102,7 @@ class Declarative:
             self._updating = replace(self._adding, steps=(update,), reading=Reading(None, None), refusals=None)
             self.update = self._update
         if endpoints.list is not None:
-            self._listing = self._wire.call("list", endpoints.list, traffic="search")
+            self._listing = self._wire.call("list", endpoints.list, traffic="search", judged="search")
             self._listed = HitReading.of(
                 endpoints.list.response, "list.response", wire=self._wire, threaded=self._shape.threaded
             )
@@ -187,7 +187,12 @@ class Declarative:
 
     async def _list(self, space: Space, session_id: str | None = None) -> list[Hit]:
         answer = await self._listing.send({**self._values(space), "sessionId": session_id})
-        return list(self._listed.read(answer, space).hits)
+        hits = list(self._listed.read(answer, space).hits)
+        if answer.ok and not self._listed.plain and says_more(answer.tree, len(hits)):
+            raise answer.error(
+                "list", f"the first {len(hits)} memories of more (a cursor, a total): ask for all of them"
+            )
+        return hits
 
 
 def batching_of(config: ProviderConfig) -> Batching:

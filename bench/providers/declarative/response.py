@@ -37,6 +37,7 @@ from bench.errors import (
     Unavailable,
 )
 from bench.events import redact
+from bench.http.errors import names_rate_limit
 from bench.patterns import pattern
 from bench.values import dataclass as value_dataclass
 
@@ -171,6 +172,7 @@ MORE = (
     "has_more", "hasMore", "has_next", "hasNext", "has_next_page", "hasNextPage", "next_cursor", "nextCursor",
     "next_page", "next_page_token", "nextPageToken", "next",
 )  # fmt: skip
+TOTALS = ("total", "total_count", "totalCount", "total_results", "totalResults", "total_hits", "totalHits")
 PAGINGS = ("pagination", "paging", "page_info", "pageInfo", "meta", "page")
 MESSAGES = ("message", "msg", "detail", "reason", "warning", "info")
 ABOUT_CALL = frozenset((*MESSAGES, *STATUSES, "request_id", "requestId", "trace_id", "traceId", "timestamp"))
@@ -209,12 +211,16 @@ class BodyErrors:
         states nothing here. ``partial``: the config reads the elements of an add itself."""
         if not 200 <= response.status < 300 or response.status in ok:
             return None
-        if not self.rules and judged == "other" and b'"error' not in response.body:
+        if not self.rules and judged == "other" and b'"error' not in response.body and response.body[:1] != b"<":
             return None
         try:
             tree = response.json()
         except MappingError:
+            if response.body.lstrip()[:1] == b"<":  # a page that someone else answered with, such as a login
+                raise
             return None
+        if not self.rules and judged != "other" and names_rate_limit(tree):
+            raise RateLimited(redact(f"{response.request} -> {response.status}: {compact(tree)[:SHOWN_OF_VALUE]}"))
         if not self.rules:
             _refuse_failure(tree, response, judged, partial=partial)
         for index, (rule, path, message) in enumerate(self.rules):
@@ -340,11 +346,13 @@ def _cut_short(node: object) -> str:
     return f"{flag} is true" if flag else ""
 
 
-def says_more(tree: object) -> bool:
+def says_more(tree: object, returned: int) -> bool:
     """Say whether an answer, or a block of it about its pages, names more hits than it gives."""
     if not isinstance(tree, dict):
         return False
     blocks = [tree, *(tree[name] for name in (*ENVELOPES, *PAGINGS) if isinstance(tree.get(name), dict))]
+    if any(type(total := block.get(name)) is int and total > returned for block in blocks for name in TOTALS):
+        return True
     return any(block.get(name) not in (None, False, "", 0, "null") for block in blocks for name in MORE)
 
 
