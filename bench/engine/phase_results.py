@@ -175,16 +175,16 @@ class SearchResult:
         )
 
 
-CUT, REFUSED, EMPTY, UNENDED, AT_LIMIT = "cut", "refused", "empty", "no_finish", "at_limit"
-"""flags of an answer by its finish: at the token limit, by a filter, without text although it ended by itself; none; by
-itself with as many tokens as it was allowed"""
+CUT, REFUSED, EMPTY, UNENDED, UNKNOWN, AT_LIMIT = "cut", "refused", "empty", "no_finish", "other_finish", "at_limit"
+"""flags of an answer by its finish: at the token limit, by a filter, without text although it ended by itself; none;
+one that says nothing of its end; by itself with as many tokens as it was allowed"""
 
 
 def flags_of(said: Completion, item: Item, prompt: str, *, most: int) -> tuple[str, ...]:
     """Return what a report counts of an answer: how it ended, what its text looks like, what its endpoint reported."""
     ended = {"length": CUT, "refusal": REFUSED}.get(said.finish)
-    if said.finish == "other" and not said.native_finish:
-        ended = UNENDED
+    if said.finish == "other":
+        ended = UNKNOWN if said.native_finish else UNENDED
     if said.finish == "stop" and said.usage and not said.usage.estimated and said.usage.output_tokens >= most:
         ended = AT_LIMIT
     own = ended or (EMPTY if not said.text.strip() and said.finish == "stop" else None)

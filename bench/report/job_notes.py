@@ -126,8 +126,8 @@ def _money(found: Sequence[Flagged]) -> str:
 
 def _ended(answers: Sequence[Flagged], error_kinds: Mapping[str, int]) -> list[str]:
     scored = [one for one in answers if one.outcome == "ok"]
-    kinds = ("cut", "refused", "empty", "no_finish", "at_limit")
-    cut, refused, empty, unended, full = (_count(scored, flag) for flag in kinds)
+    kinds = ("cut", "refused", "empty", "no_finish", "other_finish", "at_limit")
+    cut, refused, empty, unended, unknown, full = (_count(scored, flag) for flag in kinds)
     silent, other = error_kinds.get(Truncated.kind, 0), error_kinds.get(NoAnswer.kind, 0)
     found = []
     if cut:
@@ -151,6 +151,11 @@ def _ended(answers: Sequence[Flagged], error_kinds: Mapping[str, int]) -> list[s
         found.append(
             f"{_answers(unended)} without a finish reason, and scored as sent: the endpoint does not report whether "
             "it was cut"
+        )
+    if unknown:
+        found.append(
+            f"{_answers(unknown)} with a finish reason that is none of a whole answer (such as pause_turn or OTHER), "
+            "and scored as sent: they may be incomplete"
         )
     found += _seemings(scored)
     if refused:

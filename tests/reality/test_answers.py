@@ -218,7 +218,9 @@ def test_a_reply_without_an_answer_is_an_error_that_names_its_finish(
 
 def test_an_unknown_finish_costs_no_answer_that_has_text(serve: Serve, job: Job) -> None:
     serve(completion("Pelle", "some_new_reason"))
-    assert job()["metrics"]["contains_match"]["value"] == 0.25
+    found = job()
+    assert found["metrics"]["contains_match"]["value"] == 0.25
+    assert note(found, "4 answers with a finish reason that is none of a whole answer")
 
 
 def broken(error: object, finish: str | None = "error", content: str = "") -> dict[str, Any]:

@@ -325,6 +325,8 @@ class Searching:
             if self.cursor is None or cursor is None or len(hits) >= k or extra == ((self.cursor[1], cursor),):
                 break
             extra = ((self.cursor[1], cursor),)
+        if extra:  # the last page may bring more than was left to ask for
+            hits = hits[:k]
         return hits, [name for name, holds in ((UNREADABLE, unreadable), (MORE_HITS, more)) if holds]
 
     def _next(self, answer: ServiceResponse) -> str | None:

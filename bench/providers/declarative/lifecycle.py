@@ -34,7 +34,7 @@ from bench.errors import IngestFailed, NotCleared, NotReady
 from bench.model import Readiness, Space
 from bench.providers.declarative.ingest import IdMapping, Reading
 from bench.providers.declarative.request import ProviderWire, Wired
-from bench.providers.declarative.response import Field, ServiceResponse, compact, kind_of, says_more
+from bench.providers.declarative.response import Field, ServiceResponse, compact, kind_of
 from bench.providers.declarative.variables import STORED, of_space
 from bench.providers.embedding import Vectors
 from bench.providers.protocol import Waiting, merge_captures
@@ -281,8 +281,6 @@ def counted(answer: ServiceResponse, at: Field) -> int:
     if not at.path.single:
         return len(at.path.all(answer.tree))
     value = answer.one(at)
-    if isinstance(value, list) and says_more(answer.tree, len(value)):
-        raise answer.error(at, f"the first {len(value)} elements of more (a cursor, a total) are not a count")
     if isinstance(value, list | dict):
         return len(value)
     found = whole(value)
