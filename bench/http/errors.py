@@ -21,7 +21,6 @@ A signal states what happened on the wire; :mod:`bench.http.errors` states what 
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -29,6 +28,7 @@ from bench.errors import AuthError, CallError, MappingError, QuotaError, RateLim
 from bench.events import redact
 from bench.http.endpoint import Endpoint
 from bench.http.message import Response
+from bench.patterns import pattern
 
 
 class Signal(Exception):
@@ -111,7 +111,7 @@ RATE_CODES = frozenset(
     }
 )  # fmt: skip
 """codes of a body that is a 429 under another status, folded"""
-_RATE_WORDS = re.compile(
+_RATE_WORDS = pattern(
     r"rate.?limit\w*\W+(?:\w+\W+){0,2}(?:exceeded|reached|hit)|too many requests|request was throttled"
 )
 
