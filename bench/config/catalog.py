@@ -10,10 +10,11 @@ Loading only lists files and glances at their first keys, so that one broken fil
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -35,6 +36,7 @@ _LINE = rf"(?i:{_RESERVED})[^\W\d_](?:[^#:]|:(?=\S)|(?<! )#)*?"
 _SUFFIXES = (".yaml", ".yml", ".json")
 
 
+@cache
 def builtin_root() -> Path:
     """The folder that holds the shipped ``configs/`` and ``datasets/``: the wheel's data, or the checkout."""
     package = Path(__file__).resolve().parent.parent
@@ -168,17 +170,18 @@ class Catalog:
         return load_provider(self.find("providers", name).path)
 
 
-def _files(folder: Path, *, manifests: bool) -> list[Path]:
-    """The configs of a folder by name; ``NAME/manifest.json`` counts for benchmarks."""
-    if not folder.is_dir():
-        return []
-    plain = [
-        path
-        for path in folder.iterdir()
-        if path.suffix in _SUFFIXES and not path.name.startswith(".") and not path.stem.endswith(".compose")
-    ]
-    nested = list(folder.glob("*/manifest.json")) if manifests else []
-    return sorted([*plain, *nested])
+def _files(folder: Path, *, manifests: bool) -> Iterator[Path]:
+    """The configs of a folder; ``NAME/manifest.json`` counts for benchmarks."""
+    try:
+        entries = list(os.scandir(folder))
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    for entry in entries:
+        stem, dot, suffix = entry.name.rpartition(".")
+        if stem and dot + suffix in _SUFFIXES and not stem.startswith(".") and not stem.endswith(".compose"):
+            yield folder / entry.name
+        elif manifests and (manifest := folder / entry.name / "manifest.json").exists():
+            yield manifest
 
 
 def _with_shadows(entries: Iterable[CatalogEntry]) -> list[CatalogEntry]:

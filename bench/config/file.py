@@ -24,6 +24,7 @@ import re
 import types
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal, Self, TypeVar, Union, get_args, get_origin
 
@@ -61,15 +62,20 @@ class ConfigModel(BaseModel):
         """Refuse a field that is given in both spellings, or by its inner name."""
         if not isinstance(value, Mapping):
             return value
-        for name, info in cls.model_fields.items():
-            if name in value and name not in keys_of(name, info):
+        for name, keys in keys_of_fields(cls):
+            if name in value and name not in keys:
                 text = 'unknown field "{name}"; it is called "{alias}"'
-                raise PydanticCustomError(BOTH_SPELLINGS, text, {"alias": info.alias, "name": name})
-            same = [key for key in keys_of(name, info) if key in value]
-            if len(same) > 1:
+                raise PydanticCustomError(BOTH_SPELLINGS, text, {"alias": cls.model_fields[name].alias, "name": name})
+            if len(keys) > 1 and len(same := [key for key in keys if key in value]) > 1:
                 text = '"{alias}" and "{name}" are the same field'
                 raise PydanticCustomError(BOTH_SPELLINGS, text, {"alias": same[0], "name": same[1]})
         return value
+
+
+@cache
+def keys_of_fields(model: type[BaseModel]) -> list[tuple[str, list[str]]]:
+    """The fields of a model, each with every key by which a file may give it."""
+    return [(name, keys_of(name, info)) for name, info in model.model_fields.items()]
 
 
 def keys_of(name: str, info: FieldInfo) -> list[str]:
@@ -365,7 +371,7 @@ def _other(path: TreePath, error: ErrorDetails, where: str) -> ConfigError:
 
 def spellings(model: type[BaseModel]) -> list[str]:
     """Every accepted key of a model, in each of its spellings."""
-    return [key for name, info in model.model_fields.items() for key in keys_of(name, info)]
+    return [key for _, keys in keys_of_fields(model) for key in keys]
 
 
 def _preferred(model: type[BaseModel]) -> list[str]:

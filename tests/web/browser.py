@@ -1,4 +1,4 @@
-"""A headless browser over its debugging protocol: pages, values, keys, screenshots, and everything that went wrong.
+"""A headless browser over its debugging protocol: pages, values, keys, sizes, and everything that went wrong.
 
 Example::
 
@@ -9,7 +9,6 @@ Example::
 
 from __future__ import annotations
 
-import base64
 import itertools
 import shutil
 import subprocess
@@ -29,6 +28,7 @@ CHROMIUM = next((path for name in ("chromium", "chromium-browser") if (path := s
 FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--remote-debugging-port=0",
+    "--disable-extensions", "--in-process-gpu", "--disable-features=SpareRendererForSitePerProcess",
 )  # fmt: skip
 
 
@@ -87,11 +87,9 @@ class Browser:
         node = await self.call("DOM.querySelector", nodeId=document["root"]["nodeId"], selector=selector)
         await self.call("DOM.setFileInputFiles", nodeId=node["nodeId"], files=[str(path) for path in files])
 
-    async def look(self, path: Path, width: int) -> None:
-        size = {"width": width, "height": 1200, "deviceScaleFactor": 1, "mobile": width < 600}
+    async def size(self, width: int, height: int = 1200) -> None:
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
         await self.call("Emulation.setDeviceMetricsOverride", **size)
-        shot = await self.call("Page.captureScreenshot", format="png")
-        path.write_bytes(base64.b64decode(shot["data"]))
 
 
 @asynccontextmanager

@@ -56,8 +56,7 @@ async def workspace(tmp_path: Path) -> Path:
 async def looking(browser: Browser, url: str, width: int, scheme: str = "light") -> None:
     """Open a page that is computed in full, at this width."""
     await browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
-    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
-    await browser.call("Emulation.setDeviceMetricsOverride", **size)
+    await browser.size(width, 900)
     await browser.open(url, "document.querySelector('h1') && !document.querySelector('[data-again], [data-busy]')")
 
 
