@@ -12,19 +12,20 @@ passes through here, or through :func:`redact`, can hold a secret that was hande
 
 from __future__ import annotations
 
-import json
-import logging
-import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
-from datetime import UTC, datetime
 from pathlib import Path
 from threading import Lock
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from bench.errors import UsageError
 from bench.redaction import HIDDEN, KEY_LIKE, Redactor, redactor
+
+if TYPE_CHECKING:
+    import logging
+
+    import structlog
 
 __all__ = ["HIDDEN", "KEY_LIKE", "Redactor", "bind", "close", "configure", "log", "redact", "redactor", "run_log"]
 
@@ -52,45 +53,26 @@ def _redact_value(value: object) -> object:
     return value
 
 
-class EventLog:
-    """Says events: a name, and what is to be known of it; context bound by :func:`bind` goes with each."""
-
-    __slots__ = ()
-
-    def debug(self, event: str, **fields: object) -> None:
-        """Say what only ``-v`` shows."""
-        _say(logging.DEBUG, event, fields)
-
-    def info(self, event: str, **fields: object) -> None:
-        """Say what the log of a run keeps."""
-        _say(logging.INFO, event, fields)
-
-    def warning(self, event: str, **fields: object) -> None:
-        """Say what the terminal shows too; ``exc_info`` is the error behind it."""
-        _say(logging.WARNING, event, fields)
-
-    def error(self, event: str, **fields: object) -> None:
-        """Say what ``--quiet`` shows too."""
-        _say(logging.ERROR, event, fields)
-
-    def exception(self, event: str, **fields: object) -> None:
-        """Say an error with the exception that is being handled."""
-        _say(logging.ERROR, event, {"exc_info": sys.exc_info()[1], **fields})
+def _add_bound(
+    _logger: object, _method: str, event: MutableMapping[str, object]
+) -> Mapping[str, object] | str | bytes | bytearray | tuple[object, ...]:
+    return {**_context(), **event}
 
 
-_log = EventLog()
+def _redact_event(
+    _logger: object, _method: str, event: MutableMapping[str, object]
+) -> Mapping[str, object] | str | bytes | bytearray | tuple[object, ...]:
+    return {key: _redact_value(value) for key, value in event.items()}
 
 
-def log() -> EventLog:
-    """The log of the run."""
-    return _log
+def log() -> structlog.stdlib.BoundLogger:
+    """The logger of the run; context bound by :func:`bind` goes with every event."""
+    import structlog
 
-
-def _say(level: int, event: str, fields: dict[str, object]) -> None:
-    ours = logging.getLogger(NAME)
-    if ours.isEnabledFor(level):
-        raised = fields.pop("exc_info", None)
-        ours.log(level, event, exc_info=raised if isinstance(raised, BaseException) else None, extra={"fields": fields})
+    if not structlog.is_configured():
+        _route()
+    logger: structlog.stdlib.BoundLogger = structlog.stdlib.get_logger(NAME)
+    return logger
 
 
 class _Bound(NamedTuple):
@@ -130,17 +112,24 @@ class bind:  # noqa: N801 - used as the statement `with bind(...)`
         _bound.reset(self._token)
 
 
-def configure(*, verbose: bool = False, quiet: bool = False, log_file: Path | None = None) -> None:
+def configure(*, verbose: bool = False, quiet: bool = False, log_file: Path | None = None, color: bool = False) -> None:
     """Send events to stderr (warnings, or all with ``verbose``) and to ``log_file``; called once a process.
 
     Raises:
         UsageError: the folder of ``log_file`` is not there.
     """
+    import logging
+    import sys
+
+    import structlog
+
     if log_file is not None and not log_file.parent.is_dir():
         raise UsageError(f"--log-file {log_file}: no such folder {log_file.parent}", hint="create the folder first")
+    _route()
     console = logging.StreamHandler(sys.stderr)
     console.setLevel(logging.ERROR if quiet else logging.DEBUG if verbose else logging.WARNING)
-    console.setFormatter(_Formatter(_in_full if verbose else _briefly))
+    renderer = structlog.dev.ConsoleRenderer(colors=color)
+    console.setFormatter(_formatter(renderer if verbose else _briefly(renderer)))
     close()
     _attach(console)
     logging.getLogger().setLevel(logging.DEBUG if verbose else logging.INFO)
@@ -151,6 +140,8 @@ def configure(*, verbose: bool = False, quiet: bool = False, log_file: Path | No
 @contextmanager
 def run_log(path: Path, run_id: str) -> Iterator[None]:
     """Write what happens inside the block, in tasks that are bound to this run, to ``path`` too."""
+    import logging
+
     path.parent.mkdir(parents=True, exist_ok=True)
     handler = _rotating(path)
     handler.addFilter(lambda _: _context().get("run_id") == run_id)
@@ -167,6 +158,8 @@ def run_log(path: Path, run_id: str) -> Iterator[None]:
 @contextmanager
 def _heard() -> Iterator[None]:
     """Let INFO pass for as long as any run log is open: runs side by side end in any order."""
+    import logging
+
     ours = logging.getLogger(NAME)
     with _changing:
         _levels.append(ours.level)
@@ -183,6 +176,8 @@ def _heard() -> Iterator[None]:
 
 def close() -> None:
     """Flush and close every sink that was opened here."""
+    import logging
+
     while _sinks:
         handler = _sinks.pop()
         logging.getLogger().removeHandler(handler)
@@ -190,60 +185,70 @@ def close() -> None:
 
 
 def _attach(handler: logging.Handler) -> None:
+    import logging
+
     _sinks.append(handler)
     logging.getLogger().addHandler(handler)
 
 
+def _route() -> None:
+    """Let every event of ours go through the standard library's handlers."""
+    import structlog
+
+    structlog.configure(
+        processors=[
+            structlog.stdlib.filter_by_level,
+            *_shared(),
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        wrapper_class=structlog.stdlib.BoundLogger,
+        cache_logger_on_first_use=False,
+    )
+
+
+def _shared() -> list[structlog.types.Processor]:
+    """What is done to every event, ours or a library's: context, level, name, time; redaction last."""
+    import structlog
+
+    return [
+        _add_bound,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.format_exc_info,
+        _redact_event,
+    ]
+
+
+def _briefly(renderer: structlog.types.Processor) -> structlog.types.Processor:
+    """Without tracebacks: those of an item are in the log files."""
+
+    def render(logger: structlog.types.WrappedLogger, name: str, event: structlog.types.EventDict) -> Any:
+        event.pop("exception", None)
+        return renderer(logger, name, event)
+
+    return render
+
+
 def _rotating(path: Path) -> logging.Handler:
     """A file of JSON lines: 20 MB, then the next; five are kept. A full disk loses events, never the run."""
-    import logging.handlers  # brings pickle and sockets
+    import logging.handlers
+
+    import structlog
 
     handler = logging.handlers.RotatingFileHandler(
         path, maxBytes=20_000_000, backupCount=4, encoding="utf-8", errors="backslashreplace"
     )
-    handler.setFormatter(_Formatter(_as_json))
+    handler.setFormatter(_formatter(structlog.processors.JSONRenderer(ensure_ascii=False)))
     handler.handleError = lambda record: None  # type: ignore[method-assign]
     return handler
 
 
-class _Formatter(logging.Formatter):
-    """Every event, ours or a library's, with context, level, name and time, and without secrets."""
+def _formatter(renderer: structlog.types.Processor) -> structlog.stdlib.ProcessorFormatter:
+    import structlog
 
-    def __init__(self, render: Callable[[dict[str, object]], str]) -> None:
-        super().__init__()
-        self._render = render
-
-    def format(self, record: logging.LogRecord) -> str:
-        event: dict[str, object] = {
-            **_context(),
-            **getattr(record, "fields", {}),
-            "event": record.getMessage(),
-            "level": record.levelname.lower(),
-            "logger": record.name,
-            "timestamp": f"{datetime.fromtimestamp(record.created, UTC):%Y-%m-%dT%H:%M:%S.%fZ}",
-        }
-        if record.exc_info:
-            event["exception"] = self.formatException(record.exc_info)
-        return self._render({key: _redact_value(value) for key, value in event.items()})
-
-
-def _as_json(event: dict[str, object]) -> str:
-    return json.dumps(event, ensure_ascii=False, default=lambda value: redactor(repr(value)))
-
-
-def _briefly(event: dict[str, object]) -> str:
-    """One line, without the traceback: those of an item are in the log files."""
-    head = f"{event['timestamp']} [{event['level']:<9}] {event['event']:<30} [{event['logger']}]"
-    fields = event.keys() - {"timestamp", "level", "event", "logger", "exception"}
-    return " ".join([head, *(f"{key}={_plain(event[key])}" for key in sorted(fields))])
-
-
-def _in_full(event: dict[str, object]) -> str:
-    return "\n".join([_briefly(event), *(str(event[key]) for key in ("exception",) if key in event)])
-
-
-def _plain(value: object) -> str:
-    """A text as it is where that is one clear word."""
-    if isinstance(value, str) and value.isprintable() and not set(" =\"'").intersection(value):
-        return value
-    return redactor(repr(value))
+    return structlog.stdlib.ProcessorFormatter(
+        foreign_pre_chain=_shared(),
+        processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
+    )

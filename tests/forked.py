@@ -53,6 +53,7 @@ PRELOADED = (
     "mcp.server",
     "rich.console",
     "rich.table",
+    "structlog.dev",
 )
 SIZE = struct.Struct("!q")
 SHARED = "FORKED_SERVER"

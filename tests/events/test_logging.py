@@ -12,6 +12,7 @@ from typing import Any
 
 import anyio
 import pytest
+import structlog
 
 from bench import events
 from bench.errors import UsageError
@@ -119,6 +120,7 @@ def test_configuring_again_takes_the_place_of_what_was_there(tmp_path: Path) -> 
 
 
 def test_without_configuring_an_event_finds_its_way_to_the_standard_handlers(caplog: pytest.LogCaptureFixture) -> None:
+    structlog.reset_defaults()
     with caplog.at_level(logging.INFO):
         log().info("early")
     assert "early" in caplog.text
