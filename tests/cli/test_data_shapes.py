@@ -173,7 +173,7 @@ def test_a_path_without_its_beginning_is_told(bench: Bench) -> None:
     [
         (b'{"id": "r1", "id": "r2"}\n', ["m.jsonl:1", 'the key "id" occurs twice']),
         (b'{"id": "r1", "q": NaN}\n', ["m.jsonl:1", "NaN is not JSON"]),
-        (b'{"id": "r1",}\n', ["m.jsonl:1", "torn"]),
+        (b'{"id": "r1",}\n', ["m.jsonl:1", "malformed"]),
         ('{"id": "r1"}\n'.encode("utf-16"), ["m.jsonl", "not UTF-8"]),
         ('{"id": "caf\xe9"}\n'.encode("cp1252"), ["m.jsonl:1", "not UTF-8"]),
         (b'{"id": "r1", "q": "  ", "a": "x", "talk": ["y"], "ids": ["s"]}\n', ["m.jsonl:1", "q is empty (row r1)"]),

@@ -162,7 +162,7 @@ def test_a_span_that_is_none_is_refused(bench: Bench, span: str) -> None:
 
 def test_a_run_must_be_chosen(bench: Bench) -> None:
     told = bench("clean", check=2).stderr
-    assert told == "error: which runs?\nhint: bench clean RUN_ID, --older-than 30d, or --orphans\n"
+    assert told == "error: no run is named\nhint: bench clean RUN_ID, --older-than 30d, or --orphans\n"
 
 
 def test_nothing_to_clean_is_said(bench: Bench) -> None:

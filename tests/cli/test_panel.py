@@ -389,7 +389,7 @@ def test_a_part_of_the_labels_has_an_interval_and_serves_the_next_scoring_too(an
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("id\tlabel\n", "the head must be"),
+        ("id\tlabel\n", "the header must be"),
         ("HEAD\nabc\tt\tq\te\ta\tright\n", '"abc" was not drawn from this run'),
         ("HEAD\nID\tt\tq\te\ta\tmaybe\n", '"maybe" is neither right nor wrong'),
         ("HEAD\nID\tright\n", "2 cells, expected 6"),
