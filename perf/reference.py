@@ -67,8 +67,8 @@ class Published:
 def published(root: Path = ROOT) -> list[Published]:
     """Every receipt that counts, the benchmarks in order and the best first."""
     log = [json.loads(line) for line in (root / "results/published/entries.jsonl").read_text().splitlines()]
-    gone = {one["old"] for one in log if one["type"] == "superseded"}
-    gone |= {one["receiptId"] for one in log if one["type"] == "retracted"}
+    gone = {one["old"] for one in log if one["type"] == "supersede"}
+    gone |= {one["receiptId"] for one in log if one["type"] == "retract"}
     found = [Published.of(path) for path in sorted((root / "results/published/receipts").glob("*.json"))]
     order = list(BENCHMARKS)
     kept = [one for one in found if one.receipt_id not in gone]

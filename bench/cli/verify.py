@@ -109,6 +109,9 @@ def _show(found: Verification) -> None:
         show_outcome(outcome)
     for checked in found.logs:
         show_log(checked)
+    if len(found.outcomes) > 1:
+        counts = Counter(str(outcome.verdict) for outcome in found.outcomes)
+        console.line(f"{len(found.outcomes)} receipts: {', '.join(f'{n} {name}' for name, n in counts.items())}")
 
 
 def _first_line(outcome: VerificationOutcome) -> str:

@@ -28,7 +28,7 @@ from bench.receipt.files import write_atomically
 from bench.receipt.findings import CHECKS, Finding, ReceiptVerdict, fail, judge, ok, skip, worst
 from bench.receipt.foreign import Profile, check_foreign, foreign_signed_bytes
 from bench.receipt.log_check import LogOutcome, check_log
-from bench.receipt.log_store import RECEIPTS, has_log, read_log
+from bench.receipt.log_store import RECEIPTS, Superseded, has_log, read_log
 from bench.receipt.public_log import LogPlace
 from bench.receipt.schema import Receipt, read_receipt
 from bench.receipt.signature import decode, signature_of, signed_bytes
@@ -115,11 +115,27 @@ class Verification:
 
     outcomes: tuple[VerificationOutcome, ...]
     logs: tuple[LogOutcome, ...] = ()
+    successors: Mapping[str, str] = field(default_factory=dict)
+    """receipt ID -> ID of the receipt that supersedes it, by the logs in the named folders"""
 
     @property
     def verdict(self) -> ReceiptVerdict:
-        """The worst verdict of all receipts and logs."""
-        return worst([*(one.verdict for one in self.outcomes), *(log.verdict for log in self.logs)])
+        """The worst verdict of all receipts and logs.
+
+        A superseded receipt in the folder of its log does not count where the receipt that replaces it is VALID there.
+        """
+        valid = {one.receipt_id for one in self.outcomes if one.verdict is ReceiptVerdict.VALID}
+        counted = (
+            one.verdict
+            for one in self.outcomes
+            if one.verdict is not ReceiptVerdict.SUPERSEDED or self._newest(one.receipt_id) not in valid
+        )
+        return worst([*counted, *(log.verdict for log in self.logs)])
+
+    def _newest(self, receipt_id: str | None) -> str | None:
+        for _ in self.successors:
+            receipt_id = self.successors.get(receipt_id or "", receipt_id)
+        return receipt_id
 
     def value(self) -> dict[str, object]:
         """The JSON value; ``logs`` only where a folder held one."""
@@ -140,6 +156,7 @@ def verify(paths: Sequence[Path], question: VerificationRequest) -> Verification
     """
     outcomes: list[VerificationOutcome] = []
     logs: list[LogOutcome] = []
+    successors: dict[str, str] = {}
     place = LogPlace.open(question.log, question.trust) if question.log else None
     for path in paths:
         if not path.is_dir():
@@ -147,14 +164,16 @@ def verify(paths: Sequence[Path], question: VerificationRequest) -> Verification
             continue
         files, own_log = _files_of(path)
         if own_log is not None:
-            logs.append(check_log(read_log(own_log), question.trust))
+            view = read_log(own_log)
+            logs.append(check_log(view, question.trust))
+            successors |= {entry.old: entry.new for entry in view.of(Superseded)}
         inside = LogPlace.open(own_log, question.trust) if own_log and place is None else place
         outcomes += [verify_file(file, question, inside) for file in files]
     if question.items is not None and len(outcomes) > 1:
         raise UsageError(
             f"--items names one file, and {len(outcomes)} receipts were checked", hint="name a single receipt file"
         )
-    return Verification(outcomes=tuple(outcomes), logs=tuple(logs))
+    return Verification(outcomes=tuple(outcomes), logs=tuple(logs), successors=successors)
 
 
 def _files_of(folder: Path) -> tuple[list[Path], Path | None]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from bench.receipt.public_log import append
 from bench.receipt.publish import NotPublishable, abandon, announce, announcement, publish, retract
 from bench.receipt.signature import KeyRefused, PublicKey, SigningKey
 from bench.receipt.trust_store import TrustStore
+from bench.receipt.verify import VerificationRequest, verify
 from tests.cpu_time import at_most
 
 AT = "2026-11-02T00:00:00Z"
@@ -285,7 +287,11 @@ def test_superseded_and_retracted_receipts_say_so(ring: Keyring, folder: Path, d
     outcome = desk.verify(old, trust=ring.trusted(), log=folder)
     assert (outcome.verdict, make.codes(outcome)) == (ReceiptVerdict.SUPERSEDED, {"superseded"})
     assert any(new_id in f.detail and "a wrong prompt" in f.detail for f in outcome.findings)
+    question = VerificationRequest(trust=ring.trusted())
+    assert verify([folder], question).verdict is ReceiptVerdict.VALID, "its successor is there and VALID"
+    assert verify([folder / "receipts" / old.name], replace(question, log=folder)).verdict.exit_code == 4
     retract(new_id, ring, reason="the dataset was wrong", at=AT)
+    assert verify([folder], question).verdict.exit_code == 4, "its successor is retracted"
     outcome = desk.verify(new, trust=ring.trusted(), log=folder)
     assert (outcome.verdict, make.codes(outcome)) == (ReceiptVerdict.RETRACTED, {"retracted"})
     assert codes(ring, folder) == set()

@@ -13,7 +13,7 @@ from tests.cli.conftest import Bench, bench, environment
 
 __all__ = ["bench", "environment"]
 
-DEMO = {"bm25", "vector", "chroma", "pgvector", "mem0-library"}
+DEMO = {"bm25", "vector", "chroma", "pgvector", "mem0-library", "agent-memory-server", "hindsight"}
 
 
 def receipts(root: Path) -> dict[tuple[str, str], Path]:
@@ -50,6 +50,14 @@ def test_published_rows_hold_ids_and_ranks_and_no_text(root: Path) -> None:
         with path.with_suffix(".items.jsonl").open(encoding="utf-8") as rows:
             texts = {text for row in rows for text in _texts(json.loads(row))}
         assert all(len(text) <= 64 and " " not in text for text in texts), path.name
+
+
+def test_receipts_of_one_benchmark_count_evidence_by_the_same_ids(root: Path) -> None:
+    golds: dict[str, dict[str, list[str]]] = {}
+    for (system, benchmark), path in receipts(root).items():
+        with path.with_suffix(".items.jsonl").open(encoding="utf-8") as rows:
+            found = {row["itemId"]: sorted(row["gold"] or ()) for row in map(json.loads, rows)}
+        assert golds.setdefault(benchmark, found) == found, f"{system} on {benchmark}: another level of evidence"
 
 
 def _texts(value: object) -> Iterator[str]:
