@@ -205,7 +205,7 @@ def _page(columns: Sequence[_TableColumn], lines: Sequence[Sequence[str]], break
     color = has_color(sys.stdout)
     grid = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for one in columns:
-        fixed = one.number or one.at == 0
+        fixed = one.number or one.at == 0 or not any(" " in row[one.at] for row in lines)
         grid.add_column(
             Text(one.name),
             justify="right" if one.number else "left",
