@@ -58,7 +58,7 @@ class Library:
             or PureWindowsPath(name).anchor
             or ".." in name.replace("\\", "/").split("/")
         ):
-            raise fail(f'"{name}" is outside the data folder', "write a path inside it")
+            raise fail(f'"{name}" leaves the folder of the data', "write a path inside it")
         path = self.find(name)
         if path is None:
             looked = " and ".join(show(folder) for folder in self.folders)

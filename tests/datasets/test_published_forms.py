@@ -196,7 +196,7 @@ def test_a_repeated_key_and_a_file_outside_of_the_folder_are_refused(workspace: 
     told = refusal(workspace, [{**ROW, "wants": "d1"}], **changes)
     assert '"d1" is twice a key of docs.jsonl: lines 1 and 4' in told
     for name, words in (
-        ("../x.jsonl", "is outside the data folder"),
+        ("../x.jsonl", "leaves the folder of the data"),
         ("no.jsonl", 'the file "no.jsonl" is not there'),
     ):
         data = {**BASE["data"], "with": {"docs": {"file": "${link}"}}}  # type: ignore[dict-item]

@@ -137,7 +137,7 @@ async def test_a_refused_opening_changes_nothing(folder: Path) -> None:
 
 
 async def test_a_writer_that_lost_its_run_stops(folder: Path) -> None:
-    with pytest.raises(Locked, match="took the run over"):
+    with pytest.raises(Locked, match="has taken over the run"):
         async with Journal.resume(folder) as journal:
             await journal.put(scored("q2"))
             set_holder(folder, host="elsewhere")

@@ -121,7 +121,7 @@ async def test_filters_and_orders(reader: Reader, wanted: Wanted, items: list[st
 )
 async def test_a_cursor_that_is_not_ours_is_refused(reader: Reader, text: str) -> None:
     cursor = urlsafe_b64encode(text.encode("latin-1")).decode() or "!"
-    with pytest.raises(UsageError, match="is not one of this list"):
+    with pytest.raises(UsageError, match="is not valid for this list"):
         await page_of(reader, [JOB], Wanted(), after=cursor, limit=5)
 
 
