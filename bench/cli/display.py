@@ -1,10 +1,9 @@
-"""How a run that continues is reported: plain lines, JSON events, or the table of :mod:`bench.cli.display`. All only
-poll.
+"""Show the progress of a run: as plain lines, as JSON events, or as a table. Each display only polls the progress.
 
 Here too:
 
-* The table of jobs that moves in place on a terminal: phase bars, running score, rates, cost.
-* :func:`ticking`, which states something again and again while a block runs.
+* the table of jobs, which is redrawn in place on a terminal: phase bars, running score, rates, cost
+* :func:`ticking`, which repeats a statement while a block runs
 
 Example::
 

@@ -54,7 +54,7 @@ ABOUT = Group("The run and its output", sort_key=6)
 @Parameter(name="*", group=ITEMS)
 @dataclass(frozen=True, kw_only=True)
 class SelectionFlags:
-    """Which items; filters apply after the range, then the sample, then the limit."""
+    """Which items a run takes, in this order: range, filters, sample, limit."""
 
     limit: Whole = None
     """at most N items, the first ones of what the other flags select (default: all)"""

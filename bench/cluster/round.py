@@ -202,7 +202,10 @@ class Round:
             self._give_up(waiting, f"no worker was left for {self._alone_s:.0f} s")
 
     async def _drop_silent(self, one: Out, *, others: bool) -> None:
-        """Have a shard run elsewhere, once; without another worker, or the second time, it ends."""
+        """Take a shard from its silent worker and give it to another worker, once.
+
+        If no other worker is there, or it happens again, the shard fails.
+        """
         number = one.order.shard.number
         worker = self.progress.worker_of(number)
         text = f"its worker {worker} was silent for {self.silent_s:.0f} s"

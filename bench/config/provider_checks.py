@@ -117,11 +117,9 @@ def _calls(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
     for path, call in calls_of(config):
         if (call.tool is not None) != (config.type == "mcp") and not getattr(call, "steps", ()):
             word = "tool" if config.type == "mcp" else "method and path"
-            yield ConfigError(
-                f"type {config.type} needs {word} in {'.'.join(map(str, path))}",
-                where=source.place(path),
-                hint=f"give {word}",
-            )
+            name = ".".join(map(str, path))
+            text = f"type {config.type} needs {word} in {name}"
+            yield ConfigError(text, where=source.place(path), hint=f"add {word} to {name}")
 
 
 def _batch(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:

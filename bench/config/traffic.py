@@ -175,7 +175,9 @@ class TokenPrices(ConfigModel):
     @classmethod
     def _no_number(cls, value: object) -> object:
         if isinstance(value, int | float | str | Decimal):
-            raise ValueError("the price of a model is a map: {input: 3, output: 15}, USD per million tokens")
+            raise ValueError(
+                "the price of a model must be a map, such as {input: 3, output: 15}, in USD per million tokens"
+            )
         return value
 
     @model_validator(mode="after")

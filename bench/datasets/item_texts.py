@@ -63,7 +63,7 @@ LONGEST = 60
 
 
 class ItemTexts:
-    """Meets every item once."""
+    """Collects notes on odd item texts: ``meet`` is called once per item, ``notes`` gives the result."""
 
     def __init__(self, method: str = "") -> None:
         self._literal = method in LITERAL

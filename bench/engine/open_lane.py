@@ -194,7 +194,7 @@ class OpenLane:
         return veil_of(self.plan, corpus)
 
     def space(self, corpus_id: str, history: CorpusState) -> Space:
-        """Name the place of a corpus's last attempt at this provider."""
+        """Return the space (namespace and captures) of the last ingest attempt of a corpus."""
         journal = self.live.journal.uuid
         return space_of(self.plan, journal=journal, run_id=self.live.run_id, corpus=corpus_id, history=history)
 

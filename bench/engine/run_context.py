@@ -298,7 +298,11 @@ class Halts:
         self.every = len(self.jobs) == len(self.lane.jobs)
 
     def count_search(self, *, empty: bool, provider: str) -> None:
-        """The circuit breaker: a lane whose first items all find nothing is not worth its money; disarmed, it warns."""
+        """Count a search.
+
+        If the first items of a lane all find nothing, the circuit breaker stops its jobs. With the breaker off, it only
+        warns.
+        """
         self._searched += 1
         self._found_any |= not empty
         if self._found_any or self._searched < FIRST_ITEMS:

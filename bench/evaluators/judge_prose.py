@@ -1,28 +1,22 @@
 """Read the verdict in a judge's prose: only the judge's own statement counts, never a quotation.
 
 The steps are tried in order: a text that is only a verdict, a label with its verdict, a first or last line that is
-only a verdict, a leading verdict word, a plain statement. What continues to say the contrary is a conflict.
+only a verdict, a leading verdict word, a plain statement. If the text then states the contrary, it is a conflict.
+
+Here too:
+
+* :func:`own_lines`, which removes quotations and decoration from a judge's text. Quotations are text in quotation marks
+  and backticks, code fences, block quotes, JSON, elements of markup, and the lines of the answer itself. A single
+  verdict word in quotation marks stays, marked with ``QUOTED``.
+* the words and numbers that are a verdict, and the decoration that may surround them
 
 Example::
 
     read_prose("**Correct:** no")                   # 0.0: a label and its verdict
     read_prose('The response says "correct".')      # None
-
-What a judge only quotes is not what it says: leave its own words, as lines without decoration.
-
-Example::
-
     own_lines('The response is "Verdict: yes".\\n> correct\\n**Verdict:** no')     # (..., "Verdict: no")
-
-Quoted are text in quotation marks and backticks, code fences, block quotes, JSON, elements of markup, and the lines of
-the answer itself. One verdict word in quotation marks stays, marked with ``QUOTED``.
-
-The words and numbers that are a verdict, and what may decorate them.
-
-Example::
-
-    value_of_word(bare_word("**[[Yes]]**"))        # 1.0
-    value_of_number("9/10")                        # 0.9
+    value_of_word(bare_word("**[[Yes]]**"))         # 1.0
+    value_of_number("9/10")                         # 0.9
 """
 
 from __future__ import annotations

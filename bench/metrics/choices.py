@@ -239,7 +239,10 @@ def _edge_lines(text: str, choices: Sequence[str]) -> Iterator[int]:
 
 
 def _labels(text: str, choices: Sequence[str]) -> set[int]:
-    """The options of which something is said behind their letter; those alone whose own text is, where one is."""
+    """Return the options whose letter is followed by a statement.
+
+    If some letters are followed by their own option text, return only those options.
+    """
     letters = letters_of(choices)
     found = [(letters.index(one["letter"]), one.end()) for one in _LABEL.finditer(text) if one["letter"] in letters]
     own = {at for at, end in found if (span := _text_of(choices[at])) and span.match(text[end : end + 2000].lstrip())}

@@ -1,6 +1,6 @@
 """Answer metrics with other inputs than two texts: embeddings, and facts that must be gone after a deletion.
 
-The numbers of an item come from its verdicts; the functions here are what the evaluators use.
+Evaluators call these functions. A metric then reads its value from the stored verdict.
 
 Example::
 

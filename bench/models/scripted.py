@@ -80,7 +80,7 @@ def _line(text: str, where: str) -> Line:
     except ValueError as error:
         raise ConfigError(f"not JSON: {error}", where=where, hint="one object a line") from error
     if not isinstance(tree, dict) or not isinstance(tree.get("match"), str) or not isinstance(tree.get("reply"), str):
-        raise ConfigError("a line needs match and reply, both text", where=where, hint="see docs/use-a-model.md")
+        raise ConfigError('a line needs "match" and "reply", both text', where=where, hint="see docs/use-a-model.md")
     if unknown := sorted(tree.keys() - KEYS):
         raise ConfigError(f'unknown key "{unknown[0]}"', where=where, hint=f"known: {', '.join(sorted(KEYS))}")
     finish = tree.get("finish", "stop")

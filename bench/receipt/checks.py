@@ -143,7 +143,7 @@ def _by_cut(body: Body, bases: tuple[str, ...], uncut: int | None = None) -> dic
 
 
 def _comparable(one: ReceiptScore, other: ReceiptScore) -> bool:
-    """Whether both are the same fold over as many items."""
+    """Return whether both scores use the same known aggregate over the same number of items."""
     return one.n == other.n and one.aggregate == other.aggregate != "other"
 
 

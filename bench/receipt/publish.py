@@ -136,7 +136,7 @@ def retract(receipt_id: str, ring: Keyring, *, reason: str | None, at: str) -> P
 
 
 def abandon(run_id: str, ring: Keyring, *, reason: str | None, at: str) -> Published:
-    """Say publicly, once, that an announced run was abandoned; a run with a published receipt was not."""
+    """Log, once, that an announced run was abandoned; UsageError for a run with a published receipt."""
     folder = ring.workspace / PUBLISHED
     log = read_log(folder) if has_log(folder) else None
     if log is None or run_id not in {entry.run_id for entry in log.of(RunStarted)}:
@@ -148,7 +148,7 @@ def abandon(run_id: str, ring: Keyring, *, reason: str | None, at: str) -> Publi
     for kept in log.of(ReceiptLogged):
         if kept.run_id == run_id:
             raise UsageError(
-                f"run {run_id} was not abandoned: its receipt {kept.receipt_id} is published",
+                f"run {run_id} cannot be marked as abandoned: its receipt {kept.receipt_id} is published",
                 hint=f"bench publish --retract {kept.receipt_id} retracts the receipt",
             )
     return _append_one(ring, RunAbandoned(index=0, at=at, run_id=run_id, reason=str(reason)), at)

@@ -243,7 +243,8 @@ class ComparisonTarget:
         provider, _, model = rest.partition(":")
         if not (run and colon and provider):
             raise UsageError(
-                f'"{text}" names no job', hint="write RUN_ID:PROVIDER, or --benchmark B --providers P P for the newest"
+                f'"{text}" is not RUN_ID:PROVIDER',
+                hint="write RUN_ID:PROVIDER, or --benchmark B --providers P1 P2 for the newest results",
             )
         return cls(run=run, provider=provider, model=model or None)
 
@@ -393,7 +394,7 @@ async def chosen_targets(
     Raises:
         UsageError: neither or both of them, fewer than two sides, or a name of which nothing is known.
     """
-    hint = "RUN_ID:PROVIDER RUN_ID:PROVIDER, or --benchmark B --providers P P"
+    hint = "RUN_ID:PROVIDER RUN_ID:PROVIDER, or --benchmark B --providers P1 P2"
     if pairs and providers:
         raise UsageError("RUN_ID:PROVIDER and --providers name the same thing", hint="give one of them")
     if not pairs and not (providers and benchmark):

@@ -11,7 +11,8 @@ from docs.site.markdown import page, table
 
 LEAD = """\
 Every message that an error of the program starts with, by package, with its hint where it has one. `{name}` is a value
-of your run. [Troubleshooting](../troubleshooting.md) explains the common ones."""
+of your run. A message that begins with a verb, such as `is malformed`, follows the place (`FILE:LINE`) and the name of
+a field. [Troubleshooting](../troubleshooting.md) explains the common ones."""
 
 SOURCE = Path(bench.__file__).parent
 

@@ -133,7 +133,7 @@ def test_nothing_in_common_is_nothing_to_conclude_when_forced(bench: Bench, tmp_
 
 ARGUMENTS = {
     "one side": (("r1:x",), "needs two sides"),
-    "no colon": (("r1", "r2:y"), "names no job"),
+    "no colon": (("r1", "r2:y"), "is not RUN_ID:PROVIDER"),
     "an unknown run": (("r1:x", "r9:y"), "r9"),
     "an unknown provider": (("r1:x", "r2:z"), "has no job z"),
     "an unknown model": (("r1:x:acme/m9", "r2:y"), "has no job"),

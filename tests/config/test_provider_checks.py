@@ -126,7 +126,7 @@ def test_a_password_in_a_connection_string_is_refused_at_its_place(tmp_path: Pat
         (
             '{method: POST, path: /add, body: {text: "$.content"}}',
             '{tool: add, body: {text: "$.content"}}',
-            [("5:3: type hosted needs method and path in endpoints.add", "give method and path")],
+            [("5:3: type hosted needs method and path in endpoints.add", "add method and path to endpoints.add")],
         ),
         (
             "endpoints:\n",

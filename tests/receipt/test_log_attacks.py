@@ -562,7 +562,7 @@ REASONS: list[tuple[Callable[[Keyring], object], str, str]] = [
      "only --publishable runs are"),
     (lambda ring: abandon("run-2", ring, reason="", at=AT), "a reason is missing", "--reason TEXT"),
     (lambda ring: abandon("run-1", ring, reason="x", at=AT),
-     f"run run-1 was not abandoned: its receipt {make.RECEIPT_ID} is published",
+     f"run run-1 cannot be marked as abandoned: its receipt {make.RECEIPT_ID} is published",
      f"bench publish --retract {make.RECEIPT_ID} retracts the receipt"),
 ]  # fmt: skip
 

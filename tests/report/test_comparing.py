@@ -235,7 +235,7 @@ def test_a_target_is_a_run_a_provider_and_perhaps_a_model() -> None:
     found = ComparisonTarget.parse("r1:vector@big:ollama/llama3:8b")
     assert (found.run, found.provider, found.model) == ("r1", "vector@big", "ollama/llama3:8b")
     for text in ("r1", "r1:", ":p", ""):
-        with pytest.raises(UsageError, match="names no job"):
+        with pytest.raises(UsageError, match="is not RUN_ID:PROVIDER"):
             ComparisonTarget.parse(text)
 
 

@@ -455,7 +455,7 @@ REFUSED = {
     "&".join(f"job=r1:x{n}" for n in range(7)): (400, "a comparison needs at least two jobs"),
     "a=r1:x&b=nope:x": (404, "there is no run nope"),
     "a=r1:x&b=r1:nope": (400, "run r1 has no job nope"),
-    "a=r1:x&b=r1": (400, '"r1" names no job'),
+    "a=r1:x&b=r1": (400, '"r1" is not RUN_ID:PROVIDER'),
     "a=:x&b=r1:x": (400, "this is not a run id"),
     "a=../r1:x&b=r1:x": (400, "this is not a run id"),
     "a=r1:x&b=r1:y&metric=nope": (400, 'unknown metric "nope"'),
