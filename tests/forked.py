@@ -33,15 +33,18 @@ import threading
 import time
 import warnings
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import chdir, suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
 from typing import Any, NoReturn
 
+from cyclopts import CycloptsError
+
 import bench
 from bench import events
+from bench.cli import app
 
 PRELOADED = (
     "aiohttp.web",
@@ -51,6 +54,7 @@ PRELOADED = (
     "distributed.cli.dask_worker",
     "ijson.backends.yajl2_c",
     "mcp.server",
+    "pandas",
     "rich.console",
     "rich.table",
     "structlog.dev",
@@ -58,6 +62,8 @@ PRELOADED = (
 SIZE = struct.Struct("!q")
 SHARED = "FORKED_SERVER"
 """the variable in which the workers of pytest find the server of their starter"""
+PYTHON = "FORKED_PYTHON"
+"""the variable that names what a process takes for its interpreter, for the processes that it starts"""
 CLIENT = """\
 #!{python} -IS
 import json, os, signal, socket, struct, sys
@@ -237,16 +243,20 @@ def serve(place: str) -> None:
 
 
 def run_once() -> None:
-    """Make what a process makes once: schemas, patterns, the digest of the code, the nodes of the shipped configs."""
+    """Make what a process makes once: parsers, schemas, patterns, the digest of the code, nodes of shipped configs."""
     sys.path.insert(0, str(Path(__file__).parents[1]))
-    from tests import checkout
+    from tests import checkout, parsing
 
     sys.path.pop(0)
     checkout.register()
-    with tempfile.TemporaryDirectory() as folder, events.redactor.forgetting():
-        plan = bench.plan(benchmarks="demo", workspace=folder, limit=1, providers=["bm25"], run_id="once")
+    parsing.register()
+    for name, *_ in app.COMMANDS:
+        with suppress(CycloptsError):  # of a command that needs words
+            app.build().parse_args(name, exit_on_error=False, print_error=False, help_on_error=False)
+    with tempfile.TemporaryDirectory() as folder, chdir(folder), events.redactor.forgetting():
+        plan = bench.plan(benchmarks="demo", limit=1, providers=["bm25"], run_id="once")
         asyncio.run(bench.run(plan))
-        bench.report("once", workspace=folder)
+        bench.report("once")
     assert threading.active_count() == 1, "a fork has no threads"
 
 
@@ -287,9 +297,11 @@ def become(argv: list[str], cwd: str, env: dict[str, str], streams: list[int]) -
     os.environ.clear()
     os.environ.update(env)
     time.tzset()
+    sys.executable = env.get(PYTHON, sys.executable)
     sys.path[:0] = [part for part in env.get("PYTHONPATH", "").split(os.pathsep) if part]
     if action := env.get("PYTHONWARNINGS"):
         warnings.simplefilter(action)  # type: ignore[arg-type]
+    warnings.filterwarnings("ignore", ".* found in sys.modules", RuntimeWarning)  # of what is imported beforehand
     code = 0
     try:
         interpret(argv)
@@ -307,7 +319,7 @@ def become(argv: list[str], cwd: str, env: dict[str, str], streams: list[int]) -
 
 
 def interpret(argv: list[str]) -> None:
-    """``-m MODULE``, ``-c CODE`` or a file, and its arguments; ``-P`` may be in front."""
+    """``-m MODULE``, ``-c CODE``, ``-`` for stdin, or a file, and its arguments; ``-P`` may be in front."""
     safe, argv = argv[0] == "-P", argv[argv[0] == "-P" :]
     first, name = argv[0], argv[1] if argv[0] in ("-m", "-c") else argv[0]
     sys.argv = argv[1:] if first == "-m" else ["-c", *argv[2:]] if first == "-c" else argv
@@ -315,8 +327,8 @@ def interpret(argv: list[str]) -> None:
         sys.path.insert(0, str(Path(name).resolve().parent if name == first else Path.cwd()))
     if first == "-m":
         runpy.run_module(name, run_name="__main__", alter_sys=True)
-    elif first == "-c":
-        exec(compile(name, "<string>", "exec"), {"__name__": "__main__"})
+    elif first in ("-c", "-"):
+        exec(compile(sys.stdin.read() if first == "-" else name, "<string>", "exec"), {"__name__": "__main__"})
     else:
         runpy.run_path(name, run_name="__main__")
 

@@ -32,16 +32,21 @@ def judged(body: dict[str, Any]) -> Reply:
     return completion(json.dumps({**RIGHT, "correctness": int(right)}))
 
 
-@pytest.fixture
-def stub(monkeypatch: pytest.MonkeyPatch, bench: Bench) -> Iterator[Stub]:
+@pytest.fixture(scope="module")
+def served() -> Iterator[Stub]:
     with serving(judged) as found:
-        monkeypatch.setenv("OPENAI_BASE_URL", found.url)
-        monkeypatch.setenv("OPENAI_API_KEY", "k")
         yield found
 
 
 @pytest.fixture
-def answered(tmp_path: Path, stub: Stub, bench: Bench) -> Stub:
+def stub(served: Stub, monkeypatch: pytest.MonkeyPatch, bench: Bench) -> Stub:
+    monkeypatch.setenv("OPENAI_BASE_URL", served.url)
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    return served
+
+
+@pytest.fixture
+def answered(tmp_path: Path, stub: Stub, ran: Callable[..., None]) -> Stub:
     """A run of eight answers "The code is N." in two question types."""
     folder = tmp_path / "configs/benchmarks"
     folder.mkdir(parents=True)
@@ -65,7 +70,7 @@ def answered(tmp_path: Path, stub: Stub, bench: Bench) -> Stub:
     (tmp_path / "strict.txt").write_text(STRICT)
     (tmp_path / "lenient.txt").write_text(LENIENT)
     flags = ("--answering-model", "builtin/extractive", "--judge-model", "openai/soft", "--judge-prompt", "lenient.txt")
-    bench("run", "-q", "--run-id", "r", "--benchmarks", "codes", "--providers", "bm25", *flags)
+    ran("--run-id", "r", "--benchmarks", "codes", "--providers", "bm25", *flags)
     return stub
 
 

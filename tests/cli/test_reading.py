@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 import pytrec_eval
 
+from tests import forked
+
 Bench = Callable[..., Any]
 Ran = Callable[..., None]
 Results = Callable[[str], dict[str, Any]]
@@ -80,12 +82,9 @@ def test_an_export_to_a_place_says_with_json_what_was_written_where(bench: Bench
 
 
 def test_export_streams_to_a_closed_pipe_without_a_traceback(bench: Bench, run: str, tmp_path: Path) -> None:
-    import os
-    import sys
-
     done = subprocess.run(
-        f"{sys.executable} -m bench export {run} --format jsonl | head -1",
-        shell=True, cwd=tmp_path, capture_output=True, text=True, env={**os.environ},
+        f"{forked.program()}/bench export {run} --format jsonl | head -1",
+        shell=True, cwd=tmp_path, capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode in (0, 141)
     assert "Traceback" not in done.stderr and json.loads(done.stdout)["run_id"] == run

@@ -65,6 +65,7 @@ def environment(tmp_path: Path, models: str) -> dict[str, str]:
         **committer,
         "COLUMNS": "100",
         "PATH": f"{forked.program()}:{Path(sys.executable).parent}:{os.environ['PATH']}",
+        forked.PYTHON: str(forked.client("python")),
         "HOME": str(home),
         "XDG_CONFIG_HOME": str(home / ".config"),
         "PYTHONWARNINGS": "error",
