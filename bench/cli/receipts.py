@@ -149,6 +149,7 @@ def reproduce(
         console.json_value(found.value())
         return found.exit_code
     console.line(f"{'same' if found.same else 'differs'}  {receipt}  rerun {found.run_id}")
+    console.line(f"  result digest {found.digest}")
     for text in (*found.differs, *(f"item {name}" for name in found.items)):
         console.line(f"  {text}")
     for text in found.notes:

@@ -78,6 +78,8 @@ class Reproduction:
 
     run_id: str
     level: str
+    digest: str
+    """the result digest of the rerun"""
     differs: tuple[str, ...]
     items: tuple[str, ...]
     """the first items whose deterministic part is another"""
@@ -102,6 +104,7 @@ class Reproduction:
             "same": self.same,
             "exitCode": self.exit_code,
             "runId": self.run_id,
+            "resultDigest": self.digest,
             "differs": list(self.differs),
             "items": list(self.items),
             "notes": list(self.notes),
@@ -166,7 +169,7 @@ def _refuse_inexact(receipt: Receipt) -> None:
         reasons = "; ".join(receipt.reproducibility.reasons)
         raise CannotReproduce(
             f"a receipt of class {receipt.reproducibility.class_} cannot be run again with equal results: {reasons}",
-            hint="its scores were recomputed from its rows",
+            hint="its scores were recomputed from its rows; bench run measures again, and bench diff compares",
         )
 
 
@@ -219,6 +222,7 @@ async def _compare(
     return Reproduction(
         run_id=run_id,
         level="R2",
+        digest=again.result_digest,
         differs=differs or (() if found.equal else ("resultDigest",)),
         items=(found.items or ())[:SHOWN],
         notes=notes,

@@ -226,6 +226,7 @@ def test_a_run_again_gives_the_same(bench: Bench, receipt: str) -> None:
     assert rest[-1].startswith("signed  ")
     found = json.loads(bench("reproduce", receipt, "--json").stdout)
     assert found["same"] is True
+    assert found["resultDigest"] == json.loads(Path(receipt).read_text())["resultDigest"]
 
 
 # ------------------------------------------------------------------ publish and log
