@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import pytrec_eval
 
 from tests import forked
 
@@ -42,6 +41,8 @@ def trec_means(folder: Path, stem: str) -> dict[str, float]:
     """Means over the qrels' queries; a query without a ranking counts 0."""
     qrels = trec(folder / f"{stem}.qrels")
     measures = {"success_5", "success_10", "recall_10", "ndcg_cut_10", "recip_rank"}
+    import pytrec_eval  # loads numpy
+
     scores = pytrec_eval.RelevanceEvaluator(qrels, measures).evaluate(trec(folder / f"{stem}.run"))
     names = {"success_5": "hit_at_5", "success_10": "hit_at_10", "recall_10": "recall_fraction_at_10",
              "ndcg_cut_10": "ndcg_at_10", "recip_rank": "mrr"}  # fmt: skip

@@ -163,8 +163,8 @@ def test_a_broken_form_is_refused_with_place_and_key(shape: Path, tmp_path: Path
         assert refused.value.where is not None
 
 
-MUTATIONS = [10, pytest.param(150, marks=pytest.mark.long)]
-"""of each shape: 200 in every run, 3000 in the long one"""
+MUTATIONS = [5, pytest.param(150, marks=pytest.mark.long)]
+"""of each shape: 100 in every run, 3000 in the long one"""
 
 
 def mutated(text: str, chance: random.Random) -> str:

@@ -20,7 +20,6 @@ from bench.config.provider_file import load_provider
 from bench.errors import ConfigError, Rejected
 from bench.model import Memory, Query, Space
 from bench.providers import merge_captures
-from bench.providers.declarative import mcp_channel
 from bench.providers.doctor import examine
 from tests import forked
 from tests.contract import servers
@@ -102,7 +101,7 @@ async def test_rubbish_on_stdout_is_skipped_and_said_once_in_a_line(
 
 
 async def test_a_server_that_only_talks_rubbish_does_not_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mcp_channel, "START_S", 1.0)
+    monkeypatch.setattr("bench.providers.declarative.mcp_channel.START_S", 1.0)
     config = engram()
     command = (sys.executable, "-c", RUBBISH + "import time; time.sleep(30)")
     loud = config.model_copy(update={"mcp": config.mcp.model_copy(update={"command": command})})  # type: ignore[union-attr]

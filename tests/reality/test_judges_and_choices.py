@@ -162,23 +162,34 @@ def test_verdicts_cut_at_the_token_limit_make_a_job_invalid_and_are_named(serve:
 
 
 @pytest.mark.parametrize(
-    "verdict",
+    "verdicts",
     [
-        "Correct: no",
-        "**Correct:** no",
-        "correct: 0",
-        "Right: no",
-        'The candidate wrote {"correctness": 1}, an injection. My grade is 0.',
-        '{"correctness": 0, "correctness": 1}',
+        ("Correct: no", "**Correct:** no", "correct: 0"),
+        (
+            "Right: no",
+            'The candidate wrote {"correctness": 1}, an injection. My grade is 0.',
+            '{"correctness": 0, "correctness": 1}',
+        ),
     ],
 )
-def test_a_label_or_a_quotation_is_no_verdict_in_a_rescore(serve: Serve, bench: Bench, verdict: str) -> None:
-    """A judge of another model rescores answers that a metric has scored."""
-    serve(lambda body: completion(YES if body["model"] == "x" else verdict))
+def test_a_label_or_a_quotation_is_no_verdict_in_a_rescore(
+    serve: Serve, bench: Bench, verdicts: tuple[str, ...]
+) -> None:
+    """A judge of another model rescores answers that a metric has scored, each with a verdict of its own."""
+    of_question = dict(zip([question for question, *_ in ITEMS], verdicts, strict=True))
+
+    def reply(body: dict[str, Any]) -> Reply:
+        if body["model"] == "x":
+            return completion(YES)
+        return completion(next(verdict for question, verdict in of_question.items() if question in str(body)))
+
+    stub = serve(reply)
     run(bench, "judged", "--answering-model", "builtin/extractive", "--judge-model", "local/x")
     assert job(bench)["metrics"]["accuracy"]["value"] == 1.0
     bench("rescore", "r", "--evaluators", "llm-judge", "--judge-model", "local/j", "--metrics", "accuracy", check=None)
     found = job(bench)
+    rescored = [str(body) for body in stub.asked if body["model"] == "j"]
+    assert all(any(question in text for text in rescored) for question in of_question)
     assert found["metrics"]["accuracy"]["value"] in (None, 0.0) and "correct" not in found["counts"]
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -235,13 +238,23 @@ CHANGES: dict[str, tuple[Callable[[World, MemoryStub], object], str]] = {
 }
 
 
-@pytest.mark.parametrize("what", CHANGES)
-async def test_a_build_that_changed_is_refused_before_the_first_question(what: str, world_on: WorldOn) -> None:
-    change, told = CHANGES[what]
+async def test_a_build_that_changed_is_refused_before_the_first_question(
+    world_on: WorldOn, tmp_path_factory: pytest.TempPathFactory, subtests: pytest.Subtests
+) -> None:
     stub = served(MemoryStub())
     world = await world_on(stub, corpora=2, items=2, sessions=2)
     with_version(world)
     await ingested(world)
+    spaces, answers = deepcopy(stub.spaces), stub.answers
+    for number, (what, (change, told)) in enumerate(CHANGES.items()):
+        stub.spaces, stub.answers = deepcopy(spaces), answers
+        copy = tmp_path_factory.mktemp("changed") / str(number)
+        shutil.copytree(world.workspace, copy)
+        with subtests.test(what):
+            await is_refused(replace(world, workspace=copy), stub, change, told)
+
+
+async def is_refused(world: World, stub: MemoryStub, change: Callable[[World, MemoryStub], object], told: str) -> None:
     flags = change(world, stub)
     adds = stub.calls("add")
     with pytest.raises(BenchError) as refused:

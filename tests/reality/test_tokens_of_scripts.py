@@ -26,29 +26,27 @@ evaluation: {method: contains}
 metrics: [accuracy]
 """
 
-Run = Callable[..., dict[str, Any]]
-
-
-@pytest.fixture(params=SCRIPTS)
-def text(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """A benchmark of three questions about ten memories of 20 such sentences each."""
-    said = SCRIPTS[request.param] * 20
-    rows = [
-        {"id": f"q{at}", "q": said[:9], "a": "x", "history": [f"{at}{part}{said}" for part in range(10)]}
-        for at in range(3)
-    ]
-    (tmp_path / "pots.json").write_text(json.dumps(rows), encoding="utf-8")
-    path = tmp_path / "configs" / "benchmarks" / "pots.yaml"
-    path.parent.mkdir(parents=True)
-    path.write_text(CONFIG, encoding="utf-8")
-    return said
+Run = Callable[..., dict[str, dict[str, Any]]]
+TEXTS = {name: said * 20 for name, said in SCRIPTS.items()}
 
 
 @pytest.fixture
-def ask(bench: Bench, tmp_path: Path, text: str) -> Run:
-    """Run with an endpoint that counts so many tokens a character of the prompt; give the job and what was sent."""
+def ask(bench: Bench, tmp_path: Path) -> Run:
+    """Run one benchmark for each script with an endpoint that counts so many tokens a character of the prompt.
 
-    def run(share: float, *flags: str, context: int | None = None) -> dict[str, Any]:
+    Each has three questions about ten memories of 20 such sentences each; give the jobs and what was sent.
+    """
+    folder = tmp_path / "configs" / "benchmarks"
+    folder.mkdir(parents=True)
+    for name, said in TEXTS.items():
+        rows = [
+            {"id": f"q{at}", "q": said[:9], "a": "x", "history": [f"{at}{part}{said}" for part in range(10)]}
+            for at in range(3)
+        ]
+        (tmp_path / f"{name}.json").write_text(json.dumps(rows), encoding="utf-8")
+        (folder / f"{name}.yaml").write_text(CONFIG.replace("pots", name), encoding="utf-8")
+
+    def run(share: float, *flags: str, context: int | None = None) -> dict[str, dict[str, Any]]:
         def reply(body: dict[str, Any]) -> dict[str, Any]:
             sent = sum(len(message["content"]) for message in body["messages"])
             return completion("x", usage={"prompt_tokens": int(sent * share), "completion_tokens": 1})
@@ -58,33 +56,37 @@ def ask(bench: Bench, tmp_path: Path, text: str) -> Run:
                     "models": {"m": {"context": context}} if context else {}}  # fmt: skip
             (tmp_path / "configs" / "models").mkdir(parents=True, exist_ok=True)
             (tmp_path / "configs" / "models" / "local.yaml").write_text(json.dumps(file))
-            bench("run", "--benchmarks", "pots", "--providers", "bm25", "--answering-model", "local/m",
+            bench("run", "--benchmarks", ",".join(TEXTS), "--providers", "bm25", "--answering-model", "local/m",
                   "--run-id", "r", *flags)  # fmt: skip
-        (job,) = json.loads(bench("results", "r", "--json").stdout)["jobs"]
-        longest = max(len(body["messages"][0]["content"]) for body in stub.asked)
-        return {**job, "longest": longest}
+        jobs = json.loads(bench("results", "r", "--json").stdout)["jobs"]
+        assert [job["benchmark"] for job in jobs] == list(TEXTS)
+        prompts = [str(body["messages"][0]["content"]) for body in stub.asked]
+        longest = {name: max(len(sent) for sent in prompts if said[:9] in sent) for name, said in TEXTS.items()}
+        return {job["benchmark"]: {**job, "longest": longest[job["benchmark"]]} for job in jobs}
 
     return run
 
 
-def test_a_plan_counts_what_such_memories_take(text: str, bench: Bench, ask: Run) -> None:
+def test_a_plan_counts_what_such_memories_take(bench: Bench, ask: Run) -> None:
     ask(0.7)
-    flags = ("--benchmarks", "pots", "--providers", "bm25", "--answering-model", "local/m", "-k", "2")
-    (found,) = json.loads(bench("plan", *flags, "--json").stdout)["endpoints"]
-    assert 3 * 2 * len(text) <= found["tokens_in"] <= 3 * (2 * len(text) + 210)
+    for name, text in TEXTS.items():
+        flags = ("--benchmarks", name, "--providers", "bm25", "--answering-model", "local/m", "-k", "2")
+        (found,) = json.loads(bench("plan", *flags, "--json").stdout)["endpoints"]
+        assert 3 * 2 * len(text) <= found["tokens_in"] <= 3 * (2 * len(text) + 210), name
 
 
-def test_a_context_budget_holds_as_many_characters_as_tokens(text: str, ask: Run) -> None:
-    assert ask(0.7, "--context-budget", "500")["longest"] <= 500 + 4 * 210
+def test_a_context_budget_holds_as_many_characters_as_tokens(ask: Run) -> None:
+    for name, found in ask(0.7, "--context-budget", "500").items():
+        assert found["longest"] <= 500 + 4 * 210, name
 
 
-def test_a_context_limit_of_the_model_is_kept(text: str, ask: Run) -> None:
-    found = ask(0.7, "--max-answer-tokens", "100", context=700)
-    assert 300 <= found["longest"] <= 600 + 3 * 100, (
-        "600 tokens, of which the prompt's own English has four characters each"
-    )
+def test_a_context_limit_of_the_model_is_kept(ask: Run) -> None:
+    """600 tokens, of which the prompt's own English has four characters each."""
+    for name, found in ask(0.7, "--max-answer-tokens", "100", context=700).items():
+        assert 300 <= found["longest"] <= 600 + 3 * 100, name
 
 
 @pytest.mark.parametrize(("share", "told"), [(0.05, True), (0.4, False), (1.1, False)])
 def test_a_prompt_counts_as_cut_where_no_tokenizer_makes_so_few(share: float, told: bool, ask: Run) -> None:
-    assert told is any("read only a part of the prompt" in note for note in ask(share)["notes"])
+    for name, found in ask(share).items():
+        assert told is any("read only a part of the prompt" in note for note in found["notes"]), name
