@@ -15,7 +15,7 @@ from bench.datasets.config_draft import new_benchmark
 from bench.errors import BenchError
 from tests.datasets.test_shapes import SHAPES, loaded, placed
 
-FIELDS = [4, pytest.param(1000, marks=pytest.mark.long)]
+FIELDS = [8, pytest.param(1000, marks=pytest.mark.long)]
 """of each shape, by its seed; all of them in the long run"""
 WRONG = ({"zz": [1]}, [[None]], "soon \u0000?", 7e300, None)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -112,6 +112,25 @@ def job(bench: Bench, serve: Serve) -> Callable[..., dict[str, Any]]:
 
 
 Job = Callable[..., dict[str, Any]]
+Endpoint = Callable[[dict[str, Any]], Reply]
+
+
+def own(replies: Sequence[Reply], usual: Reply | None = None) -> Endpoint:
+    """One reply for each question, in their order, and the usual one for those that are left (default: the last)."""
+    rest = replies[-1] if usual is None else usual
+    of_question = {question: replies[at] if at < len(replies) else rest for at, (*_, question, _) in enumerate(FACTS)}
+    return lambda body: next(one for question, one in of_question.items() if question in str(body))
+
+
+def parts(cases: Sequence[Any], size: int = len(FACTS)) -> list[Sequence[Any]]:
+    """Cases that share a run, as many as there are questions."""
+    return [cases[at : at + size] for at in range(0, len(cases), size)]
+
+
+def by_question(job: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The rows in the order of the questions."""
+    rows = {row["question"]: row for row in job["rows"]}
+    return [rows[question] for *_, question, _ in FACTS]
 
 
 def note(job: Mapping[str, Any], words: str) -> bool:
@@ -121,22 +140,24 @@ def note(job: Mapping[str, Any], words: str) -> bool:
 # ------------------------------------------------------------------------ reasoning
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        ALL,
-        ALL.replace("think>", "THINKING >").replace("</THINKING >", "</ThInKiNg>"),
-        ALL.replace("<think>", '<reasoning effort="high">').replace("</think>", "</reasoning>"),
-        ALL.replace("<think>", "◁think▷").replace("</think>", "◁/think▷"),
-        ALL.removeprefix("<think>"),
-    ],
-)
-def test_what_a_model_thinks_is_never_scored_and_stays_in_the_export(serve: Serve, job: Job, text: str) -> None:
-    serve(completion(text))
+THOUGHTS = [
+    ALL,
+    ALL.replace("think>", "THINKING >").replace("</THINKING >", "</ThInKiNg>"),
+    ALL.replace("<think>", '<reasoning effort="high">').replace("</think>", "</reasoning>"),
+    ALL.replace("<think>", "◁think▷").replace("</think>", "◁/think▷"),
+    ALL.removeprefix("<think>"),
+]
+
+
+@pytest.mark.parametrize("texts", parts(THOUGHTS))
+def test_what_a_model_thinks_is_never_scored_and_stays_in_the_export(
+    serve: Serve, job: Job, texts: Sequence[str]
+) -> None:
+    serve(own([completion(text) for text in texts]))
     found = job()
     assert found["metrics"]["contains_match"]["value"] == 0 and found["metrics"]["contains_match"]["n"] == 4
     assert {row["answer"] for row in found["rows"]} == {"In the red drawer."}
-    assert {row["raw_answer"] for row in found["rows"]} == {text}
+    assert {row["raw_answer"] for row in found["rows"]} == set(texts)
 
 
 def test_reasoning_that_comes_apart_from_the_text_stays_in_the_export(serve: Serve, job: Job) -> None:
@@ -229,43 +250,44 @@ def broken(error: object, finish: str | None = "error", content: str = "") -> di
     return tree
 
 
-@pytest.mark.parametrize(
-    ("reply", "kind", "calls"),
-    [
-        (broken({"code": 502, "message": "Upstream went away"}), "unavailable", 2),
-        (broken(None), "unavailable", 2),
-        (broken({"code": 502, "message": "gone"}, content="Pel"), "unavailable", 2),
-        ({**completion(""), "error": {"code": 503, "message": "no capacity"}}, "unavailable", 2),
-        ({"error": {"code": 400, "message": "bad"}}, "rejected", 1),
-        ({"object": "error", "message": "out of memory", "code": 500}, "unavailable", 2),
-    ],
-)
-def test_an_error_inside_a_reply_is_the_error_that_it_names(
-    serve: Serve, job: Job, reply: dict[str, Any], kind: str, calls: int
-) -> None:
-    stub = serve(reply)
-    found = job("--limit", "1")
-    assert found["error_kinds"] == {kind: 1} and len(stub.asked) >= calls
+ERRORS = [
+    (broken({"code": 502, "message": "Upstream went away"}), "unavailable", 2),
+    (broken(None), "unavailable", 2),
+    ({"error": {"code": 400, "message": "bad"}}, "rejected", 1),
+    (broken({"code": 502, "message": "gone"}, content="Pel"), "unavailable", 2),
+    ({**completion(""), "error": {"code": 503, "message": "no capacity"}}, "unavailable", 2),
+    ({"object": "error", "message": "out of memory", "code": 500}, "unavailable", 2),
+]
 
 
-@pytest.mark.parametrize(
-    "reply",
-    [
-        (400, {"error": {"code": "content_filter", "message": "filtered", "status": 400}}),
-        (400, {"error": {"message": "x" * 600, "innererror": {"code": "ResponsibleAIPolicyViolation"}}}),
-        (403, {"error": {"code": 403, "message": "Input flagged", "metadata": {"reasons": [], "flagged_input": "x"}}}),
-        (400, {"error": {"message": "Output blocked by content filtering policy", "type": "invalid_request_error"}}),
-        completion("", "content_filter"),
-        broken({"code": "content_filter", "message": "filtered"}),
-        {"error": {"code": "content_filter", "message": "filtered"}},
-    ],
-)
-def test_a_content_filter_is_one_outcome_however_it_is_sent(serve: Serve, job: Job, reply: Reply) -> None:
-    serve(lambda body: reply if "Which voice" in body["messages"][0]["content"] else completion("Pelle"))
+@pytest.mark.parametrize("cases", parts(ERRORS, 3))
+def test_an_error_inside_a_reply_is_the_error_that_it_names(serve: Serve, job: Job, cases: Sequence[Any]) -> None:
+    stub = serve(own([reply for reply, _, _ in cases], completion("Pelle")))
+    rows = by_question(job())
+    for (*_, question, _), row, (_, kind, calls) in zip(FACTS, rows, cases, strict=False):
+        assert row["error"]["kind"] == kind, row
+        assert sum(question in str(body) for body in stub.asked) >= calls
+
+
+FILTERED: list[Reply] = [
+    (400, {"error": {"code": "content_filter", "message": "filtered", "status": 400}}),
+    (400, {"error": {"message": "x" * 600, "innererror": {"code": "ResponsibleAIPolicyViolation"}}}),
+    (403, {"error": {"code": 403, "message": "Input flagged", "metadata": {"reasons": [], "flagged_input": "x"}}}),
+    (400, {"error": {"message": "Output blocked by content filtering policy", "type": "invalid_request_error"}}),
+    completion("", "content_filter"),
+    broken({"code": "content_filter", "message": "filtered"}),
+    {"error": {"code": "content_filter", "message": "filtered"}},
+]
+
+
+@pytest.mark.parametrize("replies", parts(FILTERED, 3))
+def test_a_content_filter_is_one_outcome_however_it_is_sent(serve: Serve, job: Job, replies: Sequence[Reply]) -> None:
+    serve(own(replies, completion("alto")))
     found = job()
+    refused = len(replies)
     assert (found["metrics"]["contains_match"]["value"], found["metrics"]["contains_match"]["n"]) == (0.25, 4)
-    assert note(found, "1 answer refused by the endpoint's filter")
-    assert [row["finish"] for row in found["rows"]].count("refusal") == 1
+    assert note(found, f"{refused} answer{'s' * (refused > 1)} refused by the endpoint's filter")
+    assert [row["finish"] for row in found["rows"]].count("refusal") == refused
 
 
 @pytest.mark.parametrize(
@@ -305,33 +327,36 @@ def google(*parts: object, finish: str | None = "STOP") -> dict[str, Any]:
     return {"candidates": [{"content": {"parts": list(parts)}, "finishReason": finish}], "modelVersion": "g"}
 
 
+ENDS: list[tuple[str, Reply, str]] = [
+    ("anthropic", anthropic({"type": "thinking", "thinking": "alto"}, stop="max_tokens"), "truncated"),
+    ("anthropic", anthropic({"type": "tool_use", "name": "search", "input": {}}, stop="tool_use"), "no_answer"),
+    ("anthropic", anthropic(stop="pause_turn"), "no_answer"),
+    ("anthropic", anthropic(stop="refusal"), "refusal"),
+    ("anthropic", anthropic({"type": "text", "text": "<thinking>alto</thinking>Pelle"}), "stop"),
+    ("google", google(finish="MAX_TOKENS"), "truncated"),
+    ("google", google({"text": "alto", "thought": True}, finish="MAX_TOKENS"), "truncated"),
+    ("google", google(finish="SAFETY"), "refusal"),
+    ("google", google(finish="RECITATION"), "refusal"),
+    ("google", {"promptFeedback": {"blockReason": "OTHER"}}, "refusal"),
+    ("google", google({"functionCall": {"name": "f"}}), "no_answer"),
+    ("google", google(finish="MALFORMED_FUNCTION_CALL"), "no_answer"),
+    ("google", google({"text": "alto", "thought": True}, {"text": "Pelle"}), "stop"),
+]
+
+
 @pytest.mark.parametrize(
-    ("dialect", "reply", "outcome"),
-    [
-        ("anthropic", anthropic({"type": "thinking", "thinking": "alto"}, stop="max_tokens"), "truncated"),
-        ("anthropic", anthropic({"type": "tool_use", "name": "search", "input": {}}, stop="tool_use"), "no_answer"),
-        ("anthropic", anthropic(stop="pause_turn"), "no_answer"),
-        ("anthropic", anthropic(stop="refusal"), "refusal"),
-        ("anthropic", anthropic({"type": "text", "text": "<thinking>alto</thinking>Pelle"}), "stop"),
-        ("google", google(finish="MAX_TOKENS"), "truncated"),
-        ("google", google({"text": "alto", "thought": True}, finish="MAX_TOKENS"), "truncated"),
-        ("google", google(finish="SAFETY"), "refusal"),
-        ("google", google(finish="RECITATION"), "refusal"),
-        ("google", {"promptFeedback": {"blockReason": "OTHER"}}, "refusal"),
-        ("google", google({"functionCall": {"name": "f"}}), "no_answer"),
-        ("google", google(finish="MALFORMED_FUNCTION_CALL"), "no_answer"),
-        ("google", google({"text": "alto", "thought": True}, {"text": "Pelle"}), "stop"),
-    ],
+    ("dialect", "cases"),
+    [(name, part) for name in ("anthropic", "google") for part in parts([one for one in ENDS if one[0] == name])],
 )
 def test_every_dialect_says_how_a_reply_ended(
-    serve: Serve, job: Job, dialect: str, reply: dict[str, Any], outcome: str
+    serve: Serve, job: Job, dialect: str, cases: Sequence[tuple[str, Reply, str]]
 ) -> None:
-    serve(reply, dialect)
-    (row,) = job("--limit", "1")["rows"]
-    if outcome in ("truncated", "no_answer"):
-        assert row["error"]["kind"] == outcome and row["state"] == "error"
-    else:
-        assert row["error"] is None and row["finish"] == outcome and "alto" not in row["answer"]
+    serve(own([reply for _, reply, _ in cases]), dialect)
+    for row, (_, _, outcome) in zip(by_question(job()), cases, strict=False):
+        if outcome in ("truncated", "no_answer"):
+            assert row["error"]["kind"] == outcome and row["state"] == "error"
+        else:
+            assert row["error"] is None and row["finish"] == outcome and "alto" not in row["answer"]
 
 
 # ---------------------------------------------------------------------------- limits
@@ -380,17 +405,20 @@ def test_a_judge_that_thinks_aloud_is_called_once_an_item_and_sees_no_reasoning(
 # ---------------------------------------------------------------------------- usage
 
 
-@pytest.mark.parametrize("count", [50.5, -3, "many", True, 1e300, [1]])
-def test_usage_in_an_odd_form_costs_no_answer_and_has_a_note(serve: Serve, job: Job, count: object) -> None:
-    serve(completion("Pelle", usage={"prompt_tokens": count, "completion_tokens": 3}))
+@pytest.mark.parametrize("counts", [(50.5, -3, "many", True), (1e300, [1])])
+def test_usage_in_an_odd_form_costs_no_answer_and_has_a_note(serve: Serve, job: Job, counts: Sequence[object]) -> None:
+    serve(own([completion("Pelle", usage={"prompt_tokens": count, "completion_tokens": 3}) for count in counts]))
     found = job()
     assert found["metrics"]["contains_match"]["value"] == 0.25 and found["exit"] == 0
     assert note(found, "the usage of 4 answers cannot be read")
 
 
-@pytest.mark.parametrize(("sent", "received"), [(0, 0), (250, 0), (0, 3)])
-def test_a_usage_of_zeros_is_no_usage(serve: Serve, job: Job, sent: int, received: int) -> None:
-    serve(completion("Pelle", usage={"prompt_tokens": sent, "completion_tokens": received, "total_tokens": 253}))
+def test_a_usage_of_zeros_is_no_usage(serve: Serve, job: Job) -> None:
+    usages = [
+        {"prompt_tokens": sent, "completion_tokens": received, "total_tokens": 253}
+        for sent, received in ((0, 0), (250, 0), (0, 3))
+    ]
+    serve(own([completion("Pelle", usage=usage) for usage in usages]))
     assert all(row["tokens"]["answering"]["estimated"] for row in job()["rows"])
 
 
@@ -469,20 +497,19 @@ def test_an_endpoint_that_only_streams_is_read_whole(serve: Serve, job: Job, set
     assert len([body for body in stub.asked if body.get("stream")]) == 4
 
 
-@pytest.mark.parametrize(
-    ("stream", "kind"),
-    [
-        (events(delta("Pel"), done=False), "unavailable"),
-        (events(delta("Pel"), '{"choices": [{"del', done=False), "unavailable"),
-        (events(delta("Pel"), {"error": {"code": 502, "message": "gone"}}, done=False), "unavailable"),
-        (events(delta("Pel"), {"error": {"code": 400, "message": "bad"}}), "rejected"),
-    ],
-)
-def test_a_stream_that_ends_in_the_middle_is_never_a_short_answer(
-    serve: Serve, job: Job, stream: bytes, kind: str
-) -> None:
-    serve(stream, m={"stream": True})
-    assert job("--limit", "1")["error_kinds"] == {kind: 1}
+CUT = [
+    (events(delta("Pel"), done=False), "unavailable"),
+    (events(delta("Pel"), '{"choices": [{"del', done=False), "unavailable"),
+    (events(delta("Pel"), {"error": {"code": 502, "message": "gone"}}, done=False), "unavailable"),
+    (events(delta("Pel"), {"error": {"code": 400, "message": "bad"}}), "rejected"),
+]
+
+
+@pytest.mark.parametrize("cases", parts(CUT, 2))
+def test_a_stream_that_ends_in_the_middle_is_never_a_short_answer(serve: Serve, job: Job, cases: Sequence[Any]) -> None:
+    serve(own([stream for stream, _ in cases], events(*CHUNKS)), m={"stream": True})
+    found = by_question(job())
+    assert [row["error"] and row["error"]["kind"] for row in found] == [*(kind for _, kind in cases), None, None]
 
 
 # ------------------------------------------------------------------------ earlier journals
