@@ -106,7 +106,7 @@ SYSTEMS = {
             ("embedder: text-embedding-3-small", f"embedder: {MODEL.partition('/')[2]}"),
         ),
         inside=True,
-        why="a session becomes a memory per message, counted as its session; no model extracts anything",
+        why="each text begins with its date, which the embedding reads too; no model extracts anything",
     ),
     "hindsight": FleetSystem(
         package="hindsight",
