@@ -51,7 +51,7 @@ class ShardTask(Protocol):
 
     @property
     def state(self) -> ErrandState:
-        """How it is now."""
+        """The current state of the task."""
         ...
 
     async def result(self) -> Returned | None:
@@ -72,7 +72,7 @@ class Fleet(Protocol):
 
     @property
     def address(self) -> str:
-        """What people know it by."""
+        """The address that is shown to people."""
         ...
 
     @property
@@ -114,7 +114,7 @@ class CoordinatorLine(Protocol):
 
     @property
     def address(self) -> str:
-        """Of the worker."""
+        """The address of the worker."""
         ...
 
     def say(self, text: str) -> None:
@@ -144,7 +144,7 @@ class Task(Generic[T]):
 
     @property
     def state(self) -> ErrandState:
-        """How it is; dask itself runs it again when its worker is lost, also one whose result was still there."""
+        """The current state of the task; dask itself repeats a task whose worker is lost, even a finished task."""
         status = self._future.status
         return "pending" if status == "lost" or status is None else status
 
@@ -165,7 +165,7 @@ class Task(Generic[T]):
         return f"{type(raised).__name__}: {raised}"
 
     async def cancel(self) -> None:
-        """Let it go: it is not started, or its worker sees that no one waits for it."""
+        """Cancel the task: it is not started, or its worker notices that no one waits for the result."""
         await self._future.cancel()
 
 

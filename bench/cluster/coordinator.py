@@ -122,7 +122,7 @@ async def execute_on_cluster(
 
 
 def _fleet(plan: Plan, token: str) -> AbstractAsyncContextManager[Fleet]:
-    """The workers that a plan asks for: processes of this machine, or those of a cluster."""
+    """Open the workers that a plan asks for: processes of this machine, or workers of a cluster."""
     if plan.workers > 1:
         return Processes.open(plan.workers)
     return Cluster.open(str(plan.request.cluster), token=token)
@@ -277,7 +277,7 @@ class ClusterRun:
         return "; ".join([*([stop.value] if stop else []), *dict.fromkeys(refusals), *found])
 
     async def _recalled(self, shard: Shard) -> bool:
-        """A shard that is done needs no worker; its counts are those of its journal."""
+        """Return whether a shard is done; if so, show the counts of its journal."""
         if not await self.shelf.is_done(shard, self.plan):
             return False
         async with Reader.open(self.shelf.path(shard)) as reader:

@@ -134,7 +134,7 @@ class Word:
 
     @property
     def text(self) -> str:
-        """As JSON."""
+        """The word as JSON."""
         return _words().dump_json(self).decode()
 
     @staticmethod
@@ -329,14 +329,14 @@ class ShardOrder:
 
 
 def _parts_of(request: RunRequest, share: float) -> dict[str, int]:
-    """What is in flight at once on this machine, divided among its workers."""
+    """Divide the number of calls in flight on this machine among its workers."""
     whole = {"concurrency": request.concurrency, "ingest_concurrency": request.ingest_concurrency}
     return {name: max(1, round(one * share)) for name, one in whole.items() if isinstance(one, int)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """Why a worker does not carry out an order."""
+    """The reason why a worker does not carry out an order."""
 
     kind: str
     message: str
@@ -352,7 +352,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Returned:
-    """What came of an order."""
+    """The result of an order."""
 
     pack: CompressedParts | None
     """None when nothing was begun"""

@@ -39,7 +39,7 @@ HINT = "install the same bench with its extra [cluster] on every worker"
 
 
 async def workers(cluster: Fleet) -> Mapping[str, int]:
-    """The workers of a cluster; those of a local one are there at once."""
+    """Wait for the workers of a cluster and return their slots; local workers are there at once."""
     with anyio.move_on_after(CONNECT_S):
         while not (found := await cluster.slots()):  # noqa: ASYNC110  a scheduler tells no one of its workers
             await anyio.sleep(LOOK_EVERY_S)
@@ -221,7 +221,7 @@ class Round:
 
     @property
     def _alone_s(self) -> float:
-        """How long no worker may be there before the run stops."""
+        """The time without any worker after which the run stops."""
         return min(NO_WORKER_S, self.silent_s)
 
     def _give_up(self, waiting: deque[Shard], text: str) -> None:

@@ -207,7 +207,7 @@ class Speaker(Silent):
 
     @property
     def word(self) -> Word:
-        """How the shard is now."""
+        """The current progress of the shard."""
         return Word.of(self._order.shard.number, self._attempt, self._post.address, self._progress)
 
     async def keep_saying(self) -> None:

@@ -73,7 +73,7 @@ class Veil:
 
     @property
     def sha256(self) -> str:
-        """Digest of every memory in order, as the provider sees it."""
+        """Digest of every memory in order, in the form that the provider receives."""
         hashed = sha256()
         for one in self.memories:
             turns = [[turn.role, turn.content, turn.speaker, turn.when] for turn in one.messages]
@@ -92,7 +92,7 @@ class Veil:
         return any(memory.when is not None for memory in self.memories)
 
     def missing(self, wanted: Iterable[str], level: Level) -> tuple[str, ...]:
-        """Return those of the sessions or turns that no memory of the corpus represents."""
+        """Return the wanted sessions or turns that no memory of the corpus represents."""
         known = self._standing.get(level)
         if known is None:
             known = self._standing[level] = frozenset(stands_for(self._rendered.values(), level))

@@ -1,4 +1,4 @@
-"""Batches of a run in its journal: those about to be sent, those sent, and whether any is open.
+"""Batches of a run in its journal: batches to be sent, batches that were sent, and whether any batch is open.
 
 Example::
 
@@ -33,7 +33,7 @@ WAITING_ITEMS = 2_000
 
 @dataclass(frozen=True, slots=True)
 class JournaledBatches:
-    """The log of one run, and the senders that write into it."""
+    """The journaled batches of one run, and the senders that send them."""
 
     live: Live
     senders: list[BatchSender] = field(default_factory=list)

@@ -176,7 +176,7 @@ def _narrowed(catalog: Catalog, request: RunRequest, labels: Collection[str]) ->
 
 
 def _labels(catalog: Catalog, request: RunRequest, given: str) -> set[str]:
-    """What a provider that a run names, perhaps by an alias, is called in its results; as given when it is gone."""
+    """Return the name in the results of a provider that a run names, perhaps by an alias; unchanged if it is gone."""
     name, at, variant = given.partition("@")
     try:
         label = f"{load_named(catalog, name).name}{at}{variant}"
@@ -198,7 +198,7 @@ def _unmoved(meta: RunMeta, plan: Plan, lanes: Sequence[Lane], moved: Collection
 
 
 def _places(identity: Mapping[str, object], lanes: Sequence[Lane]) -> dict[str, object]:
-    """What of an identity states where a namespace lies and which there are; prompts and models do not."""
+    """Return the parts of an identity that state where its namespaces are; prompts and models do not."""
     providers = cast("Mapping[str, object]", identity["providers"])
     benchmarks = cast("Mapping[str, Mapping[str, object]]", identity["benchmarks"])
     return {

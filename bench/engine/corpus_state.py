@@ -21,7 +21,7 @@ from bench.providers import Durability, merge_captures
 
 
 class Step(StrEnum):
-    """Where work on a corpus continues."""
+    """The step at which work on a corpus continues."""
 
     BEGIN = "begin"
     """nothing was sent under this attempt"""
@@ -129,12 +129,12 @@ class CorpusState:
 
     @property
     def captures(self) -> dict[str, object]:
-        """What set-up and ingest captured."""
+        """The values that set-up and ingest captured."""
         return merge_captures(self.prepared, self.collected.captures)
 
     @property
     def held(self) -> bool:
-        """This run sent something to the provider and did not clear it."""
+        """Whether this run sent something to the provider and did not clear it."""
         return self.began and not self.reused_from and CorpusKind.CLEARED not in self.kinds
 
     @property

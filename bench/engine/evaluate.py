@@ -258,14 +258,14 @@ async def _verdict(
 
 
 def _without_text(verdict: Verdict) -> Verdict:
-    """An answer without text is never correct, whatever an evaluator makes of it."""
+    """Make the verdict on an answer without text incorrect, whatever the evaluator decided."""
     if verdict.value is None and verdict.correct is None:
         return verdict
     return replace(verdict, value=0.0, correct=False, abstained=False)
 
 
 async def _stored(lane: OpenLane, job: Job, item: Item, epoch: int, evaluators: Sequence[Evaluator]) -> Stored:
-    """What this judge reported of this answer in earlier scorings, where it gave a verdict; the newest counts.
+    """Return the verdicts of this judge on this answer in earlier scorings; the newest counts.
 
     Of evaluators of one name no one knows which was asked, so they ask again.
     """
@@ -290,7 +290,7 @@ def replies_of(verdicts: Iterable[Verdict]) -> Stored:
 
 
 def scored_item(ready: Ready, item: Item, stored: tuple[str, ...] | None = None) -> ScoredItem:
-    """What evaluators may see of an item; of what is listed of its sessions, all that was said in them."""
+    """Return the part of an item that evaluators may see; its listed sessions come with all their turns."""
     texts, turns = ready.content.turn_texts, item.evidence.turns
     if stored is not None:
         sessions = [one for one in ready.content.corpus.sessions if one.id in item.evidence.sessions]

@@ -57,7 +57,7 @@ NO_RANKING = "no_ranking"
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What ids of one corpus represent."""
+    """The ids of one corpus, with the memories that they represent."""
 
     by_id: dict[str, RenderedMemory]
     sessions: frozenset[str]
@@ -236,7 +236,7 @@ class Foreign:
 
     @property
     def told_of_strange(self) -> str:
-        """How many of their ids no one knows; a slip in writing them looks like a system that finds nothing."""
+        """The note on unknown hit ids: misspelled ids look like a system that finds nothing."""
         (name, where), count = next(iter(self.strange.items())), len(self.strange)
         ids = "1 hit id is" if count == 1 else f"{count} different hit ids are"
         return (
@@ -244,7 +244,7 @@ class Foreign:
         )
 
     async def run(self) -> None:
-        """Score every row; as many at once as there are workers."""
+        """Score every row; each worker scores one row at a time."""
         work = self._by_corpus()
         async with anyio.create_task_group() as workers:
             for _ in range(min(self.lane.width, len(self.rows))):

@@ -32,7 +32,7 @@ Hits = tuple[tuple[str, ...], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignRow:
-    """What a file states of one item."""
+    """The hits and the answer that a file states of one item."""
 
     item: str
     where: str

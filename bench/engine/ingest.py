@@ -56,7 +56,7 @@ NO_IDS: Mapping[str, tuple[str, ...]] = {}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """How far an ingest came: everything is in, or a failure, or (neither) a clean stop."""
+    """The end of an ingest: everything was ingested, or it failed, or (neither) it stopped cleanly."""
 
     complete: bool = False
     failure: Failure | None = None
@@ -167,7 +167,7 @@ class IngestPass:
         return all(self._assumed(self.batch(position), {}).ids.values())
 
     def count_alike(self, memory: Memory, *, besides: int) -> int:
-        """How many memories of the batches that are in, one excepted, have a text that could be taken for this one."""
+        """Count the memories of acknowledged batches, except one, whose text could be mistaken for this one."""
         others = (batch for position, batch in self._batches() if position in self.done - {besides})
         return sum(shares_text(memory.content, other.content) for batch in others for other in batch)
 
@@ -177,7 +177,7 @@ class IngestPass:
 
     @property
     def sent(self) -> int:
-        """How many memories, pieces among them, the batches hold that are in."""
+        """The number of memories in acknowledged batches; each piece of a memory counts."""
         return sum(len(memories) for position, memories in self._batches() if position in self.done)
 
     def with_batches(self, *positions: int, given: Mapping[str, tuple[str, ...]] = NO_IDS) -> Space:
@@ -221,7 +221,7 @@ class IngestPass:
 
     @property
     def _may_be_own(self) -> bool:
-        """Where no intent is journaled, a process that was killed may have written before its first row was durable."""
+        """Whether content may be this run's own: without an intent, a process may have written before its first row."""
         provider = self.lane.provider
         return self.lane.live.resumed and provider.on_unknown == "repeat" and provider.capabilities.clear
 
@@ -472,7 +472,7 @@ class IndexWait:
         return {"sent": sent, "held": held}
 
     async def _contents(self) -> dict[str, object]:
-        """Record what the namespace holds, where it outlives the run: another one may search it."""
+        """Record the content of a namespace that outlives the run, because another run may search it."""
         lane = self.lane
         provider = lane.provider
         if not lane.keeps or not provider.keeps_store or not outlives(provider):

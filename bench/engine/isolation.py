@@ -163,7 +163,7 @@ class Sentinel:
 
     @property
     def decided(self) -> int:
-        """How many samples are known to be found or not."""
+        """The number of samples that were either found or known not to be found."""
         return sum(seen is not None for seen in self._seen.values())
 
     async def _look(self, memory: Memory, *, k: int = PROBE_K) -> Found:
@@ -265,7 +265,7 @@ class CorpusPlace:
 
 @dataclass(slots=True)
 class Ownership:
-    """What the namespaces of one provider were sent."""
+    """The owners of the content that was sent to the namespaces of one provider."""
 
     _owners: dict[int, int] = field(default_factory=dict)
     """hash of a key -> number of the place that has it, or SEVERAL"""

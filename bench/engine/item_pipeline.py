@@ -58,7 +58,7 @@ DATE_CHARS = len("[2024-01-31 12:00] ")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerContext:
-    """What of the hits an answer may rest on."""
+    """The part of the hits that an answer may use."""
 
     texts: tuple[str, ...]
     kept: int
@@ -96,7 +96,7 @@ def tokens_of_all(memories: Sequence[Memory], *, dated: bool) -> int:
 
 
 def _shown(hit: Hit, *, dated: bool) -> str:
-    """A memory whose text carries no date line of its own is shown with the date that came back with it."""
+    """Return the text of a hit, with the date of the hit before it if ``dated``: the text has no date line then."""
     body = "\n".join(hit.chunks) if hit.chunks else hit.content
     return f"[{hit.when:%Y-%m-%d %H:%M}] {body}" if dated and hit.when is not None else body
 
@@ -150,7 +150,7 @@ async def answer(
 
 
 def _stable(lane: OpenLane, corpus: Corpus, context: AnswerContext, text: str) -> int:
-    """How much of the start of a prompt others share: all of it with repeats, else as far as a known context goes."""
+    """Return the length of the start of a prompt that other calls share: all with repeats, else with the context."""
     if lane.plan.benchmark.epochs > 1:
         return len(text)
     shown = context.text
@@ -403,7 +403,7 @@ class ItemEpoch:
 
 
 async def end_failed(lane: OpenLane, ref: ItemRef, failure: Failure) -> None:
-    """End an item whose corpus could not be prepared, for every job that has no result of it."""
+    """End an item whose corpus could not be prepared, in every job that has no result for the item."""
     item = lane.plan.benchmark.dataset.item(ref)
     for job in lane.plan.jobs:
         for epoch in range(1, lane.plan.benchmark.epochs + 1):

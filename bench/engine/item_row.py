@@ -150,7 +150,7 @@ def _times(found: SearchResult, said: AnswerResult | None) -> dict[str, int]:
 
 @cache
 def _spent_in(phase: str, part: str) -> str:
-    """How metrics name a part of a phase; there are ten names."""
+    """Return the name that metrics use for a part of a phase; there are ten names."""
     return phase if part == "total" else f"{phase}.{part}"
 
 
@@ -166,7 +166,7 @@ def _costs(found: SearchResult, said: AnswerResult | None) -> dict[str, str | No
 
 
 def _judge_tokens(calls: Sequence[Call]) -> dict[str, int | None]:
-    """What the judge's calls used; a judge that was not called used nothing."""
+    """Return the tokens of the judge's calls; a judge that was not called used none."""
     if not calls:
         return {}
     known = [call.usage for call in calls if call.usage is not None]

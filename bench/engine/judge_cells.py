@@ -36,7 +36,7 @@ FOLDER = "disputes"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeCell:
-    """What is known of one judge and prompt before a judge is asked."""
+    """One judge and prompt, with the answers to judge and the earlier replies, before the judge is asked."""
 
     plan: Plan
     rows: Sequence[ForeignRow]
@@ -53,7 +53,7 @@ class JudgeCell:
 
     @property
     def n_reused(self) -> int:
-        """How many answers need no call."""
+        """The number of answers that need no call."""
         if self.whole:
             return len(self._answered)
         prompts = {prompt.sha256 for prompt in self.plan.lanes[0].benchmark.prompts.judges.all}
@@ -62,7 +62,7 @@ class JudgeCell:
 
     @property
     def n_asked(self) -> int:
-        """Of how many answers the judge is asked."""
+        """The number of answers that are sent to the judge."""
         return len(self._answered) - self.n_reused
 
     @property

@@ -36,7 +36,7 @@ MS = 1000
 
 
 async def open_lanes(stack: AsyncExitStack, live: Live, readers: Readers, width: int) -> list[OpenLane]:
-    """Open every lane that runs; those that share a build are known to the one that ingests.
+    """Open every lane that runs. The lane that ingests a build knows the lanes that share it.
 
     Raises:
         ConfigError: a provider cannot be opened.
@@ -166,7 +166,7 @@ def _search_price(live: Live, lane: Lane) -> str | None:
 
 
 async def _events(live: Live) -> list[tuple[int, Event]]:
-    """What an earlier process of this run wrote down."""
+    """Return the events that earlier processes of this run recorded."""
     if not live.resumed:
         return []
     async with Reader.open(live.folder) as reader:

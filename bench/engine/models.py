@@ -60,7 +60,7 @@ class Readers:
 
 @dataclass(frozen=True, slots=True)
 class OwnPrice:
-    """What a call of a model costs: the run file's prices first, then the price table."""
+    """The cost of a call of a model: from the prices of the run file, then from the price table."""
 
     prices: Mapping[str, Mapping[str, Decimal]]
     _unknown: set[str] = field(default_factory=set)
@@ -121,7 +121,7 @@ def open_cache(live: Live) -> CallCache | None:
 
 @dataclass(frozen=True, slots=True)
 class ModelOpening:
-    """How a model of this run is opened."""
+    """The parts from which a run opens its models: prices, call cache and batches."""
 
     live: Live
     price: OwnPrice

@@ -40,7 +40,7 @@ REMEMBERED = 8
 
 @dataclass(slots=True, kw_only=True)
 class OpenLane:
-    """What the workers of a lane share."""
+    """The state that the workers of a lane share."""
 
     live: Live
     plan: Lane
@@ -178,12 +178,12 @@ class OpenLane:
 
     @property
     def max_retries(self) -> int:
-        """How often a batch in doubt is resolved before the corpus is an error."""
+        """The number of times that a batch in doubt is resolved before the corpus becomes an error."""
         return self.plan.provider.config.rate_limit.max_retries
 
     @property
     def batching(self) -> Batching:
-        """How memories are cut: the provider's way, and into pieces or chunks where its config reports it."""
+        """The cutting of memories: as the provider does, and into pieces or chunks if its config states so."""
         return cut_as(self.plan.provider.config.ingest, self.provider.batching)
 
     def corpus(self, corpus_id: str) -> Corpus:
@@ -225,7 +225,7 @@ class OpenLane:
         self._samples.append((corpus_id, found))
 
     def samples_of_others(self, corpus_id: str) -> list[Memory]:
-        """Memories of corpora that are in by now, other than this one."""
+        """Return sample memories of the other corpora that are ingested by now."""
         return [memory for name, some in self._samples if name != corpus_id for memory in some]
 
     async def _is_lent(self, corpus_id: str) -> bool:

@@ -35,7 +35,7 @@ PLUGIN = "plugin"
 
 @value_dataclass(frozen=True, slots=True, kw_only=True)
 class Failure:
-    """What went wrong, as data."""
+    """A failure as data: its kind, its message, and what it stops."""
 
     kind: str
     message: str
@@ -82,7 +82,7 @@ class JobOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """How a run is when its process ends."""
+    """The state of a run when its process ends."""
 
     run_id: str
     folder: Path

@@ -75,7 +75,7 @@ class AnswerData(TypedDict):
 
 
 class AnswerMeasured(TypedDict, total=False):
-    """``measured`` of an answer; rows of an earlier version may lack any of it."""
+    """``measured`` of an answer; rows of an earlier version may lack any of these fields."""
 
     model: str
     fingerprint: str | None
@@ -120,7 +120,7 @@ class SearchResult:
         return replace(self, times_us=times_us)
 
     def billed(self, calls: Sequence[Call]) -> SearchResult:
-        """The same with what its calls to models cost, such as the vector of the question."""
+        """Return the result with the cost of its model calls added, such as the vector of the question."""
         costs = [call.cost_usd for call in calls if call.role != "provider" and call.outcome == OK]
         if not costs:
             return self

@@ -81,7 +81,7 @@ class JobProgress:
 
     @property
     def scored(self) -> int:
-        """How many verdict values there are so far."""
+        """The number of verdict values so far."""
         return sum(n for n, _, _ in self.scores.values())
 
     @property

@@ -92,7 +92,7 @@ RANGE_FLAGS = ("start", "end", "shard")
 
 
 async def failed_items(path: Path, *, phase: Phase | None = None, items: Sequence[str] = ()) -> frozenset[str]:
-    """The items that ended as error or not_ready, or those of them that failed in one phase."""
+    """Return the items that ended as error or not_ready; with a phase, only the items that failed in it."""
     found: set[str] = set()
     async with Reader.open(path) as reader:
         for job in read(reader.meta.extra):
@@ -153,7 +153,7 @@ async def rescored_plan(
 
 
 def _of_as_many(new: Sequence[JobRecord], old: Sequence[JobRecord]) -> list[JobRecord]:
-    """The jobs of as many items as the run was planned for: another score selects nothing else."""
+    """Return the jobs with the item count of the plan: a rescore does not change the selection."""
     known = {job.benchmark: job for job in old}
     sizes = [known.get(job.benchmark, job) for job in new]
     return [
@@ -268,7 +268,7 @@ def _items(lane: Lane) -> frozenset[int]:
 async def refitted_plan(
     target: str, *, catalog: Catalog, flags: Mapping[str, object], environment: Environment
 ) -> Plan:
-    """Plan a new run that searches what another one has ingested: its flags, and those that are given.
+    """Plan a new run that searches the memories of another run, with that run's flags; flags that are given win.
 
     Raises:
         UsageError: there is no such run, or both a fork and ``--reuse-build`` name one.
@@ -298,7 +298,7 @@ def check_stored(identity: Mapping[str, object], plan: Plan, start: Phase) -> No
 
 
 def _asked_of(identity: Mapping[str, object], names: Set[str]) -> dict[str, object]:
-    """How answering models are called: the token limit, and the extra fields of each."""
+    """Return the token limit and the extra fields with which answering models are called."""
     settings = cast("Mapping[str, object]", identity["settings"])
     models = cast("Mapping[str, Mapping[str, object]]", identity["models"])
     own = {name: models[name].get("settings") for name in sorted(names) if name in models}

@@ -46,7 +46,7 @@ Changes = list[tuple[str, str, str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredBuild:
-    """One build of an earlier run, as its journal has it."""
+    """One build of an earlier run, read from the journal of that run."""
 
     folder: Path
     build: Build
@@ -57,7 +57,7 @@ class StoredBuild:
 
 
 async def reuse_builds(live: Live, lanes: Sequence[OpenLane]) -> None:
-    """Take over the builds that this run is to search, and look again at those that it has taken over before.
+    """Take over the builds that this run is to search, and check again the builds that it took over before.
 
     Raises:
         UsageError: there is no such run, or nothing of this run could be ingested by another one.

@@ -155,7 +155,7 @@ class Attempt(Generic[T]):
 
 @value_dataclass(frozen=True, slots=True)
 class Ledger:
-    """Where calls are kept that no row of a phase holds."""
+    """The calls that belong to no row of a phase."""
 
     owner: str
     """a lane, or a job"""

@@ -1,5 +1,4 @@
-"""What a run reports about itself in its journal: once at the start, and once more for each process that continues
-with it.
+"""The metadata of a run in its journal: written at the start, and again by each process that continues the run.
 
 Here too:
 
@@ -53,7 +52,7 @@ TAG = "tag: "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeState:
-    """Which code ran; everything None where no one knows."""
+    """The version of the code that ran; unknown fields are None."""
 
     commit: str | None = None
     tag: str | None = None

@@ -81,7 +81,7 @@ Sources = Sequence[Sequence[RenderedMemory]]
 
 
 def query_of(lane: OpenLane, item: Item, text: str) -> Query:
-    """A question as a provider may see it."""
+    """Return the query that a provider may see."""
     benchmark = lane.plan.benchmark
     return Query(
         text=text,
@@ -96,7 +96,7 @@ def query_of(lane: OpenLane, item: Item, text: str) -> Query:
 def mapped(
     lane: OpenLane, veil: Veil, found: Found, *, reason: str = "", sentences: Mapping[str, str] | None = None
 ) -> SearchResult:
-    """Cut to k, map to the dataset's ids or to the sentences that a hit holds, and say what was odd about it."""
+    """Cut hits to k, map them to the dataset's ids or to the sentences that they hold, and flag odd hits."""
     k = lane.plan.benchmark.k
     kept = tuple(found.hits if lane.provider.unbounded else found.hits[:k])
     sources = [veil.sources(hit.source_ids) if hit.source_ids else [] for hit in kept]
@@ -221,7 +221,7 @@ MISSING = "not_found_before_delete"
 
 
 async def delete_and_verify(lane: OpenLane, ready: Ready, item: Item, deletion: Deletion) -> SearchResult:
-    """Run the three steps and give the hits of the last one."""
+    """Run the three steps and return the hits of the last step."""
     provider, space = lane.provider, ready.space
     if not isinstance(provider, Deletes):
         raise Unsupported(f"{provider.name} cannot delete a memory")
@@ -334,7 +334,7 @@ async def search(lane: OpenLane, ready: Ready, item: Item) -> SearchResult:
 
 
 async def stored_of(lane: OpenLane, ready: Ready, item: Item) -> tuple[str, ...] | None:
-    """What the provider lists of the sessions that the item is about; of everything where nothing says whose it is."""
+    """Return the memories that a provider lists for an item's evidence sessions, or all if none maps to a session."""
     provider = lane.provider
     if not isinstance(provider, Lists):
         return None

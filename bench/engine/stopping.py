@@ -26,7 +26,7 @@ LOOK_EVERY_S = 1.0
 
 
 class Stop(StrEnum):
-    """What made a run stop before its end."""
+    """The reason why a run stopped before its end."""
 
     SIGINT = "sigint"
     SIGTERM = "sigterm"

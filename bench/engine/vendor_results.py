@@ -67,7 +67,7 @@ HINT = 'shapes: mem0, zep, memorybench, amb, evermemos; or JSON lines {"item": I
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VendorAnswers:
-    """What a file holds, as rows of the benchmark."""
+    """The content of a file, as rows of the benchmark."""
 
     shape: str
     rows: tuple[ForeignRow, ...]

@@ -98,7 +98,7 @@ class Todo:
         return todo
 
     def epochs(self, item: str) -> Iterator[int]:
-        """The repeats of an item that can be asked: of a rescore those that have something to score."""
+        """Yield the repeats of an item that can run: in a rescore, the repeats that have something to score."""
         every = range(1, self.lane.benchmark.epochs + 1)
         return (epoch for epoch in every if all((item, epoch) in one for one in self.stored))
 
@@ -240,7 +240,7 @@ class Counting:
             self.progress.item_ended(row.key.owner, state, value, row.key.corpus)
 
     def _state(self, key: Key, state: State, outcome: str) -> State | None:
-        """How the item ended with this repeat; None while another one is to come."""
+        """Return the state in which the item ended with this repeat; None if another repeat is still open."""
         epochs, unit = self._epochs[key.owner], (key.owner, key.corpus, key.unit)
         if epochs == 1:
             return state

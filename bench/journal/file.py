@@ -178,7 +178,7 @@ async def examine(path: Path) -> None:
 
 
 async def create(path: Path, meta: RunMeta) -> None:
-    """Make a journal file with its first rows, whole or not at all; UsageError when there is one."""
+    """Make a journal file with its first rows, whole or not at all; UsageError if the file exists."""
     async with drafted(path, meta.run_id) as draft:
         await draw_up(draft, meta)
 
@@ -253,7 +253,7 @@ class Writing(aiosqlite.Connection):
     """The one writing connection; a whole transaction goes to its thread at once."""
 
     async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Do ``work`` in the connection's thread: one hand-over, where each statement of its own would be one."""
+        """Do ``work`` in the connection's thread: one hand-over for all its statements."""
         done: T = await self._execute(work, self._conn)  # type: ignore[no-untyped-call]
         return done
 

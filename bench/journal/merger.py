@@ -40,7 +40,7 @@ PARTS = "parts"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeOutcome:
-    """What a merge made: the file, its phase rows, and the positions that no source covers."""
+    """The result of a merge: the file, its phase rows, and the positions that no source covers."""
 
     path: Path
     phases: int
@@ -161,7 +161,7 @@ def _resumable(meta: RunMeta, sources: Sequence[_Source]) -> RunMeta:
 
 
 def selected_from(meta: RunMeta) -> Ranges | None:
-    """What a resume selects from, where the request does not say it: in a merged run, and in a fork of one."""
+    """Return the ranges from which a resume of a merged run, or of a fork of a merged run, selects."""
     parts = meta.extra.get(PARTS)
     return None if not isinstance(parts, Sequence) else tuple((start, end) for start, end in parts)
 

@@ -52,7 +52,7 @@ _TYPE = "question_type"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What a page shows; None and empty = everything."""
+    """The filters of a page; None and empty = everything."""
 
     state: str | None = None
     question_type: str | None = None
@@ -72,7 +72,7 @@ class ItemPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemOutcome:
-    """How one item ended in one job."""
+    """The outcome of one item in one job."""
 
     corpus: str
     item: str
@@ -281,7 +281,7 @@ _READ = blocks("read")
 
 
 class PhaseAttempt(NamedTuple):
-    """One attempt of a phase, as SQLite gives it."""
+    """One attempt of a phase, as a row of SQLite."""
 
     attempt: int
     outcome: str

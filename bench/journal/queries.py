@@ -69,7 +69,7 @@ class PhaseRow(NamedTuple):
 
 
 class ScoreRow(NamedTuple):
-    """How an item ended in one scoring generation."""
+    """The outcome of an item in one scoring generation."""
 
     corpus: str
     item: str
@@ -169,7 +169,7 @@ class VerdictRow(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """What the rows of some items refer to, by row id or unit."""
+    """The entries, scores, verdicts and calls of some items, by row id or unit."""
 
     entries: Mapping[int, JournaledPhase]
     scores: Mapping[Unit, ScoreRow]
@@ -307,7 +307,7 @@ async def read_finished(connection: aiosqlite.Connection, owner: str, phase: Pha
 async def read_latest(
     connection: aiosqlite.Connection, keys: Iterable[Key], *, payloads: bool
 ) -> dict[Key, JournaledPhase]:
-    """Load the latest attempt of each key that has one."""
+    """Load the latest attempt of each key; keys without an attempt are left out."""
     asked = list(keys)
     question = to_json([[clean(k.owner), PHASES[k.phase], clean(k.corpus), clean(k.unit), k.epoch] for k in asked])
     found: dict[Key, JournaledPhase] = {}
@@ -376,7 +376,7 @@ async def read_corpus(connection: aiosqlite.Connection, lane: str, corpus: str) 
 
 
 class StepColumns(NamedTuple):
-    """A corpus row as SQLite gives it."""
+    """A corpus row, as a row of SQLite."""
 
     id: int
     lane: str

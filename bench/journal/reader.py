@@ -458,7 +458,7 @@ class Reader:
         return HitCounts(hits=hits, unmapped=unmapped, searches=searches, flags=flags)
 
     async def spending(self) -> tuple[Decimal, int]:
-        """Add up what every call of the ledger cost, in USD, and count those whose cost is not known."""
+        """Add up the cost of every call of the ledger, in USD, and count the calls whose cost is unknown."""
         with reported(self.path):
             return await read_spending(self._connection)
 

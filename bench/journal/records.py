@@ -88,7 +88,7 @@ def add_usages(usages: Iterable[Usage]) -> Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseSpent:
-    """What a phase took over all items and attempts."""
+    """The time, tokens and money of a phase over all items and attempts."""
 
     units: int
     """items times epochs that it was begun for"""
@@ -150,7 +150,7 @@ class FailedFor:
 
 
 class JudgedItem(NamedTuple):
-    """What a judge decided on one item in one scoring generation."""
+    """The decision of a judge on one item in one scoring generation."""
 
     corpus: str
     item: str
@@ -167,7 +167,7 @@ class JudgedItem(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Flagged:
-    """What was noted of some items of a phase."""
+    """A flag of some items of a phase."""
 
     flags: tuple[str, ...]
     outcome: str
@@ -186,7 +186,7 @@ class Flagged:
 
 @dataclass(frozen=True, slots=True)
 class FlagCount:
-    """How many searches or answers have a flag, and some of their items."""
+    """The number of searches or answers with a flag, and some of their items."""
 
     count: int
     items: tuple[str, ...]
@@ -194,7 +194,7 @@ class FlagCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HitCounts:
-    """What the last searches of the items of a lane found."""
+    """The hits of the last searches of a lane's items, counted."""
 
     hits: int
     """that can be mapped"""
@@ -280,7 +280,7 @@ class CorpusRecord:
 
     @property
     def is_reused(self) -> bool:
-        """Another run ingested it, and this one only searches it."""
+        """Whether another run ingested the corpus and this run only searches it."""
         return any("reused_from" in row.data for row in self.last)
 
     def row(self, kind: str) -> CorpusRow | None:

@@ -62,7 +62,7 @@ def wall() -> datetime:
 
 
 class RunState(StrEnum):
-    """What the last process reported of its run; ``interrupted`` is only ever derived by a reader."""
+    """The state that the last process of a run reported; only a reader derives ``interrupted``."""
 
     RUNNING = "running"
     COMPLETE = "complete"
@@ -92,7 +92,7 @@ class CorpusKind(StrEnum):
 
 @value_dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """Whose phase of which unit; for ``ingest`` and ``index`` the unit is the corpus itself."""
+    """The owner, phase and unit of a row; for ``ingest`` and ``index`` the unit is the corpus itself."""
 
     owner: str
     phase: Phase
@@ -196,7 +196,7 @@ JournalRow = JournaledPhase | CorpusRow | ProbeRow | Event
 
 @value_dataclass(frozen=True, slots=True, kw_only=True)
 class RunMeta:
-    """What a run is; written once, before anything else."""
+    """The identity of a run; written once, before anything else."""
 
     run_id: str
     plan_digest: str

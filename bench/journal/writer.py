@@ -137,7 +137,7 @@ class Journal:
 
     @staticmethod
     def create(folder: Path, meta: RunMeta, *, bound: int = BOUND, linger_s: float = LINGER_S) -> Journal:
-        """Make ``folder/journal.sqlite``; entering raises UsageError when there is one."""
+        """Make ``folder/journal.sqlite``; entering raises UsageError if the file exists."""
         return Journal(folder / NAME, new=meta, bound=bound, linger_s=linger_s)
 
     @staticmethod
@@ -278,7 +278,7 @@ class Journal:
             return await read_counts(self._reading)
 
     async def spending(self) -> tuple[Decimal, int]:
-        """Add up what every call of the ledger cost, in USD, and count those whose cost is not known."""
+        """Add up the cost of every call of the ledger, in USD, and count the calls whose cost is unknown."""
         with reported(self.path):
             return await read_spending(self._reading)
 

@@ -68,7 +68,7 @@ ONE_CLUSTER = "one conversation: the interval is over its items and does not spe
 
 
 def one_cluster(values: Tally) -> str:
-    """What to know of an interval where the items that belong together are all items there are."""
+    """Return the note of an interval whose items all belong to one cluster."""
     return ONE_CLUSTER if values.clusters == 1 else ""
 
 

@@ -63,7 +63,7 @@ def measure(
 
 
 def resolve(name: str) -> MetricInfo:
-    """What a name means; raises UnknownMetric with up to three near matches."""
+    """Return the meaning of a metric name; raise UnknownMetric with up to three near matches."""
     return registry().info(name)
 
 
@@ -121,7 +121,7 @@ _INPUTS = frozenset(
 
 
 def _inputs(metric: Measure, row: Mapping[str, object]) -> dict[str, object]:
-    """What the metric reads of a row. A key that no one reads would be a missing input, which is a score of its own."""
+    """Return the inputs that the metric reads of a row. Refuse unknown keys: a missing input changes the score."""
     parameters = inspect.signature(_function(metric)).parameters
     if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values()):
         return {key: value for key, value in row.items() if key not in _BESIDE}  # a plug-in that takes what there is

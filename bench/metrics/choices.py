@@ -161,14 +161,14 @@ _LONGBENCH = pattern(r"The correct answer is \(?([A-Z])\b")
 
 
 def _letters_in(text: str, letters: str) -> set[str]:
-    """The letters of options in brackets, else those that are words."""
+    """Return the letters of options in brackets, else the letters that are words."""
     kind = f"[{letters}]"
     upper = text.upper()
     return set(re.findall(rf"\(({kind})\)", upper) or re.findall(rf"\b({kind})\b", upper))
 
 
 def _read(text: str, choices: Sequence[str]) -> int | None:
-    """What a text states, else mentions."""
+    """Return the option that a text states, else the option that it mentions."""
     for found in (_statements(text, choices), set(_edge_lines(text, choices)), set(_bold(text, choices))):
         if found:
             return found.pop() if len(found) == 1 else None
@@ -176,7 +176,7 @@ def _read(text: str, choices: Sequence[str]) -> int | None:
 
 
 def _statements(text: str, choices: Sequence[str]) -> set[int]:
-    """What boxes and phrases such as ``the answer is`` state; a final statement represents all."""
+    """Return the options that boxes and phrases such as ``the answer is`` state; a final statement replaces others."""
     found = {place for box in _BOXED.findall(text) if (place := _inside(box, choices)) is not None}
     plain = _BOXED.sub(r"\1", text).translate(_EMPHASIS)
     final: set[int] = set()
@@ -193,7 +193,7 @@ def _statements(text: str, choices: Sequence[str]) -> set[int]:
 
 
 def _inside(boxed: str, choices: Sequence[str]) -> int | None:
-    """What a box holds: a letter or a text, or one before the other."""
+    """Return the option in a box: a letter, a text, or both."""
     plain = boxed.translate(_EMPHASIS).strip()
     return _named(plain, choices) if _named(plain, choices) is not None else _at(plain, 0, choices)
 
@@ -224,7 +224,7 @@ def _after_space(text: str, start: int) -> int:
 
 
 def _edge_lines(text: str, choices: Sequence[str]) -> Iterator[int]:
-    """What the first and the last line are, or begin with: ``B``, ``(B) Paris``."""
+    """Yield the options that the first and the last line are, or begin with: ``B``, ``(B) Paris``."""
     plain = text.translate(_EMPHASIS)
     lines = [line for line in plain.splitlines() if line.strip()]
     letters, labels = letters_of(choices), _labels(plain, choices)

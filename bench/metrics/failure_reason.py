@@ -45,7 +45,7 @@ OWN_STATES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LossFacts:
-    """What is known of one item; ids are evidence ids at the job's level."""
+    """The known facts of one item; ids are evidence ids at the job's level."""
 
     state: State | None
     """None = pending: not lost yet"""
@@ -121,6 +121,6 @@ def disagree(verdicts: Sequence[Verdict]) -> bool:
 
 
 def tally(losses: Iterable[Loss | None]) -> dict[LossKind, int]:
-    """How many items each reason took, in the order of the kinds; kinds that took none are left out."""
+    """Count the items lost by each kind of reason, in the order of the kinds; kinds without items are left out."""
     counts = Counter(loss.kind for loss in losses if loss is not None)
     return {kind: counts[kind] for kind in LossKind if counts[kind]}

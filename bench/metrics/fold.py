@@ -44,7 +44,7 @@ DIMENSIONS = ("question_type", "group")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How to fold; ``clustered`` False leaves the corpora out of the intervals."""
+    """The options of a fold; ``clustered`` False leaves the corpora out of the intervals."""
 
     by: tuple[str, ...] = DIMENSIONS
     clustered: bool = True
@@ -103,7 +103,7 @@ def fold(
 
 
 def item_metrics(metrics: Sequence[Measure]) -> list[Measure]:
-    """The columns of a row: the metrics that have a value an item, and the parts of those that have none."""
+    """Return the columns of a row: metrics with a value per item, and the parts of the other metrics."""
     return [column for metric in metrics for column in metric.columns]
 
 
@@ -198,7 +198,7 @@ def _groups(column: Column, cells: Sequence[FoldCell], options: Options) -> dict
 
 
 def _reasons(metric: Measure, cell: FoldCell, missing: int) -> Counter[str]:
-    """Why finished rows have no value of this metric: their own value, else the value of their state."""
+    """Count the reasons why finished rows have no value of this metric: the row's own reason, else the state's."""
     found: Counter[str] = Counter()
     if not missing:
         return found
@@ -269,7 +269,7 @@ def _measurement(metric: Measure, sample: Sample, reasons: Counter[str], unknown
 
 
 def _method(metric: Measure, job: JobFacts) -> tuple[str | None, bool]:
-    """How tokens were counted, which table priced them, or whose arithmetic it is."""
+    """Return the method of a number: the token counter, the price table, or the source of the arithmetic."""
     if metric.arithmetic.method is not None:
         return metric.arithmetic.method(), False
     name = metric.definition.partition("/")[0]

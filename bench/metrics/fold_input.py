@@ -61,7 +61,7 @@ class FoldRow(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusFacts:
-    """What ingesting one corpus took; ``failed`` = it never became ready."""
+    """The time and cost of the ingest of one corpus; ``failed`` = the corpus never became ready."""
 
     corpus: str
     failed: bool = False
@@ -88,7 +88,7 @@ class CorpusFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFacts:
-    """What belongs to a job as a whole."""
+    """The facts of a job as a whole."""
 
     ingest_wall_us: int | None = None
     ingest_concurrency: int | None = None
@@ -290,7 +290,7 @@ def by_label(cells: Sequence[FoldCell], dimension: str) -> dict[str, list[FoldCe
 
 
 def has_dimension(cells: Sequence[FoldCell], dimension: str) -> bool:
-    """Whether any row has a label of it."""
+    """Return whether any row has a label of the dimension."""
     return any(dimension == name for cell in cells for name, _ in cell.labels)
 
 
@@ -300,7 +300,7 @@ Ended = tuple[str, str]
 
 
 def settled(repeats: Sequence[Ended], epochs: int) -> Ended | None:
-    """How an item ended, by how its repeats did; None = pending."""
+    """Return the state and outcome of an item from those of its repeats; None = pending."""
     if len(repeats) < epochs:
         return None
     counting = [one for one in repeats if one[0] not in FAILED_STATES] or repeats
@@ -368,6 +368,6 @@ def _one(repeats: Sequence[FoldRow], state: str | None, values: list[float | Non
 
 
 def _most_common(names: Sequence[str]) -> str:
-    """Of a tie, the one that is not correct, then the first by name."""
+    """Return the most common value; in a tie, one that is not ``correct``, then the first by name."""
     counts = Counter(names)
     return min(counts, key=lambda name: (-counts[name], name == State.CORRECT, name))

@@ -113,7 +113,7 @@ def sacrebleu_corpus(predictions: Sequence[object], references: Sequence[object]
 
 
 def signature(variant: str) -> str:
-    """Return sacreBLEU's settings or NLTK's version, stored with the number; nothing is imported for it."""
+    """Return sacreBLEU's settings or NLTK's version, stored with the number; neither package is imported."""
     from importlib.metadata import version
 
     if variant in _WEIGHTS or variant == "bleu1_multilingual":

@@ -22,7 +22,7 @@ RULES = ("exact", "stated", "only")
 
 
 def part_of(row: Row, name: str) -> float | None:
-    """The part of the first verdict that has it."""
+    """Return the part called ``name`` of the first verdict with such a part."""
     return next((one.parts[name] for one in row.verdicts if name in one.parts), None)
 
 

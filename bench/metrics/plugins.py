@@ -50,7 +50,7 @@ def installed(group: str, spelled: Callable[[str], str]) -> dict[str, InstalledP
 
 
 def claimed(name: str, group: str) -> EntryPoint | None:
-    """The installed plug-in of exactly that name; ConfigError when two distributions claim it."""
+    """Return the installed plug-in of exactly that name; ConfigError if two distributions claim the name."""
     found: EntryPoint | None = None
     for point in plug_ins(group).select(name=name):
         if found is not None and (found.dist is None or point.dist is None or found.dist.name != point.dist.name):

@@ -203,7 +203,7 @@ def _by_own_prices(counts: _Counts, prices: Mapping[str, object]) -> Decimal | N
 
 
 def _rate(value: object) -> Decimal:
-    """USD per million tokens, as a config writes it."""
+    """Return a price in USD per million tokens, as a config writes it."""
     try:
         rate = Decimal(str(value))
     except InvalidOperation:

@@ -112,7 +112,7 @@ class Parameter:
 
     @property
     def allowed(self) -> str:
-        """What it takes, for a hint."""
+        """The values that the parameter accepts, for a hint."""
         if self.choices:
             return or_list(choice for choice in self.choices if choice is not None)
         if self.within is not None:
@@ -122,7 +122,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arithmetic:
-    """What an entry builds for one set of parameters."""
+    """The functions that an entry builds for one set of parameters."""
 
     of_row: Callable[[Row], float | None]
     of_inputs: Callable[..., float | None] | None = None
@@ -188,7 +188,7 @@ class RegisteredMetric:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricInfo:
-    """What ``resolve`` states of a name."""
+    """The meaning of a metric name, as ``resolve`` returns it."""
 
     name: str
     definition: str
@@ -224,12 +224,12 @@ class Measure:
 
     @property
     def needs_verdict(self) -> bool:
-        """Without a verdict of the job's judge an item is lost to it."""
+        """Whether an item without a verdict of the job's judge has no value of this metric."""
         return self.arithmetic.reads_verdicts and JUDGED.issuperset(self.evaluators)
 
     @property
     def explained_by_rows(self) -> bool:
-        """Items themselves say why they have no value: no evidence, no ids."""
+        """Whether items themselves state why they have no value: no evidence, no ids."""
         return self.category == "retrieval" and not self.arithmetic.absent
 
     @property
@@ -239,7 +239,7 @@ class Measure:
 
     @property
     def columns(self) -> tuple[Measure, ...]:
-        """What is stored of each item: itself, its parts, or nothing."""
+        """The values that are stored per item: the metric itself, its parts, or nothing."""
         if self.scope == "item":
             return (self,)
         return tuple(

@@ -144,7 +144,7 @@ class Registry:
         return found
 
     def take_apart(self, name: str) -> MetricRequest | None:
-        """The entry a name represents and the K it spells; None when no built-in entry answers to it."""
+        """Return the entry that a name represents and the K in the name; None if no built-in entry has the name."""
         spelled = canonical(name)
         if spelled in self._known:
             entry, preset = self._known[spelled]
@@ -171,7 +171,7 @@ class Registry:
 
     @staticmethod
     def _cut(request: MetricRequest, params: Params, default_k: int | None) -> int | None:
-        """The K to use: the name's, the parameter's, or the default of names that need one."""
+        """Return the K to use: from the name, from the parameter, or the default of names that need a K."""
         entry, asked = request.entry, params.get("k")
         if entry.cut == "none":
             return None
@@ -267,7 +267,7 @@ class Registry:
         return UnknownMetric(text, hint=f"did you mean {or_list(close)}?" if close else None)
 
     def info(self, name: str) -> MetricInfo:
-        """What a name represents: its first name, every other, its definition (``@K`` where no K is reported)."""
+        """Return the meaning of a name: its first name, its other names, its definition (``@K`` if no K is given)."""
         request = self.take_apart(name)
         if request is None:
             found = self._installed(canonical(name), {}, ())

@@ -81,7 +81,7 @@ class Ranking:
 
     @property
     def returned(self) -> int:
-        """How many slots there are."""
+        """The number of slots."""
         return len(self.new)
 
     def covered(self, k: int | None = None) -> int:

@@ -79,7 +79,7 @@ def _piece() -> re.Pattern[str]:
 
 
 def is_mark(character: str) -> bool:
-    """True for a combining mark, which belongs to the character before it."""
+    """Return whether a character is a combining mark, which belongs to the character before the mark."""
     return unicodedata.category(character).startswith("M")
 
 
@@ -242,7 +242,7 @@ def squad_tokens(text: str) -> list[str]:
 
 
 def locomo_tokens(text: str) -> list[str]:
-    """As SQuAD, with commas dropped first and ``and`` an article (LoCoMo evaluation script)."""
+    """Return SQuAD tokens, with commas dropped first and ``and`` as an article (LoCoMo evaluation script)."""
     return _ARTICLES_AND.sub(" ", text.replace(",", "").lower().translate(_PUNCTUATION)).split()
 
 

@@ -79,7 +79,7 @@ def correct_of(row: Row, evaluator: str | None, threshold: float | None = None) 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """What a plain row may say of one judged item: the inputs of every metric of this family."""
+    """The fields of a plain row about one judged item: the inputs of every metric of this family."""
 
     correct: bool | None = None
     value: float | None = None

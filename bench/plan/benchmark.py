@@ -88,7 +88,7 @@ def at_cutoff(planned: BenchmarkPlan, request: RunRequest, k: int) -> BenchmarkP
 
 
 def scoring_problems(config: BenchmarkConfig, folder: Path) -> list[ConfigError]:
-    """What a run would refuse in a config's metrics, evaluators, prompts and pack, before it starts.
+    """Return the errors in a config's metrics, evaluators, prompts and pack that a run would refuse before it starts.
 
     Which models a run names is its own affair: an embedding model counts as given.
     """
@@ -103,7 +103,7 @@ def scoring_problems(config: BenchmarkConfig, folder: Path) -> list[ConfigError]
 
 
 def data_problems(dataset: Dataset, folder: Path) -> list[BenchError]:
-    """What a run would refuse once it sees the data: names in prompts that no item fills, an overlay that does not fit.
+    """Return the errors that only the data shows: names in prompts that no item fills, an overlay that does not fit.
 
     `scoring_problems` comes first: what it finds is raised here.
     """

@@ -72,7 +72,7 @@ def elsewhere(
 
 
 def _by_price(lanes: Sequence[Lane], request: RunRequest) -> tuple[list[str], list[str]]:
-    """What costs money by a known price, and what is billed by an unknown one."""
+    """Return the calls with a known price, and the calls that are billed at an unknown price."""
     costs: dict[str, Decimal | None] = {}
     for lane in lanes:
         costs |= {name: _of_model(name, request) for name in lane.models}

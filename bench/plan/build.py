@@ -112,7 +112,7 @@ def model_files(catalog: Catalog) -> dict[str, ModelFile]:
 
 
 def versions(installed: Installed) -> dict[str, object]:
-    """What is recorded beside the identity: a newer one may continue with a run."""
+    """Return the versions that are recorded beside the identity; newer versions may continue with a run."""
     return {
         "bench": __version__,
         "python": platform.python_version(),
@@ -159,7 +159,7 @@ def _named(flags: Sequence[str], own: str | None) -> list[str]:
 
 
 def _lacking(benchmark: BenchmarkPlan, provider: ProviderPlan) -> str | None:
-    """Why the benchmark cannot be asked of this provider, None when it can."""
+    """Return the reason why this provider cannot run the benchmark; None if it can."""
     from bench.providers.facts import capabilities
 
     if provider.built_in == "oracle":
@@ -264,7 +264,7 @@ def _notes(lanes: Sequence[Lane]) -> list[str]:
 
 
 def _one_process(lanes: Sequence[Lane], request: RunRequest) -> str | None:
-    """Why one process does all the work although workers may be asked for; None where they could share it."""
+    """Return the reason why one process must do all the work; None if workers could share it."""
     if request.limit is not None or request.sample is not None:
         return f"{'--limit' if request.limit is not None else '--sample'} chooses among all items, and one process does"
     if max((_corpora(lane) for lane in lanes if lane.skipped is None), default=0) < 2:
@@ -275,7 +275,7 @@ def _one_process(lanes: Sequence[Lane], request: RunRequest) -> str | None:
 def _without_effect(
     lanes: Sequence[Lane], request: RunRequest, environment: Environment, files: Mapping[str, ModelFile]
 ) -> Iterator[str]:
-    """What was asked for and changes nothing, prices that may not hold, and what a crash can cost."""
+    """Yield notes: settings without effect, prices that may not hold, and the possible cost of a crash."""
     running = [lane for lane in lanes if lane.skipped is None]
     if request.judge_model not in ((), (NONE,)) and all(job.judge == NONE for lane in running for job in lane.jobs):
         yield "--judge-model has no effect: nothing in this run asks a judge"

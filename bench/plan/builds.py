@@ -30,7 +30,7 @@ SHORT = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Build:
-    """What one lane of a run ingested."""
+    """A build: the memories that one lane of a run ingested."""
 
     run_id: str
     build: str
@@ -79,7 +79,7 @@ async def builds_of(reader: Reader) -> list[Build]:
 
 @dataclass(slots=True)
 class BuildTotals:
-    """What the corpora of a build add up to, over every attempt."""
+    """The totals of the corpora of a build, over every attempt."""
 
     identity: Mapping[str, object]
     """what it was made with"""

@@ -190,7 +190,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Size:
-    """What a benchmark sends, from its counts and a few of its corpora."""
+    """The amount of text that a benchmark sends, estimated from its counts and a few of its corpora."""
 
     corpora: int
     per_corpus: float
@@ -245,7 +245,7 @@ def _of_lane(plan: Plan, lane: Lane, size: _Size) -> Iterator[EndpointEstimate]:
 
 
 def _judge_calls(lane: Lane, size: _Size) -> float:
-    """Judge calls of an item: of those that ask point by point as many as a few items have points."""
+    """Estimate the judge calls of an item; evaluators that judge point by point need one call per point."""
     scoring, dataset = lane.benchmark.scoring, lane.benchmark.dataset
     several = [name for name in SEVERAL_CALLS if name in scoring.judging]
     if not several:
@@ -257,7 +257,7 @@ def _judge_calls(lane: Lane, size: _Size) -> float:
 
 
 def _stored(plan: Plan, lane: Lane, size: _Size, asked: int) -> Iterator[EndpointEstimate]:
-    """What storing and searching takes: the memory system's own calls, its vectors, and what a model writes."""
+    """Estimate storing and searching: the memory system's own calls, its vectors, and the text that a model writes."""
     provider = lane.provider
     batch, searches = AT_ONCE, asked
     if provider.built_in is None:
@@ -327,7 +327,7 @@ def _provider(plan: Plan, lane: Lane, role: Literal["add", "search"], calls: int
 
 
 def _model(plan: Plan, name: str, role: str, calls: int, tokens_in: int, tokens_out: int) -> EndpointEstimate:
-    """``tokens_in`` and ``tokens_out`` are those of one call."""
+    """Estimate the calls of a model; ``tokens_in`` and ``tokens_out`` are the tokens of one call."""
     from bench.metrics import cost
     from bench.models.names import is_local
 

@@ -74,5 +74,5 @@ def _is_repeatable(call: RequestSection) -> bool:
 
 
 def _is_found(config: ProviderConfig, endpoints: Endpoints) -> bool:
-    """What was added can be searched at once, and its hits lead to memories."""
+    """Return whether added memories can be searched at once and hits map to memories."""
     return config.wait is None and config.capabilities.ids and endpoints.search.response.id_from != "none"

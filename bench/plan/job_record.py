@@ -47,7 +47,7 @@ class ModelNames:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricRecord:
-    """A metric as the job computed it."""
+    """The name and definition of a metric that the job computed."""
 
     name: str
     definition: str
@@ -76,7 +76,7 @@ class OverlayRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRecord:
-    """One job as a report shows it."""
+    """The plan of one job, as reports show it."""
 
     key: str
     lane: str
@@ -148,17 +148,17 @@ class JobRecord:
 
     @property
     def owners(self) -> tuple[str, str, str]:
-        """Whose rows make up the job: its lane, its answers, itself."""
+        """The owners of the rows of the job: its lane, the owner of its answers, and the job itself."""
         return self.lane, self.answer_owner, self.key
 
     @property
     def chain(self) -> Chain:
-        """The same, as the journal's reader asks for it."""
+        """The owners of the rows, in the form that the journal's reader takes."""
         return Chain(lane=self.lane, answering=self.answer_owner, job=self.key)
 
     @property
     def n_repeats(self) -> int:
-        """What must end: each epoch of each item."""
+        """The number of repeats that must end: each epoch of each item."""
         return self.n_selected * self.epochs
 
     @property
@@ -316,7 +316,7 @@ def cuts_inside_range(names: Container[str]) -> bool:
 def joined(
     parts: Sequence[tuple[Ranges, Mapping[str, object]]], shared: Mapping[tuple[str, Phase], int]
 ) -> list[dict[str, object]]:
-    """The jobs of merged runs: every item that the filters select, also those that no range covers.
+    """Return the jobs of merged runs, with every item that the filters select, even if no range covers it.
 
     Where each range had its own sample or limit, what they selected together: ``shared`` counts the items that an
     owner has in more than one range, once for each range too many.

@@ -27,7 +27,7 @@ NOT_CLEARED = "not_cleared"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leftover:
-    """What one lane has left."""
+    """The namespaces that one lane left at its provider."""
 
     lane: str
     provider: str
@@ -42,7 +42,7 @@ class Leftover:
         return self.provider in names or self.provider.partition("@")[0] in names
 
     def given_up(self) -> Event:
-        """The event that reports it."""
+        """Return the event that reports the namespaces as abandoned."""
         text = f"{len(self.rows)} namespaces at {self.provider} were abandoned: not cleared"
         return Event(kind=FORGOTTEN, scope=self.lane, message=text, data={"attempts": dict(self.attempts)})
 
@@ -69,7 +69,7 @@ async def leftovers(reader: Reader) -> list[Leftover]:
 
 
 async def still_true(reader: Reader, events: Sequence[Event]) -> list[Event]:
-    """The events without those of a failed clear whose namespace was cleared or abandoned since."""
+    """Return the events without failed clears of namespaces that were cleared or abandoned since."""
     if not any(event.kind == NOT_CLEARED and "corpus" in event.data for event in events):
         return list(events)
     left = {(one.lane, corpus) for one in await leftovers(reader) for corpus in one.attempts}

@@ -46,7 +46,7 @@ FOLDER = "overlays"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedOverlay:
-    """An overlay as a run uses it."""
+    """An overlay of gold corrections that a run uses."""
 
     name: str
     sha256: str
@@ -180,7 +180,7 @@ class ProviderPlan:
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """What one line of a results table is about."""
+    """A benchmark, a provider and its models: one line of a results table."""
 
     lane: str
     answering: str

@@ -148,7 +148,7 @@ class _Field:
 
     @property
     def named(self) -> tuple[str, str] | None:
-        """What its name alone gives away."""
+        """The kind of leak that the name of the placeholder alone reveals, and its message."""
         name = fold(self.name).replace("-", "").replace(".", "")
         for names, kind, what in (
             (ANSWER_FIELDS, KNOWS_ANSWER, "the gold answer"),
@@ -172,7 +172,7 @@ class _Field:
         self.kinds[text.strip().lower()].add(item.question_type)
 
     def found(self) -> Iterator[tuple[str, str]]:
-        """Give each thing that it knows, with how many items show it."""
+        """Yield each leak of the placeholder, with the number of items that show it."""
         if self.named is not None:
             yield self.named
             return
@@ -191,7 +191,7 @@ class _Field:
 
 @dataclass(slots=True, kw_only=True)
 class _Text:
-    """What a prompt itself states between its placeholders."""
+    """The text of a prompt between its placeholders."""
 
     name: str
     text: str

@@ -69,7 +69,7 @@ class Prompts:
         types: Collection[str] = (),
         folder: Path,
     ) -> Prompts:
-        """Lay the three sources over one another; ``types`` are those that the data has.
+        """Lay the three sources over one another; ``types`` are the question types of the data.
 
         Raises:
             UsageError: the benchmark does not allow an override, or has no such question type.
@@ -267,7 +267,7 @@ def unfilled(prompts: Prompts, dataset: Dataset, *, judged: bool) -> list[Config
 
 
 def _read(dataset: Dataset, asked: dict[str | None, list[_Asked]]) -> None:
-    """Show each prompt its items until nothing is missing in it."""
+    """Read items for each prompt until every placeholder has been filled."""
     for ref in dataset.items():
         if not any(one.missing for prompts in asked.values() for one in prompts):
             return

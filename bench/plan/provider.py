@@ -97,12 +97,12 @@ class _Chosen:
 
     @property
     def exact(self) -> tuple[str, ...]:
-        """How ``--set`` may begin to mean this one alone."""
+        """The prefixes of ``--set`` that mean this provider alone."""
         return f"{self.given}.", f"{self.label}."
 
     @property
     def plain(self) -> tuple[str, ...]:
-        """How it may begin to mean every variant."""
+        """The prefixes of ``--set`` that mean every variant of the provider."""
         return f"{self.given.partition('@')[0]}.", f"{self.config.name}."
 
 
@@ -133,7 +133,7 @@ def _answers(config: ProviderConfig, name: str) -> bool:
 
 
 def embedded_by(config: ProviderConfig, environment: Environment, *, own: str | None = None) -> str | None:
-    """The embedding model as every list, plan, result and receipt names it.
+    """Return the name of the embedding model for lists, plans, results and receipts.
 
     Where we embed it is ``own`` (the run's flag) or the config's; else the one with which the service embeds, or
     ``(builtin)`` where all that is reported is that it does. None: nothing embeds, or no one states that anything

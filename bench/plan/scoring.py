@@ -36,7 +36,7 @@ Settings = Mapping[str, object]
 
 
 def judge_settings(opened: Sequence[Evaluator]) -> Settings:
-    """How the evaluators ask their judge; by evaluator where they differ."""
+    """Return the token limit and temperature of the judge; by evaluator if they differ."""
     found = {
         one.name: {
             "max_tokens": max(getattr(one, "max_tokens", 0), MAX_TOKENS),
@@ -140,7 +140,7 @@ class Scoring:
 
 
 def written_metric_problems(path: Path) -> list[ConfigError]:
-    """What is wrong with the metrics of a file that is not a config otherwise, so that one look shows everything."""
+    """Return the errors in the metrics of a file with other errors, so that one check shows everything."""
     try:
         source = Source.read(path)
     except ConfigError:
@@ -242,7 +242,7 @@ def _spelled(name: str) -> str:
 def _own(
     config: BenchmarkConfig, name: str, pack: PromptPack | None, settings: Mapping[str, object] | None = None
 ) -> EvaluatorSpec:
-    """One evaluator with the options that the benchmark's config has for it."""
+    """Return one evaluator with its options from the benchmark's config."""
     options: dict[str, object] = {}
     where = config.place("evaluation", "method")
     if name.startswith(CUSTOM):

@@ -98,7 +98,7 @@ def scored(states: Mapping[State, int]) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeCalibration:
-    """How one judge did on the built-in probes with one prompt of a job."""
+    """The result of one judge on the built-in probes with one prompt of a job."""
 
     stored: Mapping[str, object]
     """as it was measured: judge, prompt, prompt_sha256, fpr, fnr, by_kind, unparsed"""
@@ -219,7 +219,7 @@ def invalid_reasons(
 
 
 def deciding(probes: Sequence[ProbeRow]) -> list[ProbeRow]:
-    """Return the isolation checks that the hits of a job rest on: those of the attempts whose hits are used."""
+    """Return the isolation checks of the ingest attempts whose hits a job uses."""
     return [probe for probe in probes if probe.kind in CHECKS and probe.decides]
 
 

@@ -150,12 +150,12 @@ NO_DIGEST = "0" * 64
 
 
 def tree(value: object) -> Mapping[str, object]:
-    """An object, else an empty one."""
+    """Return the value if it is an object, else an empty object."""
     return cast("Mapping[str, object]", value) if isinstance(value, Mapping) else {}
 
 
 def integer(value: object) -> int:
-    """A whole number, else 0."""
+    """Return the value if it is a whole number, else 0."""
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 

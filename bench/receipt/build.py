@@ -59,7 +59,7 @@ class ReceiptRefused(VerificationError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceiptOrder:
-    """What is wanted of a receipt."""
+    """The settings of a receipt that is to be made."""
 
     receipt_id: str
     folder: Path
@@ -81,7 +81,7 @@ class Draft:
 
 
 def refusal(job: JobReport, order: ReceiptOrder) -> ReceiptRefused | None:
-    """Return the reason why a job gets no receipt; None if it gets one."""
+    """Return the reason why a job gets no receipt; None if it gets a receipt."""
     if not job.n_planned or job.record.skipped:
         return ReceiptRefused("zero_items", job.record.skipped or "no item was planned")
     if job.isolation.failed or job.error_kinds.get("contaminated"):
@@ -201,7 +201,7 @@ async def _corpora(reader: Reader, record: JobRecord) -> Corpora:
 
 
 async def _span(reader: Reader, record: JobRecord) -> tuple[str | None, str | None]:
-    """When the first call of a job was made, and when its last phase ended."""
+    """Return the time of the first call of a job, and the end of its last phase."""
     began: list[datetime] = []
     ended: list[datetime] = []
     async for corpus in reader.corpora(record.build):
@@ -218,7 +218,7 @@ async def _span(reader: Reader, record: JobRecord) -> tuple[str | None, str | No
 
 
 async def _reused(reader: Reader, record: JobRecord) -> tuple[str, ...]:
-    """Whose memories were searched, and who paid for them."""
+    """Return a note on the reused build, if any: the run that ingested it, and its fingerprint."""
     taken = [event for _, event in await reader.events() if (event.kind, event.scope) == (REUSED, record.build)]
     return tuple(f"{event.message}; fingerprint {event.data['fingerprint']}" for event in taken[-1:])
 

@@ -303,7 +303,7 @@ def invariants_of(receipt: Receipt) -> list[Finding]:
 
 
 def policy(receipt: Receipt) -> list[Finding]:
-    """What a publication should not lack; only warnings, until a strict reader asks for more."""
+    """Warn of missing parts that a publication should have; :func:`strict` turns the warnings into failures."""
     return or_ok("policy", [warn("policy", code, detail) for code, detail in _policy_faults(receipt)])
 
 

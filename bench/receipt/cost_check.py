@@ -94,7 +94,7 @@ class CostCheck:
 
 
 def _is_part(paid: ReceiptTotals, price: ReceiptTotals) -> bool:
-    """A run may add corpora to the build of another one."""
+    """Return whether the paid totals are at most the price: a run may add corpora to another run's build."""
     pairs = [(paid.calls, price.calls), (paid.tokens, price.tokens), (paid.time_us, price.time_us)]
     known = price.usd_micros is None or (paid.usd_micros is not None and paid.usd_micros <= price.usd_micros)
     return known and all(part <= whole for part, whole in pairs)

@@ -32,7 +32,7 @@ UNTRUSTED_CODES = frozenset({"key_unknown", "key_retired", "key_revoked", "key_r
 
 
 class ReceiptVerdict(StrEnum):
-    """What may be reported of a receipt."""
+    """The verdicts on a receipt."""
 
     VALID = "VALID"
     UNTRUSTED = "UNTRUSTED"
@@ -75,13 +75,13 @@ class Finding:
     detail: str = ""
 
     def value(self) -> dict[str, str]:
-        """The JSON value; ``code`` only where there is one."""
+        """Return the JSON value; ``code`` only if the finding has a code."""
         told = {"id": self.check, "status": str(self.status), "detail": self.detail}
         return told if self.code is None else {**told, "code": self.code}
 
     @property
     def verdict(self) -> ReceiptVerdict:
-        """What this finding alone makes of the receipt."""
+        """The verdict on the receipt if this were the only finding."""
         if self.status != "fail":
             return ReceiptVerdict.VALID
         if self.code in UNTRUSTED_CODES:

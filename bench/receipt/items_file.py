@@ -104,7 +104,7 @@ class ItemRow(Wire):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sealed:
-    """What a receipt states about its items file."""
+    """The digests and counts of an items file that a receipt states."""
 
     count: int
     bytes: int
@@ -141,7 +141,7 @@ class Seal:
         self._deterministic.append(deterministic_leaf)
 
     def add_raw(self, data: bytes) -> None:
-        """Take bytes that are not line of their own, such as a cut end."""
+        """Add bytes that are not a whole line, such as a cut end."""
         self._file.update(data)
         self._bytes += len(data)
 
@@ -309,7 +309,7 @@ LESS_OFTEN = 100
 
 @contextmanager
 def collecting_rarely() -> Iterator[None]:
-    """Let a hundred times as many objects be made between two collections."""
+    """Collect garbage a hundred times less often while the block runs."""
     usual = gc.get_threshold()
     gc.set_threshold(usual[0] * LESS_OFTEN, *usual[1:])
     try:

@@ -110,7 +110,7 @@ class Keyring:
         return key
 
     def private_key(self, file: Path) -> SigningKey:
-        """A private key of no role here, such as a witness's; asks for its passphrase."""
+        """Load a private key without a role in this workspace, such as a witness's; ask for its passphrase."""
         return SigningKey.load(file, self._passphrase)
 
     def public_half(self, private: Path) -> PublicKey:
@@ -179,7 +179,7 @@ REFUSED = "refused"
 
 
 class ChildRefused(UsageError):
-    """What a child process refused to do; nothing was started."""
+    """A refusal of a child process; nothing was started."""
 
     def __init__(self, kind: str, message: str, *, where: str | None, hint: str) -> None:
         super().__init__(message, where=where, hint=hint)

@@ -34,7 +34,7 @@ PUBLIC = (Path("keys"), PUBLISHED)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyChange:
-    """What a step did."""
+    """The result of a step."""
 
     key: TrustedKey
     files: tuple[Path, ...] = ()
@@ -245,7 +245,7 @@ def _write_statement(
 
 
 def _free(folder: Path, index: int) -> Path:
-    """Where a statement goes: without a log every rotation has index 0, and none may overwrite another."""
+    """Return a free path for a statement: without a log, every rotation has index 0, and none may be overwritten."""
     names = (f"{index}.json", *(f"{index}-{number}.json" for number in range(2, 10_000)))
     return next(path for name in names if not (path := folder / name).exists())
 

@@ -131,7 +131,7 @@ def check_log_itself(view: LogView, store: TrustStore) -> LogOutcome:
 
 
 def check_own_past(view: LogView, store: TrustStore) -> list[Finding]:
-    """What must hold before a log is extended: lines, root, signature, and the checkpoints that it keeps itself."""
+    """Check a log before it is extended: lines, root, signature, and the checkpoints that the log itself keeps."""
     return [*_lines(view), *_checkpoint(view, store), *_past(view, _kept_heads(view, store.origin))]
 
 
@@ -270,7 +270,7 @@ def _origin(view: LogView) -> str | None:
 
 
 def _head(path: Path, seen_in: str, origin: str | None, size: int | None = None) -> Head | Finding:
-    """What a checkpoint file saw; it must be of this log and, where its name reports it, of that size."""
+    """Read a checkpoint file: it must belong to this log and have the size that its name states, if any."""
     try:
         checkpoint = read_note(path.read_bytes()).checkpoint()
     except OSError as error:

@@ -157,7 +157,7 @@ SCHEMA = "bench.log-entry/1"
 
 
 class LogEntry(Wire):
-    """What every entry has."""
+    """The fields that every entry has."""
 
     schema_: Annotated[Literal["bench.log-entry/1"], Field(alias="schema")] = "bench.log-entry/1"
     index: Natural
@@ -302,7 +302,7 @@ class LogView:
 
     @property
     def covered(self) -> int:
-        """How many entries the checkpoint states to cover; 0 when it cannot be read."""
+        """The number of entries that the checkpoint states to cover; 0 if the checkpoint cannot be read."""
         try:
             checkpoint = self.checkpoint()
         except VerificationError:
@@ -326,12 +326,12 @@ class LogView:
 
 
 def has_log(folder: Path) -> bool:
-    """Whether a folder holds a log, be it an empty one."""
+    """Return whether a folder holds a log, possibly an empty log."""
     return (folder / ENTRIES).is_file()
 
 
 def read_log(folder: Path) -> LogView:
-    """Read a log folder; raise UsageError when there is no log in it."""
+    """Read a log folder; raise UsageError if the folder holds no log."""
     if not has_log(folder):
         raise UsageError(f"no {ENTRIES} in {folder}", hint="name the folder of a log, such as results/published")
     lines, torn = _split((folder / ENTRIES).read_bytes())

@@ -39,7 +39,7 @@ _SELECTION_COUNTS = ("limit", "sample")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upstream:
-    """What the provider reported of itself when it was opened."""
+    """The facts that the provider reported about itself when it was opened."""
 
     version: str | None = None
     upstream: str | None = None
@@ -183,7 +183,7 @@ class Facts:
         )
 
     def _source_of_prompt(self, role: str, sha256: str) -> Literal["default", "benchmark", "custom", "vendor"]:
-        """Whose words they are: the command line's, the package's own, or the benchmark's."""
+        """Return the source of a prompt: the command line, the package, the benchmark or the vendor."""
         speaker, _, kind = role.partition(".")
         asked = tree(self.meta.request)
         if speaker == "answer" and self.record.track == "vendor":
@@ -196,7 +196,7 @@ class Facts:
         return "default" if sha256 in _default_prompts() else "benchmark"
 
     def _kind_given(self, entry: str) -> str:
-        """Which prompt a ``--judge-prompt`` replaces: that of ``TYPE=``, else the default."""
+        """Return the kind of prompt that a ``--judge-prompt`` replaces: the type of ``TYPE=``, else the default."""
         kind, equals, _ = entry.partition("=")
         return kind if equals and f"judge.{kind}" in self.record.prompts else "default"
 

@@ -55,7 +55,7 @@ from bench.receipt.trust_store import DEFAULT_ORIGIN, TrustStore
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Appended:
-    """Where the entries went; ``covered`` = a new checkpoint was signed."""
+    """The place of appended entries; ``covered`` = a new checkpoint was signed."""
 
     entries: tuple[AnyEntry, ...]
     lines: tuple[bytes, ...]
@@ -125,7 +125,7 @@ def _refuse_wrong_key(store: TrustStore, key: SigningKey) -> None:
 
 
 def _missing_keys(view: LogView, drafts: Sequence[AnyEntry], store: TrustStore, at: str) -> list[AnyEntry]:
-    """Each active key that the log does not know yet: it is introduced before anything is signed with it."""
+    """Return an entry for each active key that the log does not know yet; it precedes anything signed with the key."""
     known = {entry.fingerprint for entry in (*view.entries, *drafts) if isinstance(entry, KeyAdded)}
     return [KeyAdded.of(key, at) for key in store.keys if key.status == "active" and key.fingerprint not in known]
 
@@ -165,7 +165,7 @@ class LogPlace:
         return cls(view=view, outcome=check_log_itself(view, store))
 
     def index_of(self, document: Mapping[str, JSON], receipt: Receipt) -> int | None:
-        """The log index of exactly this document, None when no signed root covers one."""
+        """Return the log index of exactly this document; None if no signed root covers it."""
         entry = self.view.receipt_entry(receipt.receipt_id)
         if entry is None or not self._stands(entry):
             return None

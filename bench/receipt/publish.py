@@ -64,7 +64,7 @@ class NotPublishable(VerificationError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
-    """Where an entry is. ``fresh`` = it was written now."""
+    """The place of an entry. ``fresh`` = the entry was written now."""
 
     index: int
     fresh: bool
@@ -267,14 +267,14 @@ def _refuse_empty(reason: str | None) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Announcement:
-    """What the log of a workspace will say of a run."""
+    """The entry that will announce a run in the log of a workspace."""
 
     workspace: Path
     started: RunStarted
 
 
 def announcement_of(plan: Plan, meta: RunMeta) -> Announcement:
-    """What is to be announced of a planned run; ``meta`` is what its journal will hold."""
+    """Return the announcement of a planned run; ``meta`` is the metadata that its journal will hold."""
     jobs = read(meta.extra)
     started = RunStarted(
         index=0,

@@ -155,7 +155,7 @@ def _has(times: Times | Pace | None) -> TypeGuard[Times]:
 
 
 def _whole_cost(receipt: Receipt) -> str:
-    """What a receipt without ``memoryCost`` states: the money of the whole run."""
+    """Return the cost that a receipt without ``memoryCost`` states: the money of the whole run."""
     cost = receipt.scores.cost
     money = "price unknown" if cost.usd_micros is None else f"USD {cost.usd_micros / 1e6:.6f}"
     roles = ", ".join(f"{role} {one.calls} calls" for role, one in sorted(cost.by_role.items())) or "no priced call"

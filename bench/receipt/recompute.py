@@ -102,13 +102,13 @@ def mean(values: array[float], divisor: int | None = None) -> float | None:
 
 
 def dimensions(breakdown: Iterable[str], aggregate: str) -> tuple[str, ...]:
-    """The dimensions under which a metric counts: those of its breakdown and of a macro mean."""
+    """Return the dimensions of a metric: the dimensions of its breakdown and of its macro mean."""
     own = (aggregate.removeprefix(MACRO),) if aggregate.startswith(MACRO) else ()
     return tuple(sorted({*breakdown, *own}))
 
 
 class Places:
-    """Where one row counts; metrics with the same dimensions share the answer."""
+    """The groups in which one row counts; metrics with the same dimensions share them."""
 
     def __init__(self, labels: Mapping[str, str]) -> None:
         self._labels = labels
@@ -286,7 +286,7 @@ class Recompute:
         yield from self._cost.faults()
 
     def hit_findings(self) -> Iterator[Finding]:
-        """What the lists of hits look like."""
+        """Check the lists of hits: at most k hits, and duplicates."""
         for detail in _shortened(self._over_k):
             yield fail("invariants", "invariant_over_k", f"more than k hits: {detail}")
         if self._duplicates:

@@ -65,7 +65,7 @@ class NotVerified(BenchError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """Where to run, whom to trust, and with which key to sign the outcome (None = do not)."""
+    """The workspace, the verification request, and the key that signs the outcome (None = do not sign)."""
 
     workspace: Path
     question: VerificationRequest
@@ -74,7 +74,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reproduction:
-    """How a rerun compares."""
+    """The comparison of a rerun with its receipt."""
 
     run_id: str
     level: str
@@ -196,7 +196,7 @@ def _refuse_other_plan(receipt: Receipt, plan: Plan, environment: Environment) -
 
 
 def _without_version(tree: Mapping[str, object]) -> dict[str, object]:
-    """A provider states its version only when it is asked; the comparison of results includes it."""
+    """Remove the provider's version: it is known only after the provider was called; results compare it."""
     provider = tree["provider"]
     assert isinstance(provider, Mapping)
     return {**tree, "provider": {name: value for name, value in provider.items() if name != "version"}}

@@ -51,7 +51,7 @@ class EvidenceFact:
 
     @property
     def text(self) -> str:
-        """What a table shows."""
+        """The text that a table shows."""
         return "; known: ".join(filter(None, (f"missing: {self.missing}" if self.missing else "", self.value)))
 
     def to_json(self) -> dict[str, object]:
@@ -73,12 +73,12 @@ class EvidenceSheet:
 
     @property
     def known(self) -> int:
-        """How many facts are known."""
+        """The number of known facts."""
         return sum(not fact.missing for fact in self.facts)
 
     @property
     def missing(self) -> int:
-        """How many are not."""
+        """The number of unknown facts."""
         return len(self.facts) - self.known
 
     def to_json(self) -> dict[str, object]:
@@ -147,7 +147,7 @@ async def _job_sheet(reader: Reader, catalog: Catalog, run_id: str, job: JobRepo
 
 
 def _asked(record: JobRecord) -> dict[str, tuple[str, str]]:
-    """What the plan fixed."""
+    """Return the facts that the plan fixed."""
     answering = record.models.answering is not None
     prompts = {role: _prompts(record, role) for role in ("answer", "judge")}
     digest = str(record.dataset.get("sha256") or "")
@@ -202,7 +202,7 @@ def context_text(size: ContextSize | None) -> str:
 
 
 def _measured(job: JobReport) -> dict[str, tuple[str, str]]:
-    """What the report states of the outcome."""
+    """Return the facts that the report states about the outcome."""
     record, proof, headline = job.record, job.isolation, job.headline
     states = ", ".join(f"{count} {state}" for state, count in sorted(job.counts.items()))
     spread = None if headline is None or headline.spread is None else f", spread within an item {headline.spread:.4f}"
@@ -249,7 +249,7 @@ async def _system(reader: Reader, record: JobRecord) -> tuple[str, str]:
 
 
 async def _costs(reader: Reader, job: JobReport) -> dict[str, tuple[str, str]]:
-    """What building and asking took, in money and in time."""
+    """Return the facts on the money and the time of the build and of the questions."""
     record, cost = job.record, job.memory_cost
     facts = await job_facts(reader, record, {owner: await reader.spent(owner) for owner in record.owners})
     ready = sorted(one.times_us["searchable"] for one in facts.corpora if "searchable" in one.times_us)

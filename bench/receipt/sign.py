@@ -91,7 +91,7 @@ def new_ulid(when: datetime, entropy: bytes) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SigningRequest:
-    """What to sign and where to. ``output`` ending in .json names one file, else a folder."""
+    """The settings of a signing. ``output`` names one file if it ends in .json, else a folder."""
 
     output: Path
     benchmark: str | None = None
@@ -138,7 +138,7 @@ class RefusedJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignOutcome:
-    """What one call of sign did."""
+    """The receipts that one call of sign wrote, and the jobs that it refused."""
 
     receipts: tuple[Signed, ...]
     refused: tuple[RefusedJob, ...]

@@ -112,7 +112,7 @@ def _row(
 
 
 def _gold(judged: EndedPhase | None) -> dict[str, float | None]:
-    """The ids of the evidence in order, with the grade of each where it has one."""
+    """Return the ids of the evidence in order, with their grades if known."""
     stored, grades = (judged.data.get("gold"), judged.data.get("grades")) if judged is not None else (None, None)
     if not isinstance(stored, list):
         return {}
@@ -145,7 +145,7 @@ def _tokens(told: Mapping[str, object]) -> TokensValue:
 
 
 def _latency(phases: Mapping[Phase, EndedPhase]) -> dict[str, int]:
-    """Network + provider time of each phase's last attempt, where it was a good one."""
+    """Return network + provider time of each phase's last attempt, if the attempt succeeded."""
     spent = {phase.value: attempt_us(last.times_us) for phase, last in phases.items() if last.ok}
     return {phase: us for phase, us in spent.items() if us is not None}
 

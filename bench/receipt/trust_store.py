@@ -140,7 +140,7 @@ class TrustStore:
         raise KeyRefused("key_unknown", f"no key {name_or_fingerprint!r}", hint=f"known keys: {names}")
 
     def with_key(self, changed: TrustedKey) -> Self:
-        """Replace the entry of the same fingerprint, or add one."""
+        """Replace the entry of the same fingerprint, or add the key."""
         kept = [changed if key.fingerprint == changed.fingerprint else key for key in self.keys]
         if changed not in kept:
             kept.append(changed)

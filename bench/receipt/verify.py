@@ -42,7 +42,7 @@ Answer = Literal["yes", "no", "unknown"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerificationRequest:
-    """What to check against."""
+    """The inputs of a verification: files, keys and policy."""
 
     trust: TrustStore
     items: Path | None = None
@@ -92,7 +92,7 @@ class VerificationOutcome:
 
     @property
     def unchecked(self) -> tuple[str, ...]:
-        """What the verdict states nothing about."""
+        """The parts that were not checked."""
         return tuple(dict.fromkeys(finding.detail for finding in self.findings if finding.status == "skip"))
 
     def value(self) -> dict[str, object]:
@@ -138,7 +138,7 @@ class Verification:
         return receipt_id
 
     def value(self) -> dict[str, object]:
-        """The JSON value; ``logs`` only where a folder held one."""
+        """Return the JSON value; ``logs`` only if a folder held a log."""
         told: dict[str, object] = {
             "verdict": str(self.verdict),
             "exitCode": self.verdict.exit_code,

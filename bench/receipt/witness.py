@@ -125,7 +125,7 @@ def witness_log(folder: Path, store: TrustStore, *, name: str, file: Path, key: 
 
 
 def _with_line(note: Note, witness: WitnessKey, line: bytes) -> bytes:
-    """The note with a witness's newest line in place of an earlier one."""
+    """Return the note with a witness's newest line in place of an earlier line."""
     kept = [one for one in note.signatures if (one.name, one.key_id) != (witness.name, witness.id)]
     lines = [f"— {one.name} {b64encode(one.key_id + one.value).decode()}\n".encode() for one in kept]
     return b"".join([note.text.encode(), b"\n", *lines, line])
