@@ -101,7 +101,7 @@ class Fleet(Protocol):
         ...
 
     async def stop(self) -> None:
-        """Ask every order to stop, also those that begin later."""
+        """Ask every order to stop, including orders that begin later."""
         ...
 
     async def drop(self, worker: str) -> None:
@@ -118,7 +118,7 @@ class CoordinatorLine(Protocol):
         ...
 
     def say(self, text: str) -> None:
-        """Send a text to anyone who listens; never waits for one."""
+        """Send a text to all listeners; never wait for a listener."""
         ...
 
     def asked_to_stop(self, *, within_s: float) -> bool:
@@ -256,7 +256,7 @@ class Cluster:
         self._client.subscribe_topic(self._topic, hear)
 
     async def stop(self) -> None:
-        """Ask every task to stop, also those that begin later."""
+        """Ask every task to stop, including tasks that begin later."""
         await self._stop.set()
 
     async def drop(self, worker: str) -> None:

@@ -72,7 +72,7 @@ class ProcessTask:
 
 @dataclass(slots=True)
 class Processes:
-    """A number of slots, each with at most one worker in it."""
+    """A fixed number of slots, each with at most one worker."""
 
     count: int
     _tasks: TaskGroup

@@ -65,7 +65,7 @@ __all__ = [
 
 
 class BenchmarkFile(ConfigModel):
-    """What a file of the YAML dialect may say."""
+    """The keys that a file of the YAML dialect may have."""
 
     name: Segment
     """lower case, digits, dots and dashes; how runs name it"""
@@ -257,7 +257,7 @@ class BenchmarkConfig(BenchmarkFile):
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """Why a result of this config is not publishable; empty when nothing is against it."""
+        """The reasons why a result of this config is not publishable; empty if there is none."""
         found = {
             "altered": self.ingestion.preprocessing.escape_html,
             "reduced_history": self.history.mode != "full",

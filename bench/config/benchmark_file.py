@@ -375,7 +375,7 @@ def _merged(origin: ConfigOrigin) -> Source:
 
 
 def _own(child: Source) -> dict[str, object]:
-    """What is never inherited: aliases."""
+    """The keys that are never inherited: aliases."""
     return {"aliases": child.tree.get("aliases") or []}
 
 

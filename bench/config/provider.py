@@ -222,12 +222,12 @@ class ProviderConfig(ConfigModel):
 
     @property
     def folder(self) -> Path:
-        """Where relative paths of the file start."""
+        """The folder to which relative paths of the file refer."""
         return self.path.parent if self.path else Path()
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What validate shows without failing."""
+        """The warnings that ``bench validate`` shows without failing."""
         return self._warnings
 
     def place(self, *path: str | int) -> str | None:
@@ -236,7 +236,7 @@ class ProviderConfig(ConfigModel):
 
     @property
     def places(self) -> Places | None:
-        """Where each key of the file is."""
+        """The place of each key of the file."""
         return self._source.places if self._source else None
 
     @property

@@ -51,7 +51,7 @@ ABSENT = _Absent()
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a tree may see: the request variables, the current element, constants and the environment."""
+    """The values that a tree may use: request variables, the current element, constants and the environment."""
 
     values: Mapping[str, object]
     element: object = ABSENT

@@ -218,7 +218,7 @@ def _needed(lane: Lane, provider: object) -> object:
 
 
 def _sent_to_clear(config: ProviderConfig) -> list[object]:
-    """Every call that clearing may send: of set-up only those that look, or may be repeated."""
+    """Return every call that clearing may send: set-up calls only if they look something up or may be repeated."""
     return [
         call.model_dump(mode="json")
         for path, call in calls_of(config)

@@ -76,7 +76,7 @@ def grades_of(item: Item, relevant: Sequence[str]) -> tuple[float, ...]:
 
 
 def labels(lane: Lane, item: Item) -> dict[str, str]:
-    """The dimensions by which reports break down: question type, group, and those that metrics ask for."""
+    """Return the dimensions by which reports break down: question type, group, and the breakdowns of metrics."""
     found = {} if item.question_type is None else {"question_type": item.question_type}
     for name, types in lane.benchmark.config.groups.items():
         if item.question_type in types:

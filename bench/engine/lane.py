@@ -66,7 +66,7 @@ async def _work(build: OpenLane, corpora: Iterator[str]) -> None:
 
 
 async def _one_by_one(build: OpenLane) -> list[str]:
-    """Order the corpora for a service with one namespace: first the one that an earlier process left in it."""
+    """Order the corpora for a service with one namespace: first the corpus that an earlier process left there."""
     held = {name: history async for name, history in _histories(build) if history.held}
     wanted = build.open_corpora
     first = next(iter(held), None)

@@ -108,7 +108,7 @@ def open_readers(live: Live) -> Readers:
 
 
 def open_cache(live: Live) -> CallCache | None:
-    """Open the workspace's call cache, where the run asks for it."""
+    """Open the workspace's call cache, if the run asks for a cache."""
     mode = live.plan.request.cache
     if mode is None:
         return None

@@ -216,7 +216,7 @@ class Observer(Protocol):
     """A display or a service that follows a run."""
 
     def launched(self, progress: Progress) -> None:
-        """The run is open and locked; nothing was called yet. Keep ``progress`` and poll it."""
+        """Take over ``progress``, to be polled: the run is open and locked, and nothing was called yet."""
         ...
 
     def stopping(self, reason: Stop, in_flight: int) -> None:

@@ -169,7 +169,7 @@ def _refused(lane: OpenLane, run_id: str, build: str, different: Changes) -> Ide
 
 
 async def _stored(folder: Path, lane: OpenLane) -> list[StoredBuild]:
-    """The builds of a run of the same benchmark by the same provider, those of the same variant first."""
+    """Return a run's builds of the same benchmark and provider, builds of the same variant first."""
     found = []
     config, benchmark = lane.plan.provider.config, lane.plan.benchmark.name
     async with Reader.open(folder) as reader:
@@ -302,7 +302,7 @@ def _is_reused(rows: Sequence[CorpusRow]) -> bool:
 
 
 async def _take_over(live: Live, lane: OpenLane, stored: StoredBuild) -> None:
-    """Write the build into this run's journal, and who paid for it."""
+    """Write the build, and the run that paid for it, into this run's journal."""
     for name in lane.corpus_ids:
         rows = stored.rows[name]
         state = CorpusState.of(rows)

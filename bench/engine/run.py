@@ -68,7 +68,7 @@ class Startup:
     @classmethod
     @contextmanager
     def of(cls, *folders: Path) -> Iterator[Startup]:
-        """Remove, unless the run began, those of the folders and of their parents that the block made."""
+        """Remove the folders and parent folders that the block made, unless the run began."""
         new = [folder for folder in folders if not folder.exists()]
         parents = list(dict.fromkeys(up for folder in folders for up in folder.parents if not up.exists()))
         startup = cls()

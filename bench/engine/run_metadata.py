@@ -143,7 +143,7 @@ def packages() -> dict[str, str]:
 
 
 def lock_sha256() -> str | None:
-    """The hash of the checkout's lock file, None in an installation without one."""
+    """Return the hash of the checkout's lock file; None in an installation without a lock file."""
     path = PACKAGE.parent / LOCK
     return sha256(path.read_bytes()).hexdigest() if path.is_file() else None
 

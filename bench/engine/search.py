@@ -133,7 +133,7 @@ def mapped(
 
 
 def stored_flags(veil: Veil, hits: Sequence[Hit], sources: Sources) -> list[str]:
-    """Flag hits that come in the order of storing, and those whose text is not that of the memory."""
+    """Flag hits that come in the order of storing, and hits whose text differs from the memory."""
     alone = [(hit, known[0].memory) for hit, known in zip(hits, sources, strict=True) if len(known) == 1]
     ordered = len(alone) == len(hits) < len(veil.memories) and in_order([veil.places[one.id] for _, one in alone])
     texts = text_flags([(hit.content, memory.content) for hit, memory in alone if not hit.chunks])

@@ -1,4 +1,4 @@
-"""Runs that search the memories of another run: those memories are not cleared while they are needed.
+"""Runs that search the memories of another run: the memories are not cleared while such a run needs them.
 
 Example::
 

@@ -153,7 +153,7 @@ async def payloads_of(reader: Reader, entries: Sequence[int], name: str) -> dict
 
 
 async def corpora_of(reader: Reader, item: str) -> list[str]:
-    """The corpora in which an item of this id ended: one, unless two benchmarks share it."""
+    """Return the corpora in which an item of this id ended: one corpus, unless two benchmarks share the id."""
     return [str(row[0]) for row in await _all(reader, "corpus_of", clean(item))]
 
 

@@ -56,7 +56,7 @@ def report_folder(results: Path, run_id: str) -> Path:
 
 
 def public_logs(folder: Path) -> list[Path]:
-    """Return every public log in a folder: what must outlive the runs beside it."""
+    """Return every public log in a folder; a public log must outlive the runs next to it."""
     return [path.parent for path in folder.rglob(ENTRIES)]
 
 

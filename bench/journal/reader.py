@@ -190,7 +190,7 @@ class Reader:
         return found
 
     async def ended_from(self, job: str, since: datetime, epochs: int) -> int:
-        """Count the items of a job that ended at a time or after it."""
+        """Count the items of a job that ended at or after a time."""
         return int((await self._all("ended_from", clean(job), micros(since), epochs))[0][0])
 
     async def failed_for(self, job: str) -> list[FailedFor]:

@@ -253,7 +253,7 @@ class Unvalued(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusRecord:
-    """How one corpus of a lane fared; a merged journal has one an origin that touched it."""
+    """The outcome of one corpus of a lane; a merged journal has one record per run that touched the corpus."""
 
     lane: str
     corpus: str

@@ -1,4 +1,4 @@
-"""The rows of a journal as frozen values; the meaning of each field is below it.
+"""The rows of a journal as frozen values; the text below each field states its meaning.
 
 Here too:
 

@@ -199,7 +199,7 @@ def _inside(boxed: str, choices: Sequence[str]) -> int | None:
 
 
 def _at(text: str, start: int, choices: Sequence[str]) -> int | None:
-    """The option whose text or letter begins at a place; of two texts the longer one."""
+    """Return the option whose text or letter begins at a place; of two texts the longer text."""
     rest = text[start : start + 2000].lstrip(" \t\n:\"'“‘([")
     texts = [
         (len(one), at)

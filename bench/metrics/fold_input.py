@@ -263,7 +263,7 @@ def poured(rows: Iterable[FoldRow], width: int, *, clustered: bool = True) -> Po
 
 @lru_cache(maxsize=1024)
 def cluster_code(name: str) -> int:
-    """64 bits that represent a cluster, the same in every process; a million clusters hardly ever share one."""
+    """Return 64 bits that represent a cluster, the same in every process; a million clusters hardly ever collide."""
     return int.from_bytes(blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest())
 
 
@@ -282,7 +282,7 @@ def _order(key: Key) -> tuple[Labels, str]:
 
 
 def by_label(cells: Sequence[FoldCell], dimension: str) -> dict[str, list[FoldCell]]:
-    """Cells by their label of one dimension; those without it under ``(none)``."""
+    """Return the cells by their label of one dimension; cells without a label are under ``(none)``."""
     groups: dict[str, list[FoldCell]] = {}
     for cell in cells:
         groups.setdefault(dict(cell.labels).get(dimension, NO_LABEL), []).append(cell)

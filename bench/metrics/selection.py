@@ -146,7 +146,7 @@ def _open(spec: MetricSpec, k: int, folder: Path, dimensions: Sequence[str] | No
 
 
 def _config(name: str, spec: MetricSpec) -> dict[str, object]:
-    """The parameters of an entry, after those that runs preset."""
+    """Return the parameters of an entry, laid over the parameters that runs preset."""
     request = registry().take_apart(name)
     preset = {} if request is None else {k: v for k, v in request.entry.in_runs.items() if k not in request.preset}
     return preset | dict(spec.config)

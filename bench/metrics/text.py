@@ -142,7 +142,7 @@ def occurs(wanted: str, text: str, *, whole_words: bool) -> bool:
 
 
 def _joined(text: str, place: int) -> bool:
-    """The characters around ``place`` belong to one word; a mark belongs to the letter before it."""
+    """Return whether the characters around ``place`` belong to one word; a mark belongs to the preceding letter."""
     if not 0 < place < len(text):
         return False
     before, after = text[place - 1], text[place]

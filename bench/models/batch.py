@@ -59,7 +59,7 @@ class BatchRecord:
 
 
 class BatchLog(Protocol):
-    """Where batches are journaled, and who sends them; both writes are durable when they return."""
+    """The journal of batches, and their senders; both writes are durable when they return."""
 
     @property
     def senders(self) -> list[BatchSender]: ...

@@ -40,7 +40,7 @@ UNPAID = frozenset({"batch_expired", "batch_cancelled"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchOutcome:
-    """What came of one request of a batch."""
+    """The outcome of one request of a batch."""
 
     status: int
     body: object = None

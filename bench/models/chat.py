@@ -47,7 +47,7 @@ SEEN_SHARE = 0.6
 
 
 class Price(Protocol):
-    """What a call costs: USD as decimal text, None = unknown. ``bench.metrics.cost`` has one."""
+    """The price of a call: USD as decimal text, None = unknown. ``bench.metrics.cost`` computes such a price."""
 
     def __call__(
         self, name: str, usage: Usage, *, returned: str | None, when: datetime, batch: bool = False

@@ -48,7 +48,7 @@ MAX_BATCH_BYTES = 2**30
 
 
 class ModelPlugin(Protocol):
-    """What an entry point of the group ``bench.models`` is."""
+    """The interface of an entry point of the group ``bench.models``."""
 
     def __call__(self, name: str, *, http: Http, environment: Environment, role: str) -> Model: ...
 

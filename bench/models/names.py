@@ -105,7 +105,7 @@ VENDORS: Mapping[str, Vendor] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """Where the calls of one model go. Holds the key: never logged, never part of a plan."""
+    """The address of the calls of one model, with the key: never logged, never part of a plan."""
 
     name: str
     """the full name, as plan and receipt hold it"""
@@ -161,7 +161,7 @@ def is_local(name: str, files: Mapping[str, ModelFile]) -> bool:
 
 
 def prefixes() -> dict[str, str]:
-    """What can be named without a file: prefix -> one line with what it needs."""
+    """Return the models that need no file: prefix -> one line with the requirements."""
     found = {prefix: f"{vendor.dialect} dialect; {_needs(vendor)}" for prefix, vendor in VENDORS.items()}
     return {**found, LOCAL: "embeds on this machine; no key, extra [embed]"}
 

@@ -136,7 +136,7 @@ class EndpointEstimate:
 
     @property
     def least_s(self) -> float | None:
-        """Time that the rate limit alone takes, None without one."""
+        """The time that the rate limit alone takes; None without a rate limit."""
         return self.calls / self.rate_per_s if self.rate_per_s else None
 
     def __add__(self, other: EndpointEstimate) -> EndpointEstimate:

@@ -43,7 +43,7 @@ def crash_notes(lanes: Sequence[Lane], request: RunRequest) -> Iterator[str]:
 
 
 def _said(config: ProviderConfig, name: str, default: str) -> object:
-    """What the class of an adapter says of itself."""
+    """Return an attribute that the class of an adapter states."""
     from bench.providers.adapters import provider_class
 
     return default if config.adapter is None else getattr(provider_class(config), name, default)

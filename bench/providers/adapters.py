@@ -163,7 +163,7 @@ def builtin_config(name: str) -> ProviderConfig:
 
 
 def declared_capabilities(config: ProviderConfig) -> Capabilities:
-    """What a config states it can do, widened by the optional methods of its class."""
+    """Return the capabilities that a config declares, extended by the optional methods of its class."""
     said = Capabilities.said_in(config)
     if not is_foreign(config):
         return said

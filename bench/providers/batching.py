@@ -80,7 +80,7 @@ def _cut(text: str, start: int, limit: int) -> int:
 
 
 def batch_size(wanted: int | None, max_items: int | None) -> int:
-    """How many memories one add carries: what the benchmark asks for, else what the provider takes, never more."""
+    """Return the number of memories per add: the benchmark's batch size, at most the provider's maximum."""
     return min(wanted or max_items or 1, max_items or MOST, MOST)
 
 

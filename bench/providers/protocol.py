@@ -45,7 +45,7 @@ OnUnknown = Literal["repeat", "probe", "reset"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """How the engine waits for the index of this provider."""
+    """The way in which the engine waits for the index of this provider."""
 
     by: Literal["nothing", "status", "sentinel"] = "nothing"
     """status: ``ready`` asks the provider's own status calls; sentinel: it has none, only a read can tell"""
@@ -59,7 +59,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batching:
-    """How memories are cut into ``ingest`` calls; see :func:`bench.providers.batching.batches`."""
+    """The rules by which memories are cut into ``ingest`` calls; see :func:`bench.providers.batching.batches`."""
 
     max_items: int | None = None
     """None = as many as the benchmark asks for"""
@@ -78,7 +78,7 @@ class Batching:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """What a provider can do. The five names of ``operations`` gate benchmarks; the rest is shown."""
+    """The capabilities of a provider. Benchmarks require the names in ``operations``; the other fields are shown."""
 
     operations: frozenset[str] = frozenset({"add_memory", "retrieve_memory"})
     """of add_memory, retrieve_memory, delete_memory, update_memory, list_memories"""
@@ -178,7 +178,7 @@ class Provider(Protocol):
 
     @property
     def on_unknown(self) -> OnUnknown:
-        """What to do about a batch of which no one knows whether it was stored."""
+        """The action for a batch that may or may not be stored."""
         ...
 
     @property

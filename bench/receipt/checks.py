@@ -123,7 +123,7 @@ def ndcg_at_most_hit_rate(body: Body) -> Iterator[Finding]:
 
 
 def mrr_at_most_hit_rate(body: Body) -> Iterator[Finding]:
-    """A reciprocal rank is at most 1, and 0 without a hit. Without a cut, the hit rate over all k bounds it."""
+    """Check that MRR is at most the hit rate at the same cut; without a cut, at most the hit rate over all k."""
     hits = _by_cut(body, HIT_BASES)
     for cut, mrr in _by_cut(body, ("mrr",), uncut=body.run.k).items():
         hit = hits.get(cut)
@@ -325,7 +325,7 @@ def _policy_faults(receipt: Receipt) -> Iterator[tuple[str, str]]:
 
 
 def strict(findings: list[Finding]) -> list[Finding]:
-    """Turn every warning into a failed policy; the finding it came from stays beside it."""
+    """Turn every warning into a failed policy, and keep the warning next to the failure."""
     return [
         *(finding for finding in findings if (finding.check, finding.status) != ("policy", "warn")),
         *(fail("policy", str(finding.code), finding.detail) for finding in findings if finding.status == "warn"),

@@ -62,7 +62,7 @@ def config_tree(
 
 
 def result_digest(body: Body) -> str:
-    """Hash the deterministic outcome under a configuration: no time, host, id or order of completion is in it."""
+    """Hash the deterministic outcome under a configuration, without times, hosts, ids or the order of completion."""
     return digest(
         {
             "schema": "bench.result/1",

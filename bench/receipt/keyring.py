@@ -168,7 +168,7 @@ def _choose(role: Role, names: list[str], folder: Path) -> KeyRefused:
 
 
 def ask_passphrase() -> bytes | None:
-    """Ask a person on the terminal, where there is one."""
+    """Ask for a passphrase on the terminal, if there is a terminal."""
     import getpass
 
     return getpass.getpass("passphrase: ").encode() if sys.stderr.isatty() else None

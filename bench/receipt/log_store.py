@@ -78,7 +78,7 @@ class NoteSignature:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """A signed note: its text and who claims to have signed it."""
+    """A signed note: its text and its claimed signers."""
 
     text: str
     signatures: tuple[NoteSignature, ...]

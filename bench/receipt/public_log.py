@@ -90,7 +90,7 @@ def _locked(path: Path) -> Iterator[BinaryIO]:
 
 
 def _mend_torn_end(file: BinaryIO) -> None:
-    """Drop the cut end of an append that never returned; no one was reported about it and no root covers it."""
+    """Drop the cut end of an append that never returned: it was never reported, and no root covers it."""
     file.seek(0)
     data = file.read()
     whole = data.rfind(b"\n") + 1

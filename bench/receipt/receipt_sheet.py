@@ -181,7 +181,7 @@ def _context(receipt: Receipt, path: Path) -> tuple[str, str]:
 
 
 def context_of(receipt: Receipt, path: Path) -> str:
-    """State how much of its corpus the answering model read; empty where neither the receipt nor its rows have it."""
+    """State how much of its corpus the answering model read; empty if neither the receipt nor its rows state it."""
     cost = memory_cost_of(receipt)
     return context_text(None if cost is None else cost.context) or _tokens_of_rows(path.parent / receipt.per_query.file)
 

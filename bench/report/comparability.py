@@ -52,7 +52,7 @@ class LikeForLike:
 
     @property
     def differences(self) -> tuple[ComparabilityCheck, ...]:
-        """What speaks against the comparison."""
+        """The differences that make the two sides not comparable."""
         return tuple(check for check in self.checks if check.refuses)
 
     @property

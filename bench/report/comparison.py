@@ -144,7 +144,7 @@ def _sample(one: PairComparison, row: ComparisonRow) -> str:
 
 
 def _lost(one: PairComparison, row: ComparisonRow) -> str:
-    """Why nothing pairs."""
+    """Return the reason why no items pair."""
     if row.found.n or row is not one.headlines[0]:
         return ""
     return "".join(
@@ -281,7 +281,7 @@ class ComparisonRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Items:
-    """How the items pair on the headline metric."""
+    """The pairing of items on the headline metric."""
 
     a: int
     b: int

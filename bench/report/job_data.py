@@ -157,7 +157,7 @@ NEAR = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutcomeCounts:
-    """How the items of a job ended."""
+    """The number of items of a job by outcome."""
 
     states: Mapping[State, int]
     error_kinds: Mapping[str, int]

@@ -78,7 +78,7 @@ class CallTotals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildCost:
-    """What is paid once: the ingest of every corpus."""
+    """The costs that are paid once: the ingest of every corpus."""
 
     fingerprint: str | None
     """None = not every corpus is in, or an older version ingested it"""
@@ -97,7 +97,7 @@ class BuildCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryCost:
-    """What is paid for each question."""
+    """The costs that are paid for each question."""
 
     questions: int
     """items times epochs that were searched"""
@@ -111,7 +111,7 @@ class QueryCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextSize:
-    """How much of its corpus the answering model read."""
+    """The share of its corpus that the answering model read."""
 
     answers: int
     tokens: int

@@ -104,7 +104,7 @@ class ReviewSample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Review:
-    """What people's labels say of one job."""
+    """The result of people's labels for one job."""
 
     judge: str
     corrected: CorrectedShare

@@ -136,7 +136,7 @@ class Tally:
 
     @property
     def clusters(self) -> int | None:
-        """How many clusters there are; None where every number is one of its own."""
+        """The number of clusters; None if every number is its own cluster."""
         if not self._clustered:
             return None
         return clusters_of([self])
@@ -223,7 +223,7 @@ class Sums:
 
     @property
     def clusters(self) -> int | None:
-        """How many clusters there are; None where every number is one of its own."""
+        """The number of clusters; None if every number is its own cluster."""
         return len(self._groups) if self._clustered and len(self._groups) < self.n else None
 
     def deviations(self) -> list[float]:
@@ -245,7 +245,7 @@ class Sums:
 
 
 def clusters_of(tallies: Sequence[Tally]) -> int | None:
-    """How many clusters there are in all; None where every number is one of its own."""
+    """Return the number of clusters; None if every number is its own cluster."""
     names: set[Hashable] = set()
     for tally in tallies:
         own = tally.names()

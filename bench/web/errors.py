@@ -91,14 +91,14 @@ class RequestRefused(BenchError):
 
 
 class NotFound(RequestRefused):
-    """What was asked for is not here."""
+    """The requested page or document does not exist."""
 
     def __init__(self, message: str, hint: str = "see the list of runs") -> None:
         super().__init__(404, "not_found", message, hint)
 
 
 class Busy(RequestRefused):
-    """What was asked for is being made in the background."""
+    """The requested document is being made in the background."""
 
     def __init__(self, message: str) -> None:
         super().__init__(503, "busy", message, "ask again in a few seconds")

@@ -33,7 +33,7 @@ Form = Literal["csv", "md"]
 
 
 async def outcomes_of(site: Site, run_id: str) -> Shown:
-    """How every item of a run ended, as far as that is known now."""
+    """Return the outcome of every item of a run, as far as it is known now."""
     folder = folder_of(site, run_id)
     async with Reader.open(folder) as reader:
         items = planned_items(read(reader.meta.extra))
