@@ -64,6 +64,13 @@ async def test_the_site_of_one_run_holds_no_page_and_no_name_of_another(workspac
     assert not [page for page, text in pages_of(site).items() if "r2" in text]
 
 
+async def test_a_site_without_runs_sends_its_visitor_to_the_receipts(tmp_path: Path) -> None:
+    site, _ = await exported(tmp_path)
+    for name in ("index.html", "leaderboard/index.html"):
+        told_there = re.sub(r"<[^>]+>", "", (site / name).read_text(encoding="utf-8"))
+        assert "is on this site. Its signed results are under Receipts." in told_there
+
+
 async def test_a_folder_of_other_files_and_an_unknown_run_are_refused(workspace: Path) -> None:
     with pytest.raises(UsageError, match="holds other files"):
         await export_site(workspace, workspace)
