@@ -2,7 +2,8 @@
 
 Here too:
 
-* What the workers of a cluster are asked before the first order: who is there, who cannot take part, who has what.
+* What workers are asked before the first shard is sent: which are there, which cannot take part, and which still hold a
+  shard's journal.
 
 Example::
 

@@ -161,7 +161,7 @@ class ConfigOrigin:
 
     @property
     def folder(self) -> Path:
-        """The folder beside which files are looked for first."""
+        """The folder of the config, in which its files are looked for first."""
         return self.path.parent
 
     def tree(self) -> dict[str, object]:

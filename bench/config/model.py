@@ -89,7 +89,8 @@ class ModelSettings(ConfigModel):
     def _only_extras(cls, value: Mapping[str, object]) -> Mapping[str, object]:
         found = refused_field(value)
         if found is not None:
-            raise ValueError(f'"{found[0]}" cannot be set in body: {found[1]}')
+            field, reason = found
+            raise ValueError(f'"{field}" cannot be set in body: {reason}')
         variable = next(iter(find_variables(value)), None)
         if variable is not None:
             raise ValueError(

@@ -61,7 +61,10 @@ class Value(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RowScope:
-    """Where a value is: its file as the config writes it, its row, and the keys of the stars on the way."""
+    """The location of a value.
+
+    It has the file (as named in the config), the row, and the keys that each ``[*]`` of the path matched.
+    """
 
     file: str
     row: int

@@ -268,7 +268,10 @@ class Guess:
     # ------------------------------------------------------------- ids, corpus
 
     def item_id(self) -> str | None:
-        """An id that differs from row to row, as the config writes it; None where a row has none."""
+        """Return the field or template for the item id, as the config writes it.
+
+        It is unique in these rows if possible, otherwise the first usual id field; None if there is none.
+        """
         for one in IDS:
             name = first(self.row, (one,))
             if name is not None and self._differs([scalar_text(row.get(name)) for row in self.rows]):

@@ -122,8 +122,9 @@ async def _named(live: Live, lane: OpenLane, folder: Path) -> None:
     stored = await _stored(folder, lane)
     found: list[tuple[Changes, StoredBuild]] = [(await _unlike(live, lane, one), one) for one in stored]
     if not found:
+        run, benchmark, provider = folder.name, lane.plan.benchmark.name, lane.plan.provider.config.name
         raise IdentityError(
-            f"run {folder.name} has no build of {lane.plan.benchmark.name} by {lane.plan.provider.config.name}",
+            f"run {run} has no build of {benchmark} by {provider}",
             hint="bench builds shows what each run has ingested",
         )
     different, one = min(found, key=lambda pair: len(pair[0]))

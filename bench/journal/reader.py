@@ -395,7 +395,10 @@ class Reader:
     # ------------------------------------------------------------------ corpora and the ledger
 
     async def corpora(self, lane: str) -> AsyncGenerator[CorpusRecord, None]:
-        """Stream the corpora of a lane by id: one fact an origin (a merged run has several origins)."""
+        """Stream the corpora of a lane in order of their ids.
+
+        There is one record per corpus and origin (a merged run has several origins).
+        """
         held: list[StepColumns] = []
         async with aclosing(self._chunks("corpora", ITEMS_AT_ONCE, clean(lane))) as chunks:
             async for rows in chunks:

@@ -53,7 +53,9 @@ def from_plugin(
     try:
         metric = loaded(**params) if isinstance(loaded, type) else loaded
     except TypeError as error:
-        raise ConfigError(f"metric {label}: {error}", hint="check its config: keys are its parameters") from error
+        raise ConfigError(
+            f"metric {label}: {error}", hint="each key in the metric's config must be a parameter of the metric's class"
+        ) from error
     for part in ("name", "definition", "score"):
         if not hasattr(metric, part):
             raise ConfigError(f"metric {label} has no {part}", hint="see docs: what a metric plug-in must have")

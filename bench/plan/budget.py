@@ -26,7 +26,7 @@ ONE_TOKEN = Usage(input_tokens=1, output_tokens=1)
 
 
 def require_prices(plan: Plan) -> None:
-    """Refuse a budget that no call of the run can use up, although some are billed.
+    """Refuse ``--max-cost`` if none of the run's billed calls has a known price: it could never stop the run.
 
     Raises:
         UsageError: ``--max-cost`` is set and no price of what the run calls is known.

@@ -81,8 +81,9 @@ def _imported(module: str, where: str | None) -> object:
     try:
         return importlib.import_module(module)
     except PLUG_IN_FAULTS as error:
+        error_type = type(error).__name__
         raise ConfigError(
-            f"cannot import {module}: {type(error).__name__}: {error}", where=where, hint=_install_hint(module, error)
+            f"cannot import {module}: {error_type}: {error}", where=where, hint=_install_hint(module, error)
         ) from error
 
 

@@ -2,7 +2,8 @@
 
 Here too:
 
-* What a provider takes of a question: at most ``max_k`` hits asked for, at most ``max_query_chars`` characters.
+* ``within_limits`` reduces a query to what a provider accepts: at most ``max_k`` requested hits and ``max_query_chars``
+  characters.
 
 Example::
 

@@ -294,7 +294,7 @@ def size_notes(record: JobRecord, facts: JobFacts) -> list[str]:
 
 
 class IngestTime:
-    """The time in which corpora were sent: what lies between two processes of a run is none of it."""
+    """The time spent sending corpora; gaps between a run's processes (stop to resume) are not counted."""
 
     def __init__(self, resumes: Sequence[datetime]) -> None:
         self._resumes = sorted(resumes)

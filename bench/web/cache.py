@@ -57,7 +57,7 @@ class Shown:
 
 @dataclass(slots=True)
 class Kept:
-    """The documents of one site; those that no one asked for the longest make room."""
+    """The cached documents of one site; the least recently requested are dropped first."""
 
     tasks: TaskGroup
     _known: dict[Hashable, tuple[Stamp, Json | BenchError]] = field(default_factory=dict)

@@ -120,7 +120,7 @@ class Orders:
         (self.folder / f"{run_id}.json").unlink(missing_ok=True)
 
     def all(self) -> list[RunOrder]:
-        """Every order in the queue's order; a file that is none is passed over."""
+        """Return every queued order, first in line first; files that are not valid orders are skipped."""
         found = []
         for path in self.folder.glob("*.json"):
             with suppress(ValueError, KeyError, TypeError, OSError):

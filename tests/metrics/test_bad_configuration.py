@@ -256,7 +256,7 @@ CLASS = "./m.py:C"
             "class C:\n  def __init__(self, must): pass",
             CLASS,
             "metric ./m.py:C: C.__init__() missing 1 required positional argument: 'must'",
-            "check its config: keys are its parameters",
+            "each key in the metric's config must be a parameter of the metric's class",
         ),
     ],
 )
@@ -274,7 +274,7 @@ def test_a_config_that_the_class_does_not_take_names_it(tmp_path: Path) -> None:
     (tmp_path / "m.py").write_text("class C:\n  name = definition = score = 'x'\n", encoding="utf-8")
     text, where, hint = said({"name": "mine", "evaluator": CLASS, "config": {"bonus": 1}}, tmp_path)
     assert (text, where) == ("metric ./m.py:C: C() takes no arguments", PLACE)
-    assert hint == "check its config: keys are its parameters"
+    assert hint == "each key in the metric's config must be a parameter of the metric's class"
 
 
 def test_two_configs_for_one_class_are_a_mistake(tmp_path: Path) -> None:

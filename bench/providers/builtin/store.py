@@ -2,7 +2,7 @@
 
 Here too:
 
-* What a built-in's search takes by itself: processor time of its own steps and of its queries.
+* The processor time that a built-in's own search steps and queries use.
 
 Example::
 
@@ -11,12 +11,12 @@ Example::
         rows = await store.match('"lisbon"', 10)
     with working() as work:
         await provider.search(space, query)
-    work.us                  # None: nothing measured itself
+    work.us                  # microseconds; None only if nothing inside the block is measured
 
 Writing an id again replaces it in its place, so repeating a batch of which no one knows whether it was stored is safe.
 
-A built-in shares its process with everything else that runs, so a clock on the wall would show that: ``random`` took
-2 ms alone and 33 ms next to nine other searches. Processor time is the same at any concurrency.
+A built-in shares its process with everything else that runs, so wall-clock time would include their work: ``random``
+took 2 ms alone and 33 ms next to nine other searches. Processor time is the same at any concurrency.
 """
 
 from __future__ import annotations
