@@ -242,7 +242,7 @@ async def test_a_pause_that_grows_too_long_frees_those_who_wait_already(fault_se
     assert seen(url)["calls"] == 2
 
 
-async def test_l5_a_provider_that_pushes_back_takes_nothing_from_another(fault_server: Starter) -> None:
+async def test_l5_a_provider_that_pushes_back_takes_nothing_from_another(fault_server: Starter, seen: Seen) -> None:
     url = fault_server("a/search:status:code=429,retry_after=5", "search:latency:ms=20")
     request = search(url, "/p/b/v1/search")
     async with Http(concurrency=4) as http, anyio.create_task_group() as tasks:
@@ -253,6 +253,7 @@ async def test_l5_a_provider_that_pushes_back_takes_nothing_from_another(fault_s
         beside = time.perf_counter() - started
         tasks.cancel_scope.cancel()
     assert beside < 4.5, "a slot that waits for the other's Retry-After is held for 5 s"
+    assert seen(url, provider="b")["max_in_flight"] == 4, "every slot was b's while a waited"
 
 
 async def test_l4_auto_finds_the_place_below_a_limit_of_concurrency(
