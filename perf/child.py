@@ -1,7 +1,7 @@
 """One measured run in a process of its own: ``child.py KIND WORKSPACE [--concurrency N] [--items N]``.
 
 KIND ``ours`` runs the engine over the workspace, ``told`` does the same (or goes on with the run) and prints all the
-while how many phases are durable, ``floor`` makes the same calls in a bare aiohttp loop with no journal,
+while how many phases are durable, ``floor`` makes the same calls, adds first, in a bare aiohttp loop with no journal,
 retry, limiter or log. Prints one JSON object: wall and CPU seconds of the work itself, peak memory, outcome.
 """
 
@@ -13,7 +13,7 @@ import resource
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +25,7 @@ from usage import peak_mb
 from workspace import CALLS_AN_ITEM, FLAGS
 
 if TYPE_CHECKING:
-    from bench.engine import Progress
+    from bench.engine import Outcome, Progress
 
 SEARCH = {"query": "Which fact is number 1?", "k": 10, "space": "bench-0123456789abcdef"}
 PROMPT = {
@@ -56,7 +56,7 @@ def measured(work: Callable[[], dict[str, object]]) -> dict[str, object]:
 
 
 def ours(workspace: Path, flags: dict[str, object]) -> dict[str, object]:
-    """Make the plan (not timed), then execute it."""
+    """Make the plan (not timed), then execute it; with ``workers`` in as many processes, whose CPU is not counted."""
     from bench.config.catalog import Catalog
     from bench.config.run import RunRequest
     from bench.engine import execute
@@ -65,10 +65,13 @@ def ours(workspace: Path, flags: dict[str, object]) -> dict[str, object]:
 
     environment = Environment.load(workspace)
     plan = make_plan(Catalog.load(workspace), RunRequest.combine(None, {**FLAGS, **flags}), environment)
+    act: Callable[..., Awaitable[Outcome]] = execute
+    if plan.is_spread:
+        from bench.cluster import execute_on_cluster as act  # not for all: it would count as memory of every run
 
     def work() -> dict[str, object]:
         async def run() -> dict[str, object]:
-            outcome = await execute(plan, environment=environment)
+            outcome = await act(plan, environment=environment)
             return {"status": outcome.status, "exit_code": outcome.exit_code, "run_id": outcome.run_id}
 
         return anyio.run(run)
@@ -122,18 +125,27 @@ def told(workspace: Path, flags: dict[str, object]) -> dict[str, object]:
 def floor(workspace: Path, concurrency: int, items: int) -> dict[str, object]:
     """The same calls, and nothing else."""
     url = (workspace / "url").read_text(encoding="utf-8")
+    corpora = json.loads((workspace / "datasets/perf.json").read_text(encoding="utf-8"))
+    turns = [[turn for session in one["sessions"] for turn in session] for one in corpora]
+    adds = [{"items": [{"id": turn["id"], "text": turn["text"]} for turn in some]} for some in turns]
     bodies = [(f"{url}/search", SEARCH), *[(f"{url}/v1/chat/completions", PROMPT)] * (CALLS_AN_ITEM - 1)]
 
     async def run() -> dict[str, object]:
         left = iter(range(items))
         async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
 
+            async def call(address: str, body: object) -> None:
+                async with session.post(address, json=body) as answer:
+                    json.loads(await answer.read())
+
             async def work() -> None:
                 for _ in left:
                     for address, body in bodies:
-                        async with session.post(address, json=body) as answer:
-                            json.loads(await answer.read())
+                        await call(address, body)
 
+            async with anyio.create_task_group() as tasks:
+                for body in adds:
+                    tasks.start_soon(call, f"{url}/add", body)
             async with anyio.create_task_group() as tasks:
                 for _ in range(concurrency):
                     tasks.start_soon(work)

@@ -6,17 +6,22 @@ Ratios come from one interleaved run (floor, ours, floor, ours, ...) and are quo
 from __future__ import annotations
 
 import json
+import operator
 import os
 import platform
+import re
 import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).resolve().parent
+GOAL = re.compile(r"(<=|>=|) ?([\d.]+)")
+COMPARE = {"<=": operator.le, ">=": operator.ge, "": operator.eq}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,11 +36,21 @@ class Figure:
     gated: bool = False
     """CPU, memory, journal and resume ratios are gated; wall times are only printed"""
     detail: Mapping[str, object] = field(default_factory=dict)
+    runs: int = 1
+    """runs of which ``value`` is the median"""
+    spread: tuple[float, float] | None = None
+    """least and largest value of several runs"""
 
     def line(self) -> str:
         """The figure as a table row."""
         mark = {True: "ok", False: "MISSED", None: "-"}[self.ok]
-        return f"{self.id:<4} {self.what:<58} {self.value:>10.3f}   {self.goal:<34} {mark}"
+        between = f" ({self.spread_text})" if self.spread else ""
+        return f"{self.id:<4} {self.what:<58} {self.value:>10.3f}{between}   {self.goal:<34} {mark}"
+
+    @property
+    def spread_text(self) -> str:
+        """``1.02 to 1.31``; empty for one run."""
+        return " to ".join(map(short, self.spread or ()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,19 +114,59 @@ def machine() -> dict[str, object]:
     }
 
 
+def medians(runs: Sequence[Sequence[Mapping[str, object]]]) -> list[Figure | Skipped]:
+    """Combine the figures of several runs, as ``run.py --json`` prints them: rows by id and text, in order of the ids.
+
+    The goal is that of the last run.
+    """
+    rows: dict[tuple[str, str], list[Any]] = {}
+    for tree in (tree for run in runs for tree in run):
+        rows.setdefault((str(tree["id"]), str(tree.get("what", tree.get("why")))), []).append(tree)
+    ids = list(dict.fromkeys(name for name, _ in rows))
+    found = [Skipped(**same[0]) if "why" in same[0] else _median(same) for same in rows.values()]
+    return sorted(found, key=lambda one: ids.index(one.id))
+
+
+def _median(same: Sequence[Any]) -> Figure:
+    """Judge the median of one figure; a run that could not judge it leaves it open."""
+    figures = [Figure(**tree) for tree in same]
+    values = [one.value for one in figures]
+    middle, last = statistics.median(values), figures[-1]
+    ok = None if any(one.ok is None for one in figures) else reached(middle, last.goal)
+    spread = (min(values), max(values))
+    return replace(last, value=middle, ok=ok, detail={"values": values}, runs=len(values), spread=spread)
+
+
+def reached(value: float, goal: str) -> bool:
+    """Compare a value with the text of its goal: ``<= 1.06``, ``>= 0.40 x``, ``0``."""
+    found = GOAL.match(goal)
+    assert found is not None, goal
+    return bool(COMPARE[found[1]](value, float(found[2])))
+
+
+def short(value: float) -> str:
+    """Three digits, all of them from a thousand on."""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
 def table(found: Sequence[Figure | Skipped]) -> str:
     """All figures, a line each."""
     return "\n".join(one.line() for one in found)
 
 
-def markdown(found: Sequence[Figure | Skipped]) -> str:
-    """The table of docs/performance.md."""
-    rows = ["| id | what | measured | goal | |", "|---|---|---|---|---|"]
+def markdown(found: Sequence[Figure | Skipped], machines: Sequence[Mapping[str, object]]) -> str:
+    """The table of docs/performance.md; of several runs with least and largest values."""
+    runs = len(machines)
+    value, between = ("measured", "") if runs == 1 else ("median", " min to max |")
+    rows = [f"| id | what | {value} |{between} goal | |", f"|---|---|---|{'---|' if between else ''}---|---|"]
     for one in found:
         if isinstance(one, Figure):
-            mark = {True: "met", False: "missed", None: "not judged"}[one.ok]
-            rows.append(f"| {one.id} | {one.what} | {one.value:.3g} | {one.goal} | {mark} |")
+            mark = {True: "met", False: "**missed**", None: "not judged"}[one.ok]
+            few = f" ({one.runs} of {runs} runs)" if one.runs < runs else ""
+            cell = f" {one.spread_text}{few} |" if between else ""
+            rows.append(f"| {one.id} | {one.what} | {short(one.value)} |{cell} {one.goal} | {mark} |")
         else:
-            rows.append(f"| {one.id} | skipped: {one.why} | | | |")
-    facts = ", ".join(f"{name} {value}" for name, value in machine().items())
-    return "\n".join([*rows, "", f"Taken on: {facts}."])
+            rows.append(f"| {one.id} | skipped: {one.why} | |{' |' if between else ''} | |")
+    facts = ((name, dict.fromkeys(str(where[name]) for where in machines)) for name in machines[0])
+    place = ", ".join(f"{name} {' / '.join(values)}" for name, values in facts)
+    return "\n".join([*rows, "", f"Taken on: {place}."])

@@ -1,8 +1,10 @@
-"""Measure ``bench`` against its goals: ``python perf/run.py [--quick|--full] [--only P1,P4]
-[--json|--markdown] [--gate]``.
+"""Measure ``bench`` against its goals: ``python perf/run.py [--quick|--full] [--only P1,P4] [--json|--markdown]
+[--gate] [--from A.json B.json C.json]``.
 
 ``--quick`` (default) takes minutes, ``--full`` the scales of the goals. ``--gate`` exits 1 when a gated figure misses
 its goal: CPU, memory, journal and resume ratios are gated; wall times are only printed, they are the machine's.
+``--from`` measures nothing: it reads what ``--json`` printed of several runs, and prints and judges the median of each
+figure, next to its least and largest value.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import engine_measures
 import journal_measures
-from figures import Figure, Skipped, machine, markdown, table
+from figures import Figure, Skipped, machine, markdown, medians, table
 
 Found = Sequence[Figure | Skipped]
 
@@ -49,20 +51,35 @@ def main() -> None:
     shape.add_argument("--json", action="store_true")
     shape.add_argument("--markdown", action="store_true", help="the table of docs/performance.md")
     parser.add_argument("--gate", action="store_true")
+    parser.add_argument(
+        "--from", dest="earlier", type=Path, nargs="+", metavar="JSON", help="files that --json printed"
+    )
     given = parser.parse_args()
     if unknown := [name for name in given.only if name not in MEASURES]:
         parser.error(f"no measure {', '.join(unknown)}; there are {', '.join(MEASURES)}")
-    found: list[Figure | Skipped] = []
-    for name in given.only:
-        part = MEASURES[name](full=given.full)
-        found += part
-        print(table(part), file=sys.stderr, flush=True)
-    if given.json:
-        print(json.dumps({"machine": machine(), "figures": [asdict(one) for one in found]}, indent=2))
+    if given.earlier:
+        runs = [json.loads(path.read_text(encoding="utf-8")) for path in given.earlier]
+        found = medians([run["figures"] for run in runs])
+        machines = [run["machine"] for run in runs]
     else:
-        print(markdown(found) if given.markdown else table(found))
+        found, machines = measured(given.only, full=given.full), [machine()]
+    if given.json:
+        where = {"machine": machines[0]} if len(machines) == 1 else {"machines": machines}
+        print(json.dumps({**where, "figures": [asdict(one) for one in found]}, indent=2))
+    else:
+        print(markdown(found, machines) if given.markdown else table(found))
     missed = [one for one in found if isinstance(one, Figure) and one.gated and one.ok is False]
     sys.exit(1 if given.gate and missed else 0)
+
+
+def measured(names: Sequence[str], *, full: bool) -> list[Figure | Skipped]:
+    """Take each measure, and print its figures to stderr as they come."""
+    found: list[Figure | Skipped] = []
+    for name in names:
+        part = MEASURES[name](full=full)
+        found += part
+        print(table(part), file=sys.stderr, flush=True)
+    return found
 
 
 if __name__ == "__main__":
