@@ -10,10 +10,10 @@
         item, corpus = dataset.item(ref), dataset.corpus(ref.corpus)
         sent = memories(config, corpus)
 
-Where things are: ``download`` and ``data_file`` get a file and check its digest, ``row_reader`` streams it,
-``parser`` makes items (``questions``, ``evidence``) and corpora (``history``) of its rows, ``dates`` reads their
-dates; ``inspection`` and ``index`` remember where each is, ``dataset`` reads it on demand, ``selection`` chooses,
-``memories`` is what a provider may see. May not be added here: anything that knows a run, a provider or a model.
+Modules: ``download`` and ``data_file`` get a file and check its digest. ``row_reader`` streams its rows. ``parser``
+turns rows into items (``questions``, ``evidence``) and corpora (``history``), ``dates`` parses dates. ``inspection``
+and ``index`` store the place of each row. ``dataset`` reads items and corpora on demand, ``selection`` selects items,
+and ``memories`` renders the content that a provider may see. This package must not depend on runs, providers or models.
 """
 
 from __future__ import annotations

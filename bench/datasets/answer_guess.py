@@ -1,4 +1,4 @@
-"""Guess the answers in sample rows: texts, choices with the right one, or none.
+"""Guess the answer fields in sample rows: texts, choices with the right one, or none.
 
 Example::
 
@@ -36,14 +36,14 @@ _TEXTS = ("text", "texts", "value", "answer", "input_text", "content", "span_tex
 
 
 class AnswerGuess:
-    """The answers of what a place asks."""
+    """The fields that hold the answers and choices of the questions at a `QuestionPlace`."""
 
     def __init__(self, place: QuestionPlace, joined: Collection[str] = ()) -> None:
         self.place = place
         self.asked = {name: value for name, value in place.asked.items() if name not in joined}
         self.unmapped: list[str] = []
         self.guessed: str | None = None
-        """a field whose name says nothing, which is taken for the answer"""
+        """a field that was taken for the answer although its name does not suggest one"""
         self.field = self._field()
         self.chosen = self._choices()
 
@@ -61,20 +61,26 @@ class AnswerGuess:
         return named
 
     def _other(self) -> str | None:
-        """The only other text of what is asked."""
+        """Return the only text field of the questions that is not a known field, a date or an id.
+
+        None unless there is one.
+        """
         known = {self.place.question(), *(name for name in self.asked if plain_name(name) in TYPES)}
         left = [name for name, one in self.asked.items() if isinstance(one, str) and name not in known
                 and not is_date(one) and not looks_numbered(name)]  # fmt: skip
         return left[0] if len(left) == 1 else None
 
     def without(self) -> tuple[str, int, int] | None:
-        """The field of the answer, how many questions have none under it, and how many there are."""
+        """Return the answer field, the number of questions where it is empty, and the number of questions.
+
+        None if none is.
+        """
         every = self.place.every()
         empty = sum(one.get(self.field) in (None, "", [], [""]) for one in every) if self.field else 0
         return (self.field, empty, len(every)) if self.field and 0 < empty < len(every) else None
 
     def answers(self) -> str | None:
-        """The field of the answer, or a list with those of other spellings."""
+        """Return the answer field as the config writes it, or a list of it and the fields with other spellings."""
         name = self.field
         if name is None:
             return None
@@ -94,7 +100,7 @@ class AnswerGuess:
         return f"[[{names}]]" if self.place.child is not None and not every else f"[{names}]"
 
     def _texts(self, name: str) -> str | None:
-        """The path of the texts of an answer, which may be objects."""
+        """Return the path to the texts of an answer field, whose values may be objects."""
         values = [one[name] for one in self.place.every() if one.get(name) not in (None, "", [], {})]
         steps = _steps_to_texts(values)
         if steps is None:
@@ -108,7 +114,10 @@ class AnswerGuess:
     # ---------------------------------------------------------------- choices
 
     def choices(self) -> tuple[str, str] | None:
-        """The fields of the choices and of the right one."""
+        """Return the field of the choices and the field of the correct choice.
+
+        None if the questions have no choices.
+        """
         return self.chosen
 
     def _choices(self) -> tuple[str, str] | None:
@@ -142,7 +151,7 @@ class AnswerGuess:
         return (at(name) if name else f"[{', '.join(map(at, lettered))}]"), self._right(right, size)
 
     def _right(self, name: str, size: int) -> str:
-        """The right choice: its text or letter, or its number as a letter."""
+        """Return the config value of the correct choice: its field, or a template that makes its number a letter."""
         values = [one.get(name) for one in self.place.every()]
         if any(isinstance(value, list) for value in values):
             return written(field_path(*filter(None, (self.place.inside, name))) + "[0]")
@@ -161,7 +170,7 @@ class AnswerGuess:
         return json.dumps(f"${{{path}|letter{':1' if start else ''}}}")
 
     def mixed(self) -> bool:
-        """Only some questions have choices."""
+        """Return True when some questions have choices and others have none."""
         name = first(self.asked, CHOICES, (list, Mapping))
         return name is not None and any(not one.get(name) for one in self.place.every())
 
@@ -171,7 +180,7 @@ def _like_answer(name: str) -> bool:
 
 
 def _steps_to_texts(values: Iterable[object]) -> list[str] | None:
-    """The steps from answers to their texts; none for texts and lists of texts, None where there is no telling."""
+    """Return the steps from answers to their texts: none for texts and lists of texts, None when unknown."""
     found = list(values)
     if all(scalar_text(one) is not None for one in found):
         return []

@@ -1,4 +1,4 @@
-"""Conditions of ``where``: all of them must hold for a row, compared as text.
+"""The conditions of ``where``: a row must meet all of them; values are compared as text.
 
 ::
 
@@ -18,7 +18,10 @@ from bench.datasets.row import RowPlace, name_of, scalar_text
 
 
 class Conditions:
-    """A map of value -> what it must be; ``key`` names it in errors."""
+    """Conditions on the values of a row: each maps a path to what its value must be.
+
+    ``key`` names the map in errors.
+    """
 
     def __init__(self, where: Mapping[str, Condition], key: str) -> None:
         self.key = key
@@ -28,7 +31,10 @@ class Conditions:
         return bool(self.each)
 
     def hold(self, scopes: Sequence[object], place: RowPlace) -> bool:
-        """True when all hold; a value is looked for in each scope in turn."""
+        """Return True when all conditions hold.
+
+        Each value is looked up in the scopes in turn, and the first match counts.
+        """
         for value, wanted in self.each:
             found = next((one for scope in scopes if (one := value.get(scope)) is not None), None)
             if not self._holds(found, wanted, name_of(value), place):
@@ -66,7 +72,7 @@ class Conditions:
 
 
 def split(where: Mapping[str, Condition], added: frozenset[str]) -> tuple[dict[str, Condition], dict[str, Condition]]:
-    """Divide conditions into those on fields of the file, and those on fields that are added to it."""
+    """Split conditions into those on fields of the file and those on fields that ``data.with`` adds."""
     late = {text for text in where if roots_of(text) & (added | {"$"})}
     return {t: c for t, c in where.items() if t not in late}, {t: c for t, c in where.items() if t in late}
 

@@ -67,15 +67,15 @@ READER = """  answeringModel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
-    """Files to be written: path and text, the config first."""
+    """The files to write, each with its path and text; the config comes first."""
 
     files: tuple[tuple[Path, str], ...]
     guesses: tuple[str, ...] = ()
-    """what no field of the data fits: the config names one all the same, which is to be looked at"""
+    """keys for which no field of the data fits: the config guesses a field, which the user must check"""
     unmapped: tuple[str, ...] = ()
-    """what the data has and the config does not read, with what to do"""
+    """fields of the data that the config does not read, each with what to do about it"""
     mapped: tuple[str, ...] = ()
-    """each key of the config with what it reads"""
+    """each config key with the field or path that it reads"""
 
     @property
     def path(self) -> Path:
@@ -87,7 +87,10 @@ class Started:
 
 
 def new_benchmark(name: str, data: Path | None, workspace: Path) -> Started:
-    """Make a config for the data, or for two sample rows of its own. UsageError when the file exists already."""
+    """Draft a config for the data, or for two sample rows if no data is given.
+
+    UsageError when the file already exists.
+    """
     target = workspace / "configs" / "benchmarks" / f"{name}.yaml"
     if target.exists():
         raise UsageError(f"{target} is already there", hint="choose another name")
@@ -115,7 +118,7 @@ def new_benchmark(name: str, data: Path | None, workspace: Path) -> Started:
 
 
 def _mapped(text: str) -> tuple[str, ...]:
-    """Each key of the config that names something in the data, with what it names."""
+    """Return each config key that names a field of the data, with that name."""
     tree = cast("Mapping[str, Mapping[str, object]]", parse_yaml(text, "new config")[0])
     parts = {"with": tree["data"].get("with", {}), "schema": tree["schema"]}
     parts |= {key: tree[key] for key in ("evidence", "abstention", "corpus", "visibility") if key in tree}
@@ -125,7 +128,7 @@ def _mapped(text: str) -> tuple[str, ...]:
 
 
 def first_row(data: Path) -> Row:
-    """The first row of a data file of any format."""
+    """Return the first row of a data file of any format."""
     if not data.is_dir():
         lay_out(data)
     return first_rows(data, 1)[0]
@@ -157,7 +160,7 @@ def _joined(layout: Layout) -> list[str]:
 
 
 def _data_lines(layout: Layout, data: Path, workspace: Path) -> str:
-    """The lines of ``data`` that say which files there are and what a row gets."""
+    """Yield the lines of the ``data`` section: the files, and the fields that are added to a row."""
     names = [_written_path(path, workspace) for path in layout.files]
     note = "          # beside this file first, then in the workspace" if len(names) == 1 else ""
     lines = (
@@ -180,7 +183,7 @@ def _data_lines(layout: Layout, data: Path, workspace: Path) -> str:
 
 
 def _placed(name: str) -> str:
-    """A template that takes the folder of the questions takes it from the file's whole name."""
+    """Adapt a template that reads the folder from a file name so that it works on the whole path."""
     return name.replace("${$file|match:'^[^/]+'}", "${$file|match:'[^/]+(?=/[^/]+$)'}")
 
 
@@ -224,7 +227,7 @@ def _text(name: str, data: str, guess: Guess, layout: Layout) -> str:
 
 
 def _metrics(answered: bool, evidence: bool) -> tuple[str, ...]:
-    """What the data allows: right answers where they are given, found evidence where it is marked."""
+    """Return the metrics that the data supports: accuracy needs answers, the retrieval metrics need marked evidence."""
     if not answered:
         return ("hit_at_10",)
     return ("accuracy", "hit_at_5", "ndcg_at_10") if evidence else ("accuracy",)
@@ -235,7 +238,9 @@ def _formats(layout: Layout) -> list[str]:
 
 
 def _place_as_id(guess: Guess, layout: Layout) -> str:
-    """The number of the row; of one row alone its first field, where that may be an id."""
+    """Return the field for the item id when none is obvious: ``$row``, or the first field of a single row if it
+    fits.
+    """
     start = next(iter(layout.rows[0]))
     alone = len(layout.rows) == 1 and not guess.place.inside and not layout.rows_path
     return field_name(start) if alone and scalar_text(layout.rows[0][start]) else "$row"
@@ -246,7 +251,7 @@ def _plain(corpus: str) -> str:
 
 
 def guesses(guess: Guess, history: str, layout: Layout) -> tuple[str, ...]:
-    """Each key of the config for which no field of the row has a telling name, and what is there instead."""
+    """Return a note for each config key that no field clearly matches, with the value that is used instead."""
     row = layout.rows[0]
     named = guess.item_id() is not None or _place_as_id(guess, layout) == "$row"
     has_history = layout.history is not None or named_history(row) or guess.history.turns
@@ -264,7 +269,7 @@ def guesses(guess: Guess, history: str, layout: Layout) -> tuple[str, ...]:
 
 
 def _unread(guess: Guess, text: str, layout: Layout) -> Iterator[str]:
-    """What is left to say of the whole: fields that no key names, types that are numbers, pictures, no question."""
+    """Yield the remaining notes: unmapped fields, numeric question types, pictures, and data without a question."""
     marked = guess.place.marked() if guess.place.question() is None else []
     if marked:
         yield (
@@ -304,7 +309,7 @@ def _unread(guess: Guess, text: str, layout: Layout) -> Iterator[str]:
 
 
 def _unnamed(guess: Guess, text: str) -> Iterator[str]:
-    """Fields of a row with something in them that no path of the config begins with."""
+    """Yield the non-empty fields of a row that no path of the config begins with."""
     numbered = numbered_sessions(guess.row) if guess.history.field == "$" else {}
     for name, one in guess.row.items():
         read = re.search(rf"(?<![\w\]*]\.)\b{re.escape(name)}\b", text)
@@ -313,7 +318,7 @@ def _unnamed(guess: Guess, text: str) -> Iterator[str]:
 
 
 def _written_path(path: Path, workspace: Path) -> str:
-    """The path as the config should say it: relative to the workspace where it lies inside."""
+    """Return the path as the config writes it: relative to the workspace if it is inside, otherwise absolute."""
     try:
         return f"./{path.resolve().relative_to(workspace.resolve())}"
     except ValueError:

@@ -1,6 +1,6 @@
 """Guess the fields of history, questions and gold from sample rows, and report fields that are not mapped.
 
-Gold is never taken for history, and what no config can read is named with what to write instead::
+Gold is never part of the history. A field that no config can read gives a note with what to write instead::
 
     guess = Guess(rows)
     guess.context, guess.evidence        # lines of YAML
@@ -29,7 +29,7 @@ ANSWER_LIKE = re.compile(
     r"(?:(?:gold|ref|reference|expected|correct|true|target|model|ideal|right)_)?"
     r"(?:answers?|repl(?:y|ies)|responses?|outputs?|solutions?|targets?)(?:_?\d+|_text)?"
 )
-"""names of answers, in plain spelling"""
+"""field names that mean an answer, as written by `plain_name`"""
 _ANSWER_NAMES = frozenset(name.lower() for name in ANSWERS)
 ALIASES = ("answer_aliases", "aliases", "ideal_response", "ideal_answer", "ideal_summary", "expected_compliance")
 HISTORIES = ("sessions", "haystack_sessions", "conversation", "content", "context", "text", "messages", "history",
@@ -138,7 +138,7 @@ GOLD = re.compile(
     r"|.*_(?:snippet|evidence|answers?|aliases|gold|labels?)",
     re.IGNORECASE,
 )
-"""names of fields that hold what a provider must not see, or what is not a history"""
+"""names of fields that are not part of the history: gold, which a provider must not see, and others"""
 EVIDENCE = re.compile(
     r"R|refs?|(?:target_step_id|.*snippet|related|.*evidence|support|gold|answer_session|relevan|qrels|source_).*",
     re.IGNORECASE,
@@ -154,12 +154,12 @@ NUMBERED = re.compile(r"(.*?)[0-9]+(\D*)")
 
 
 def plain_name(name: str) -> str:
-    """A name as words of lower case: ``answerKey`` and ``Answer Key`` are ``answer_key``."""
+    """Return a name in lower case with underscores: ``answerKey`` and ``Answer Key`` become ``answer_key``."""
     return re.sub(r"[\s_-]+", "_", re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)).strip("_").lower()
 
 
 def first(row: Row, names: Iterable[str], kind: type | tuple[type, ...] = object) -> str | None:
-    """The field of the first of the names that the row has a value of that kind for, in whatever spelling."""
+    """Return the field that matches the earliest of ``names``, in any spelling, and whose value is of type ``kind``."""
     plain: dict[str, str] = {}
     for name in row:
         plain.setdefault(plain_name(name), name)
@@ -171,25 +171,25 @@ def first(row: Row, names: Iterable[str], kind: type | tuple[type, ...] = object
 
 
 def is_gold(name: str) -> bool:
-    """True for a field of a row that no provider may see: gold, or an answer."""
+    """Return True for a field that no provider may see: gold or an answer."""
     plain = plain_name(name)
     return bool(GOLD.fullmatch(name) or GOLD.fullmatch(plain) or plain in _ANSWER_NAMES or ANSWER_LIKE.fullmatch(plain))
 
 
 def weakly_asks(part: Row, name: str) -> bool:
-    """A request and its response: a turn of a talk rather than a question and its answer."""
+    """Return True for a request and its response: it is a turn of a conversation, not a question and its answer."""
     weak = name.lower() in ("query", "prompt", "input", "ask") and first(part, ("response", "reply", "output"), str)
     return bool(weak) and not str(part[name]).rstrip().endswith(("?", "？"))
 
 
 def is_question(part: Row) -> bool:
-    """True for an object with a question and what answers it; it must never be remembered."""
+    """Return True for an object with a question and its answer; such an object must never be ingested."""
     name = first(part, QUESTIONS, (str, Mapping))
     return name is not None and first(part, ANSWERS) is not None and not weakly_asks(part, name)
 
 
 def date_field(found: Sequence[Row], *, all_have: bool = True) -> str | None:
-    """The field of the dates of objects: of a telling name, else the only one that holds nothing but dates."""
+    """Return the date field of objects: one with a typical name, else the only field that holds nothing but dates."""
     if not found:
         return None
     have = all if all_have else any
@@ -206,7 +206,7 @@ def _dated(value: object) -> bool:
 
 
 def field_path(*steps: str) -> str:
-    """A path of names, and of ``[*]``, as a config writes it."""
+    """Return the JSONPath of these names (``[*]`` is kept), as a config writes it."""
     parts = (
         step if step == "[*]" else f".{step}" if STEP.fullmatch(step) else f"[{json.dumps(step)}]" for step in steps
     )
@@ -214,29 +214,29 @@ def field_path(*steps: str) -> str:
 
 
 def written(text: str) -> str:
-    """A path as YAML takes it."""
+    """Return a path quoted for YAML if it needs quotes."""
     return text if re.fullmatch(r"\$[\w.\[\]*]+", text, re.ASCII) else json.dumps(text, ensure_ascii=False)
 
 
 def field_name(name: str) -> str:
-    """A field as the config names it: by a path where its name would be read as one."""
+    """Return a field name as the config writes it; a name that would be read as a path becomes a path."""
     return quoted(f"$[{json.dumps(name, ensure_ascii=False)}]" if name.startswith(("$", "@")) or not name else name)
 
 
 def quoted(name: str) -> str:
-    """A name as YAML takes it, whatever is in it."""
+    """Return a name quoted for YAML if it needs quotes."""
     plain = PLAIN.fullmatch(name) and name.lower() not in SPECIAL
     return name if plain else json.dumps(name, ensure_ascii=False)
 
 
 def part_of(row: Row, name: str) -> Row:
-    """The map in a field; an empty one for anything else."""
+    """Return the map in a field; an empty map if the field holds anything else."""
     part = row.get(name)
     return part if isinstance(part, Mapping) else {}
 
 
 def union(rows: Iterable[Row]) -> dict[str, object]:
-    """Every key that some of the objects have, with its first value that is not null or empty."""
+    """Return every key that occurs in the objects, each with its first value that is not null or empty."""
     merged: dict[str, object] = {}
     for row in rows:
         for key, value in row.items():
@@ -246,7 +246,7 @@ def union(rows: Iterable[Row]) -> dict[str, object]:
 
 
 def objects(value: object) -> Iterator[Row]:
-    """The objects of a list, whatever lists or maps of lists are between."""
+    """Yield the objects of a value, through any nesting of lists and maps of lists."""
     for part in value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ():
         if isinstance(part, Mapping):
             yield part
@@ -255,7 +255,7 @@ def objects(value: object) -> Iterator[Row]:
 
 
 DAY_FIRST = ("%d.%m.%Y, %H:%M:%S", "%d.%m.%Y %H:%M:%S", "%d.%m.%Y, %H:%M", "%d.%m.%Y %H:%M", "%d.%m.%Y")
-"""formats that a config must name: dates with dots are written with the day first"""
+"""date formats that a config must name explicitly: dates with dots, with the day first"""
 _DATES_READ = DateReader("UTC", DAY_FIRST)
 
 
@@ -265,7 +265,7 @@ def is_date(value: object) -> bool:
 
 
 def date_formats(value: object) -> Iterator[str]:
-    """The formats that the dates with dots below a value have."""
+    """Yield the format of each date with dots inside a value."""
     if isinstance(value, str) and re.match(r"\d{1,2}\.\d{1,2}\.\d{4}", value) and is_date(value):
         yield next(form for form in DAY_FIRST if DateReader("UTC", (form,)).read(value) is not None)
     elif isinstance(value, Mapping | list):

@@ -1,8 +1,8 @@
-"""All names in a benchmark config that its data should contain, by kind.
+"""Check that the names in a benchmark config occur in its data.
 
 Here too:
 
-* Names of a config that represent something in the data: which of them nothing in the data has, and what it has.
+* The names of a config that the data lacks, with the similar names that the data has.
 
 Example::
 
@@ -14,13 +14,12 @@ Example::
     roles.meet(["user"]), roles.meet(["assistant"])
     [name.guess() for name in roles.open]     # ['; did you mean "assistant"?']
 
-The readers of rows show these names what they meet; what is left at the end of a file is most often a slip of the pen.
+The row readers report the names that they find in the data. A name that is still missing at the end of a file is
+usually a typing error.
 
-Add here whatever new key names something in the data. Paths that no item may lack are errors of the row instead.
+Add every new config key that names something in the data here. A path that every item needs is checked per row instead.
 
-What the config names is collected by `bench.datasets.config_names`; the readers of rows show what they meet.
-
-A part that some row holds, be it null, is there.
+A field counts as present when some row has it, even with the value null.
 """
 
 from __future__ import annotations
@@ -42,31 +41,31 @@ from bench.config.values import ValueText, paths_in, roots_of
 from bench.datasets.row import path_hint
 
 MOST_KEYS = 1_000
-"""so many names are kept to guess from: a file may have another key in each row"""
+"""limit on the names of the data that are kept for suggestions: a file may have other keys in each row"""
 LISTED = 6
-"""where nothing is near, so many names of the data are shown"""
+"""how many names of the data a message lists when none is similar"""
 
 Wanted = tuple[TreePath, str]
-"""where the config states a name, and the name"""
+"""where the config writes a name, and the name"""
 
 
 @dataclass(slots=True, kw_only=True)
 class Name:
-    """One name of a config that nothing in the data has had so far, and the names that stood in its place."""
+    """A name of the config that the data has not contained so far, and the names that the data has in its place."""
 
     key: TreePath
     text: str
-    """as the config writes it"""
+    """the name or path as the config writes it"""
     name: str
-    """what is looked for: of a path its last name"""
+    """the name to look for: the last name of a path"""
     parent: Path
-    """where a path goes before that name"""
+    """the path before the last name"""
     seen: set[str]
     hint: str = ""
-    """how to write it, where it is a path without its beginning"""
+    """how to write the name, if it lacks the beginning of its path"""
 
     def stands_in(self, scopes: Sequence[object]) -> bool:
-        """True when one of the scopes has the name; the keys of those that have not are kept."""
+        """Return True when one of the scopes has the name; otherwise remember the keys that the scopes have."""
         nodes = [node for scope in scopes for node in self.parent.all(scope) if isinstance(node, Mapping)]
         if any(self.name in node for node in nodes):
             return True
@@ -77,7 +76,7 @@ class Name:
         return False
 
     def guess(self) -> str:
-        """The end of the sentence: the nearest name of the data, or the first of those that it has."""
+        """Return the end of the message: the most similar name of the data, or the first names that the data has."""
         if self.hint:
             return f"; {self.hint}"
         if near := did_you_mean(self.name, self.seen):
@@ -89,13 +88,13 @@ class Name:
 
 @dataclass(slots=True, init=False)
 class Names:
-    """Names of one sort; those that the data was found to have are ``open`` no more."""
+    """Names of one kind; ``open`` holds those that the data has not contained so far."""
 
     absence: str
-    """what is wrong with one that stays open: no item has it"""
+    """the message for a name that stays open: "no item has it", for example"""
     open: list[Name]
     none: str
-    """what is reported where the data has no name of this sort at all"""
+    """the message when the data has no name of this kind at all"""
     fits: Callable[[str, str], bool] = field(repr=False)
 
     def __init__(
@@ -112,17 +111,17 @@ class Names:
 
     @classmethod
     def of_paths(cls, absence: str, wanted: Iterable[Wanted]) -> Names:
-        """Names that are paths: each is looked for at its own place, as far as its last name before any ``[*]``."""
+        """Return names that are paths; each is looked up at its own place, up to its last name before any ``[*]``."""
         names = cls(absence, ())
         names.open = [name for key, text in wanted if (name := _of_path(key, text)) is not None]
         return names
 
     def look(self, scopes: Sequence[object]) -> None:
-        """Look for the open names as keys in what a row holds."""
+        """Look up the open names as keys of the objects in a row."""
         self.open = [name for name in self.open if not name.stands_in(scopes)]
 
     def meet(self, met: Iterable[str]) -> None:
-        """Strike out the open names that fit one of those that the data has."""
+        """Remove the open names that match one of ``met``, the names that the data has."""
         if not self.open:
             return
         seen, given = self.open[0].seen, list(met)
@@ -130,7 +129,7 @@ class Names:
         self.open = [name for name in self.open if not any(self.fits(name.name, one) for one in given)]
 
     def unmet(self) -> list[tuple[Name, str]]:
-        """What stayed open, each with the end of its sentence."""
+        """Return the names that stayed open, each with the end of its message."""
         return [(name, self._told(name)) for name in self.open]
 
     def _told(self, name: Name) -> str:
@@ -140,7 +139,7 @@ class Names:
 
 
 def _of_path(key: TreePath, text: str) -> Name | None:
-    """A path as a name; None where it names nothing."""
+    """Return a path as a name; None if it contains no name."""
     steps: list[Step] = []
     for step in compile_path(text, bare=True).steps:
         if not isinstance(step, str | int):
@@ -155,28 +154,28 @@ def _of_path(key: TreePath, text: str) -> Name | None:
 
 PART = "no item has it"
 WORDS = ("content", "text")
-"""the parts that no turn can do without"""
+"""parts of which a turn needs one"""
 META = "metadata."
-"""how a session's template begins a name of schema.metadata"""
+"""prefix of a name of ``schema.metadata`` in a session template"""
 SPECIAL = {"default", "abstention", "_default"}
-"""names of prompts and instructions that are not types"""
+"""keys of prompts and instructions that are not question types"""
 
 
 class ConfigNames:
-    """The names of one config that nothing in the data was found to have so far."""
+    """The names of one config that its data has not contained so far."""
 
     def __init__(self, config: BenchmarkConfig) -> None:
         self.config = config
         self.items = Names.of_paths(PART, _parts(config))
-        """looked for in the item alone"""
+        """names to look up in the item only"""
         self.points = Names.of_paths("no point of a rubric has it", _points(config))
-        """looked for in the objects that a rubric's points are"""
+        """names to look up in the objects of a rubric's points"""
         self.around = Names.of_paths(PART, _parts_around(config))
-        """looked for in the item, its row and its history"""
+        """names to look up in the item, its row and its history"""
         self.rows = Names("no row has it", _listed(("memory_metadata",), config.memory_metadata))
         self.children = Names("no child has it", _promoted(config))
         self.parts = Names.of_paths("no turn has it", _turn_parts(config))
-        """what an itemSchema maps: an error, where the others are notes"""
+        """names that an itemSchema maps: a missing one is an error, while other missing names give notes"""
         self.turns = Names.of_paths("no turn has it", _turn_flag(config))
         self.session_parts = Names.of_paths("no session has it", _session_parts(config))
         self.session_fields = Names("no session has it", _session_fields(config))
@@ -193,7 +192,7 @@ class ConfigNames:
         self.metadata.meet(_metadata_of(config))
 
     def unmet(self) -> Iterator[str]:
-        """A sentence with its place for each name that nothing has."""
+        """Yield a message with its place for each name that the data does not contain."""
         for sort in (
             self.items, self.points, self.around, self.rows, self.children, self.turns, self.removed, self.roles,
             self.sessions, self.session_parts, self.session_fields, self.ids, self.flags, self.categories,
@@ -203,14 +202,17 @@ class ConfigNames:
                 yield f"{self.config.place(*name.key)}: {self.says(name)}, and {told}"
 
     def says(self, name: Name) -> str:
-        """Which key of the config names what; of a list or map of names the key that holds it."""
+        """Return the beginning of the message: the config key, and the name it holds.
+
+        For a list or map the key that holds it.
+        """
         *holder, last = name.key
         key = holder if isinstance(last, int) or last == name.text else name.key
         return f'{self.config.written(*key)} names "{name.text}"'
 
 
 def _parts(config: BenchmarkConfig) -> Iterator[Wanted]:
-    """The paths inside an item that single items may lack."""
+    """Yield the paths inside an item that some items may lack."""
     fields, lists = config.fields, list(questions_of(config))
     yield from _given(
         (("schema", "choice_answer"), fields.choice_answer),
@@ -233,7 +235,7 @@ def _parts(config: BenchmarkConfig) -> Iterator[Wanted]:
 
 
 def _points(config: BenchmarkConfig) -> Iterator[Wanted]:
-    """What a rubric's points are asked for."""
+    """Yield the paths that ``schema.rubric`` reads from each point of a rubric."""
     rubric = config.fields.rubric
     if isinstance(rubric, RubricPoints):
         yield from _given((("schema", "rubric", "text"), rubric.text))
@@ -241,7 +243,7 @@ def _points(config: BenchmarkConfig) -> Iterator[Wanted]:
 
 
 def _parts_around(config: BenchmarkConfig) -> Iterator[Wanted]:
-    """The paths that may be next to an item too."""
+    """Yield the paths that are looked up in the item, its row and its history."""
     yield from _given(*((("schema", "metadata", name), path) for name, path in config.fields.metadata.items()))
     yield from _given(*((("abstention", "where", path), path) for path in config.abstention.where))
     yield from _given(
@@ -252,7 +254,7 @@ def _parts_around(config: BenchmarkConfig) -> Iterator[Wanted]:
 
 
 def paths_of_data(config: BenchmarkConfig) -> Iterator[Wanted]:
-    """What ``data.where`` and ``data.with`` take out of a row."""
+    """Yield the paths that ``data.where`` and ``data.with`` read from a row."""
     data = config.data
     yield from _given(*((("data", "where", path), path) for path in data.where))
     for name, step in data.with_.items():
@@ -279,7 +281,7 @@ def _turn_parts(config: BenchmarkConfig) -> Iterator[Wanted]:
 
 
 def mapped_parts(config: BenchmarkConfig, context: ContextSection) -> dict[str, ValueText]:
-    """Part of a turn -> its value in an itemSchema; a part that the config removes is as good as not mapped."""
+    """Return the value of each part of a turn in an itemSchema; parts that the config removes are left out."""
     schema = context.item_schema
     if schema is None or config.fields_by_name:
         return {}
@@ -300,7 +302,7 @@ def _session_fields(config: BenchmarkConfig) -> Iterator[Wanted]:
 
 
 def _turn_flag(config: BenchmarkConfig) -> Iterator[Wanted]:
-    """A manifest names no flag: it takes the usual one where a turn has it."""
+    """Yield the turn flag that the config names; a manifest names none and uses the usual one."""
     if not config.fields_by_name:
         yield from _given((("evidence", "turn_flag"), config.evidence.turn_flag))
 
@@ -310,7 +312,7 @@ def _preprocessing(config: BenchmarkConfig, key: str) -> Iterator[Wanted]:
 
 
 def _key_patterns(config: BenchmarkConfig) -> Iterator[Wanted]:
-    """Patterns of session and date keys that a file of the config writes itself."""
+    """Yield the patterns of session and date keys that the config itself writes."""
     for place, context in contexts_of(config):
         if context.type != "object":
             continue
@@ -330,7 +332,7 @@ def _equals(config: BenchmarkConfig) -> Iterator[Wanted]:
 
 
 def _types(config: BenchmarkConfig) -> Iterator[Wanted]:
-    """Question types, each at the first place that names it: where it is declared, if it is."""
+    """Yield the question types, each at the place that declares it, or else at the first place that uses it."""
     prompts = {kind.evaluation_prompt for kind in config.question_types}
     evaluation = config.evaluation
     named: list[Wanted] = [(("question_types", at), kind.name) for at, kind in enumerate(config.question_types)]
@@ -349,7 +351,7 @@ def _types(config: BenchmarkConfig) -> Iterator[Wanted]:
 
 
 def _metadata(config: BenchmarkConfig) -> Iterator[Wanted]:
-    """What templates take from ``schema.metadata``."""
+    """Yield the names that templates read from ``schema.metadata``."""
     fields = _listed(("evaluation", "answer_prompt", "prompt_fields"), config.evaluation.answer_prompt.prompt_fields)
     yield from ((key, name) for key, name in fields if name not in ANSWER_NAMES)
     template = config.ingestion.preprocessing.format_template
@@ -366,7 +368,7 @@ def _metadata_of(config: BenchmarkConfig) -> Iterator[str]:
 
 
 def _given(*wanted: tuple[TreePath, str | Sequence[ValueText] | None]) -> Iterator[Wanted]:
-    """The paths of values; of a list each one's, of those of which one is enough none."""
+    """Yield the paths in values: for a list those of each value; alternatives, of which one is enough, yield none."""
     for key, given in wanted:
         if isinstance(given, str):
             yield from ((key, path) for path in paths_in(given))
@@ -383,7 +385,7 @@ def _keys(key: TreePath, names: Iterable[str]) -> Iterator[Wanted]:
 
 
 def key_pattern(pattern: str) -> re.Pattern[str]:
-    """A pattern of keys whose ``*`` represents digits."""
+    """Return the regular expression of a key pattern, in which ``*`` matches digits."""
     before, after = pattern.split("*")
     return re.compile(f"{re.escape(before)}([0-9]+){re.escape(after)}")
 

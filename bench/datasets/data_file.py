@@ -2,7 +2,7 @@
 
 Here too:
 
-* Digests of a dataset: of its bytes, and of its content whatever the white space.
+* The digests of a dataset: of its bytes, and of its content without regard to white space.
 
 Example::
 
@@ -12,7 +12,7 @@ Example::
     digest.add({"id": "q1", "answer": 12})
     digest.hexdigest()
 
-Paths are looked for beside the config, then in the workspace, then among what ships.
+Paths are looked up next to the config, then in the workspace, then in the files that ship with the package.
 
 ``content_sha256`` is the SHA-256 over the 32-byte SHA-256 of each row's RFC 8785 form, in file order.
 """
@@ -41,7 +41,7 @@ _LARGEST_EXACT = 2**53
 
 
 def file_sha256(path: Path) -> str:
-    """SHA-256 of the file's bytes, streamed."""
+    """Return the hex SHA-256 of a file, read in chunks."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         while chunk := file.read(_CHUNK):
@@ -50,13 +50,13 @@ def file_sha256(path: Path) -> str:
 
 
 class ContentDigest:
-    """Folds rows into ``content_sha256``."""
+    """Compute ``content_sha256`` row by row."""
 
     def __init__(self) -> None:
         self._digest = hashlib.sha256()
 
     def add(self, row: Mapping[str, object]) -> None:
-        """Take the next row."""
+        """Add the next row."""
         self._digest.update(hashlib.sha256(canonical(row)).digest())
 
     def hexdigest(self) -> str:
@@ -64,7 +64,7 @@ class ContentDigest:
 
 
 def canonical(row: Mapping[str, object]) -> bytes:
-    """The RFC 8785 form of a row; OutOfRange for a number, another ValueError for half of a surrogate pair.
+    """Return the RFC 8785 form of a row; OutOfRange for a number, another ValueError for an unpaired surrogate.
 
     Rows without fractions, huge integers or keys beyond the BMP have the same form in the standard library, which is
     twenty times faster; all others go through rfc8785.
@@ -76,7 +76,7 @@ def canonical(row: Mapping[str, object]) -> bytes:
 
 
 class OutOfRange(ValueError):
-    """A number that no IEEE double can hold."""
+    """A number that an IEEE double cannot represent."""
 
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True)
@@ -106,7 +106,7 @@ def _by_rfc8785(row: object) -> bytes:
 
 
 def _as_doubles(value: object) -> object:
-    """Numbers as RFC 8785 sees them: IEEE doubles, exact integers kept."""
+    """Return a value with the numbers of RFC 8785: IEEE doubles, with exact integers kept."""
     if isinstance(value, dict):
         return {key: _as_doubles(child) for key, child in value.items()}
     if isinstance(value, list):
@@ -128,7 +128,7 @@ def _double(value: float) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stamp:
-    """What tells cheaply that a file is still the one that was checked."""
+    """Size, mtime and inode of a checked file: a cheap test that the file has not changed since."""
 
     size: int
     mtime_ns: int
@@ -141,7 +141,10 @@ class Stamp:
 
 
 def remembered_sha256(path: Path) -> str:
-    """The digest of a downloaded file: computed once, then remembered beside it by (size, mtime, inode)."""
+    """Return the SHA-256 of a downloaded file.
+
+    It is stored next to the file and reused while size, mtime and inode match.
+    """
     stamp = Stamp.of(path)
     note = path.with_name(path.name + ".checked")
     if (known := _read_note(note, stamp)) is not None:
@@ -152,7 +155,7 @@ def remembered_sha256(path: Path) -> str:
 
 
 def write_note(path: Path, sha256: str) -> None:
-    """Remember a digest; a folder that cannot be written only costs another check next time."""
+    """Store a digest next to its file; a failed write is ignored and only costs another check next time."""
     note = path.with_name(path.name + ".checked")
     try:
         note.write_text(json.dumps({**asdict(Stamp.of(path)), "sha256": sha256}), encoding="utf-8")
@@ -173,19 +176,22 @@ def _read_note(note: Path, stamp: Stamp) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataFile:
-    """A data file whose digest was compared."""
+    """A data file whose digest was checked against the config."""
 
     path: Path
     sha256: str
     format: Format
     name: str = ""
-    """as the config writes it"""
+    """the file name as the config writes it"""
     folder: Path = Path()
-    """where that name begins"""
+    """the folder that the name is relative to"""
 
 
 def local_path(config: BenchmarkConfig) -> str:
-    """The path as the config means it, relative to one of the places; of several files the first."""
+    """Return the path from the config, relative to one of the lookup folders.
+
+    The first one if there are several files.
+    """
     return config.data.names[0]
 
 
@@ -195,7 +201,10 @@ def cache_path(config: BenchmarkConfig, workspace: Path) -> Path:
 
 
 def places(config: BenchmarkConfig, workspace: Path) -> list[Path]:
-    """Where each file of the data belongs, joined ones too (beside the first), as far as the config names them."""
+    """Return the workspace path of each data file.
+
+    Joined files are placed next to the first, except names with templates.
+    """
     names = config.data.files or (local_path(config),)
     top = names[0].partition("/")[0]
     joined = [step.file for step in config.data.with_.values() if step.file and "${" not in step.file]
@@ -215,17 +224,17 @@ def candidates(config: BenchmarkConfig, workspace: Path) -> list[Path]:
 
 
 def find_file(config: BenchmarkConfig, workspace: Path) -> Path | None:
-    """The first place that has the file; None while one of several is missing."""
+    """Return the first existing path of the first file; None while any of the files is missing."""
     found = [_named(config, name, workspace) for name in config.data.names]
     return found[0][0][2] if all(found) else None
 
 
 Found = tuple[Path, str, Path]
-"""the folder, the name in it, and both together"""
+"""the folder, the name in the folder, and the full path"""
 
 
 def _named(config: BenchmarkConfig, name: str, workspace: Path) -> list[Found]:
-    """The file of a name in the first folder that has it; of a name with ``*`` all of them, sorted."""
+    """Return the file of a name in the first folder that has it; for a name with ``*`` all matches, sorted."""
     for folder in folders(config, workspace):
         if "*" not in name:
             paths = [folder / name] if (folder / name).is_file() else []
@@ -237,17 +246,17 @@ def _named(config: BenchmarkConfig, name: str, workspace: Path) -> list[Found]:
 
 
 def format_of(config: BenchmarkConfig, path: Path) -> Format:
-    """The format the config names, else what the suffix states."""
+    """Return the format that the config names, else the one of the file suffix."""
     return config.data.format or cast("Format", SUFFIXES[suffix_of(path.name)])
 
 
 def checked_file(config: BenchmarkConfig, workspace: Path) -> DataFile:
-    """Find the first file and compare its digest; DataError when it is absent or another one."""
+    """Find the first file and check its digest; DataError when the file is missing or has another digest."""
     return checked_files(config, workspace)[0]
 
 
 def checked_files(config: BenchmarkConfig, workspace: Path) -> list[DataFile]:
-    """Find every file; DataError for one that is absent, or whose digest is not the config's."""
+    """Find every file and check its digest; DataError when a file is missing or has another digest."""
     found = []
     for name in config.data.names:
         named = _named(config, name, workspace)
@@ -269,18 +278,18 @@ def _checked(config: BenchmarkConfig, folder: Path, name: str, path: Path) -> Da
 
 
 def sha256_of_all(digests: Mapping[str, str]) -> str:
-    """One digest of several files: over the RFC 8785 form of the map of name -> SHA-256."""
+    """Return one SHA-256 for several files: of the RFC 8785 form of the map of name to SHA-256."""
     return hashlib.sha256(canonical(digests)).hexdigest()
 
 
 def mismatch(where: str, *, expected: str, found: str) -> DataError:
-    """Both digests, side by side."""
+    """Return the error for a wrong digest, which names both digests."""
     text = f"the SHA-256 is {found}, the config expects {expected}"
     return DataError(text, where=where, hint="this is another edition of the file; fetch the right one")
 
 
 def ships(config: BenchmarkConfig) -> bool:
-    """The data comes with its config: it is local, and no localPath states that the user brings it."""
+    """Return True when the data is shipped with its config: it is local and the config has no ``localPath``."""
     data = config.origin.tree().get("data") if config.origin else None
     brought = isinstance(data, dict) and bool(data.keys() & {"localPath", "local_path"})
     return config.data.type == "local" and not brought
@@ -298,7 +307,7 @@ def fetching(config: BenchmarkConfig) -> str:
 
 
 def absent(config: BenchmarkConfig, workspace: Path, name: str | None = None) -> DataError:
-    """Say what is missing, what it should be, and how to get it."""
+    """Return the error for a missing file: its path, its expected digest, and how to get it."""
     files, name = config.data.files, name or local_path(config)
     where = config.place("data", "files", files.index(name)) if name in files else config.place("data", "path")
     if ships(config):

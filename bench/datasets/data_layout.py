@@ -7,7 +7,7 @@ Example::
     layout.rows                         # the first rows with every field that the steps add
     layout.unmapped                         # what could not be mapped, and how to write it
 
-Only values decide: a file is joined where its keys are what rows of the other name, never because of its name alone.
+Files are joined by values: the keys of one file occur in rows of the other. A file name alone never joins a file.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from bench.datasets.turn_paths import way_to_turns
 from bench.errors import DataError, UsageError
 
 _WORDS = 20
-"""a text longer than that says something"""
+"""a longer text, in words, can be a memory"""
 
 
 def lay_out(data: Path) -> Layout:
-    """Look at a file, or at the files of a folder. UsageError or DataError where there is nothing to read."""
+    """Find the roles of a file, or of the files in a folder; UsageError or DataError when there is nothing to read."""
     if not data.is_dir():
         if suffix_of(data.name) not in SUFFIXES:
             hint = (
@@ -71,7 +71,10 @@ def lay_out(data: Path) -> Layout:
 
 
 def first_rows(data: Path, most: int = SAMPLED) -> list[Row]:
-    """The first rows of a file, as far as they can be read; the first one must be."""
+    """Return up to ``most`` rows from the start of a file.
+
+    Stops at a row that cannot be read, unless it is the first.
+    """
     return _plain([sampled(data, data.name, most=most)]).rows[:most]
 
 
@@ -103,7 +106,7 @@ def _enriched(layout: Layout, folder: Path, others: Sequence[SampledFile], *, si
 
 
 def _has_history(row: Row) -> bool:
-    """True when a row has something of its own to remember: a list of parts, or a text longer than what it asks."""
+    """Return True when a row has its own history: a list of parts, or a text that is longer than its question."""
     for name, value in row.items():
         if (
             is_gold(name)
@@ -127,7 +130,7 @@ def _has_history(row: Row) -> bool:
 
 
 def _says_something(value: object) -> bool:
-    """Some of the objects in a value holds words, not only ids."""
+    """Return True when an object in the value holds words and not only ids."""
     return any(
         isinstance(text, list) or (isinstance(text, str) and (len(text) > _WORDS or name in WORDS))
         for part in objects(value)
@@ -142,7 +145,7 @@ def _nested_texts(value: object) -> bool:
 
 
 def _decode(layout: Layout) -> None:
-    """Texts that hold a list or map."""
+    """Add ``decode`` steps for texts that hold a JSON list or map."""
     for name in dict.fromkeys(name for row in layout.rows for name in row):
         texts = [row.get(name) for row in layout.rows]
         if not any(isinstance(text, str) and LITERAL.match(text) for text in texts):
@@ -159,7 +162,7 @@ def _decode(layout: Layout) -> None:
 
 
 def _zip(layout: Layout) -> None:
-    """Questions and answers, or titles and texts, in lists side by side."""
+    """Add ``zip`` steps for parallel lists: of questions and answers, or of titles and texts."""
     row = layout.rows[0]
     name = first(row, NESTED, list)
     if name is not None and row[name] and all(isinstance(one, str) for one in cast("list[object]", row[name])):
@@ -179,7 +182,7 @@ def _zip(layout: Layout) -> None:
 
 
 def _unanswered(questions: object) -> bool:
-    """Objects that do not hold their answers."""
+    """Return True when all parts are objects and none has an answer field."""
     parts = cast("list[object]", questions)
     return all(isinstance(one, Mapping) and first(one, ANSWERS) is None for one in parts)
 
@@ -193,7 +196,7 @@ def _part(name: str) -> str:
 
 
 def _beside(row: Row, length: int, *, skip: str) -> Iterator[tuple[str, str]]:
-    """The lists of that length, of the row and of the maps in it."""
+    """Yield the lists of this length in the row and in its maps."""
     for name, value in row.items():
         if isinstance(value, list) and len(value) == length and name != skip:
             yield name, name

@@ -2,7 +2,7 @@
 
 Here too:
 
-* What ``bench describe BENCHMARK`` shows, as plain values ready for JSON; everything streams.
+* The output of ``bench describe BENCHMARK`` as JSON values; items and memories are streamed.
 
 Example::
 
@@ -14,7 +14,7 @@ Example::
     for line in item_lines(dataset, selection): ...
     for line in memory_lines(dataset, selection): ...
 
-A little longer than most modules, because it is all that may be asked of a benchmark's data.
+This is the only interface to the data of a benchmark.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ from bench.values import dataclass
 
 CACHE_BYTES = 1_000_000
 ROW_COST = 2_000
-"""what the objects of a parsed row or turn weigh beside their text, roughly"""
+"""approximate memory in bytes of a parsed row or turn, in addition to its text"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemRef:
-    """An item as the index knows it."""
+    """The index entry of an item."""
 
     position: int
     """1-based"""
@@ -66,7 +66,7 @@ class ItemRef:
 
 
 class Dataset:
-    """One benchmark's data. Positions are 1-based here; everything is in file order."""
+    """The items and corpora of one benchmark. Positions are 1-based, in file order."""
 
     def __init__(
         self, config: BenchmarkConfig, file: DataFile, rows: RowSource, found: Scanned, store: StoredIndex
@@ -83,7 +83,7 @@ class Dataset:
         self._built: SizedCache[Built] = SizedCache(CACHE_BYTES)
 
     def count(self) -> None:
-        """Pass 2, only where a corpus is more or less than a row: check and count corpus by corpus."""
+        """Run pass 2: check and count each corpus. It is needed only where a corpus is not exactly one row."""
         if not self._parser.needs_whole_corpus:
             return
         counts, seen = self._found.counts, set[int]()
@@ -102,14 +102,14 @@ class Dataset:
         self._found.remarks = (*self._parser.told(), *alike_types(counts.question_types))
 
     def _watched(self) -> Iterable[str]:
-        """Every corpus, with reports for who waits for large data."""
+        """Yield every corpus id; for large data, also report progress."""
         if not self._rows.is_large:
             return self.corpora()
         corpora = len(self._found.views or self._found.corpora or ())
         return ReadingPass(f"checking {self.name}", corpora, "corpora").over(self.corpora(), lambda number, _: number)
 
     def _check_memory(self, base: int, whole: Built) -> None:
-        """A corpus that is asked holds something."""
+        """Raise a DataError when a corpus has questions but no memory."""
         if any(session.turns for session in spoken(whole.corpus).sessions):
             return
         row = next(iter(self._found.rows.rows_of(base)))
@@ -132,14 +132,14 @@ class Dataset:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a reader should know of config and data."""
+        """Return the notes on the config and the data."""
         count = self._found.repeated
         joined = f"{count} sessions are repeated by other rows of their corpus and ingested once"
         return (*self.config.notes, *self._found.notes, *([joined] if count else []), *self.data_notes)
 
     @property
     def data_notes(self) -> tuple[str, ...]:
-        """What a reader of numbers should know of the data: blank turns, evidence of nothing, and dates that clash."""
+        """Return the notes on the data that affect scores: blank turns, unresolved evidence, conflicting dates."""
         count = self._found.blank
         turns = "1 turn is" if count == 1 else f"{count} turns are"
         blank = f"{turns} blank (white space or hidden characters only) and no memory"
@@ -147,17 +147,17 @@ class Dataset:
 
     @property
     def turn_evidence(self) -> bool:
-        """True when some item names turns."""
+        """Return True when the evidence of some item names turns."""
         return self.counts.turn_evidence > 0
 
     @property
     def has_evidence(self) -> bool:
-        """True when some item has evidence at all."""
+        """Return True when some item has evidence."""
         return self.counts.session_evidence > 0
 
     @cached_property
     def groups(self) -> dict[str, int]:
-        """Items of each group of question types."""
+        """Return the number of items in each group of question types."""
         types = self.counts.question_types
         return {name: sum(types[kind] for kind in members) for name, members in self.config.groups.items()}
 
@@ -178,30 +178,30 @@ class Dataset:
         return (self.ref(index + 1) for index in select(self, selection))
 
     def selected(self, selection: Selection) -> array[int]:
-        """The positions of the selected items, four bytes each."""
+        """Return the 1-based positions of the selected items, four bytes each."""
         return array("I", (index + 1 for index in select(self, selection)))
 
     def types_of(self, positions: Iterable[int]) -> dict[str, int]:
-        """How many of the items at these positions each question type has; those without one are left out."""
+        """Return the number of items of each question type at these positions; items without a type are not counted."""
         found = Counter(self._found.type_of[position - 1] for position in positions)
         return {kind: count for number, count in sorted(found.items()) if (kind := self._found.types[number])}
 
     def ref(self, position: int) -> ItemRef:
-        """The item at a position."""
+        """Return the item reference at a 1-based position."""
         index = position - 1
         return ItemRef(
             position=position, id=self.id_at(index), corpus=self.corpus_at(index), question_type=self.type_at(index)
         )
 
     def find(self, item_id: str) -> ItemRef:
-        """The item of an id; UsageError when there is none."""
+        """Return the reference of an item by its id; UsageError when the id is unknown."""
         index = self.index_of(item_id)
         if index is None:
             raise UsageError(f'{self.name} has no item "{item_id}"', hint=f"bench describe {self.name} --items")
         return self.ref(index + 1)
 
     def item(self, ref: ItemRef | str) -> Item:
-        """Read one item with its gold."""
+        """Read one item, gold included."""
         if isinstance(ref, str):
             ref = self.find(ref)
         index = ref.position - 1
@@ -214,7 +214,7 @@ class Dataset:
         return item if self._found.views is None else self._within_view(item)
 
     def _within_view(self, item: Item) -> Item:
-        """Evidence that lies beyond the cut-off leaves."""
+        """Remove the evidence after the item's cut-off."""
         seen = self.corpus(item.corpus)
         turns = {turn.id for session in seen.sessions for turn in session.turns}
         sessions = {session.id for session in seen.sessions}
@@ -228,7 +228,7 @@ class Dataset:
     # ----------------------------------------------------------------- corpora
 
     def corpora(self) -> Iterator[str]:
-        """Ids of the corpora that have items, in order of their first item."""
+        """Yield the ids of the corpora that have items, in the order of their first item."""
         if self._found.views is not None:
             yield from self._found.views
         elif self._found.corpora is None:
@@ -239,7 +239,7 @@ class Dataset:
                     yield name
 
     def corpus(self, corpus_id: str) -> Corpus:
-        """Read one corpus: what an engine ingests, once."""
+        """Read one corpus, as it is ingested."""
         built = self._reduced(self._base_of(corpus_id))
         if self._found.views is None:
             return built.corpus
@@ -249,23 +249,26 @@ class Dataset:
         return built.corpus if cut is None else self._parser.cut(built.corpus, corpus_id, cut)
 
     def items_of(self, corpus_id: str) -> Iterator[ItemRef]:
-        """The items that ask one corpus, in file order."""
+        """Yield the references of the items of one corpus, in file order."""
         return (self.ref(index + 1) for index in self.indexes_of_corpus(corpus_id) or ())
 
     def memories(self, corpus_id: str, *, unit: Unit | None = None, text: str | None = None) -> list[RenderedMemory]:
-        """Render one corpus in send order."""
+        """Render the memories of one corpus in send order."""
         return memories(self.config, self.corpus(corpus_id), unit=unit, text=text)
 
     def coverage_gaps(
         self, corpus_id: str, items: Sequence[Item] | None = None, *, unit: Unit | None = None, text: str | None = None
     ) -> list[Gap]:
-        """Evidence turns whose text would not be sent."""
+        """Return the evidence turns whose text is not in the memories that would be sent."""
         asked = [self.item(ref) for ref in self.items_of(corpus_id)] if items is None else items
         sent = texts(self.memories(corpus_id, unit=unit, text=text))
         return coverage_gaps(asked, self.corpus(corpus_id), sent)
 
     def covered(self, unit: Unit, text: str | None, check: Callable[[], None], *, whole: bool) -> None:
-        """Check that evidence is sent, unless it was found so for all items; ``whole``: this check is for all."""
+        """Check that the evidence is in the memories, unless this was already checked.
+
+        ``whole`` marks a check of all items.
+        """
         way = f"{unit} {text or ''}"
         if way in self._found.covered:
             return
@@ -283,7 +286,7 @@ class Dataset:
         return self._found.types[self._found.type_of[index]] or None
 
     def corpus_at(self, index: int) -> str:
-        """The corpus of an item."""
+        """Return the corpus id of an item by its 0-based index."""
         if self._found.views is not None:
             return self._found.views[self._found.view_of[index]]
         if self._found.corpora is None:
@@ -297,7 +300,7 @@ class Dataset:
         return self._found.types[1:]
 
     def indexes_of_corpus(self, corpus_id: str) -> Iterator[int] | None:
-        """Indexes of a corpus's items; None for a corpus no one knows."""
+        """Return the indexes of the items of a corpus; None for an unknown corpus."""
         views = self._found.views
         table = views or self._found.corpora or self._found.ids
         known = table.find(corpus_id)
@@ -310,7 +313,7 @@ class Dataset:
     # ----------------------------------------------------------------- reading
 
     def _base_of(self, corpus_id: str) -> int:
-        """The index of the whole corpus behind a corpus id."""
+        """Return the index of the full corpus that a corpus id belongs to."""
         table = self._found.views or self._found.corpora or self._found.ids
         known = table.find(corpus_id)
         if known is None:
@@ -343,7 +346,7 @@ class Dataset:
         return self._parsed.get(row, make)
 
     def _whole(self, corpus: int) -> Built:
-        """A corpus with its look-up, nothing left out."""
+        """Build a full corpus with its evidence lookup."""
 
         def make() -> tuple[Built, int]:
             rows = self._found.rows.rows_of(corpus)
@@ -359,7 +362,7 @@ class Dataset:
         return self._built.get(corpus, make)
 
     def _reduced(self, corpus: int) -> Built:
-        """The corpus as it is ingested: whole, or cut down by ``mode``."""
+        """Build the corpus as it is ingested: full, or reduced by ``mode``."""
         built = self._whole(corpus)
         if self.config.history.mode == "full":
             return built
@@ -369,7 +372,7 @@ class Dataset:
 
 
 def open_benchmark(config: BenchmarkConfig, workspace: Path) -> Dataset:
-    """Find, check and index the data of a benchmark. DataError or ConfigError with every finding."""
+    """Find, check and index the data of a benchmark; DataError or ConfigError lists every finding."""
     files = checked_files(config, workspace)
     source = RowSource(config, files)
     store = StoredIndex.of(config, files, workspace)
@@ -389,7 +392,7 @@ def open_benchmark(config: BenchmarkConfig, workspace: Path) -> Dataset:
 
 
 def describe(dataset: Dataset) -> dict[str, object]:
-    """The object of ``bench describe B --json``."""
+    """Return the JSON object of ``bench describe B --json``."""
     config, counts = dataset.config, dataset.counts
     return {
         "name": config.name,
@@ -429,17 +432,17 @@ def describe(dataset: Dataset) -> dict[str, object]:
 
 
 def page_of(config: BenchmarkConfig) -> str | None:
-    """The page of a public benchmark in the documentation."""
+    """Return the path of a public benchmark's documentation page; None when the benchmark has no published score."""
     return f"docs/benchmarks/{config.published.page or config.name}.md" if config.published.score else None
 
 
 def item_lines(dataset: Dataset, selection: Selection | None = None) -> Iterator[dict[str, object]]:
-    """One object an item: what a run would ask."""
+    """Yield one JSON object per item, as a run would use it."""
     return (item_line(dataset.item(ref)) for ref in dataset.items(selection))
 
 
 def item_line(item: Item) -> dict[str, object]:
-    """The line of one item, gold included."""
+    """Return the JSON object of one item, gold included."""
     return {
         "position": item.position,
         "id": item.id,
@@ -462,19 +465,19 @@ def item_line(item: Item) -> dict[str, object]:
 
 
 def _right(item: Item) -> str | None:
-    """The text of the right choice."""
+    """Return the text of the correct choice; None if the item has none."""
     right = choice_index(item.choice_answer, item.choices)
     return None if right is None else item.choices[right]
 
 
 def memory_lines(dataset: Dataset, selection: Selection | None = None) -> Iterator[dict[str, object]]:
-    """One object a memory, in send order: what a built-in provider gets, with the dataset's ids."""
+    """Yield one JSON object per memory, in send order: its content and the dataset's ids."""
     corpora = dataset.corpora() if selection is None else _corpora_of(dataset, selection)
     return (memory.as_json() for corpus in corpora for memory in dataset.memories(corpus))
 
 
 def _corpora_of(dataset: Dataset, selection: Selection) -> Iterator[str]:
-    """The corpora of the selected items, each once."""
+    """Yield the corpora of the selected items, each once."""
     seen: set[str] = set()
     for ref in dataset.items(selection):
         if ref.corpus not in seen:

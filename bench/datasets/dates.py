@@ -33,19 +33,19 @@ _FORMS = tuple(
 
 
 EPOCHS = {"unix": 1, "unix_ms": 1000}
-"""words of dateFormats for numbers since 1970: how many are a second"""
+"""units of numeric dates since 1970 in ``dateFormats``, with how many make one second"""
 _NUMBER = pattern(r"[+-]?\d{1,40}(?:\.\d{0,40})?(?:[eE][+-]?\d{1,3})?")
 
 
 class DateReader:
-    """Dates of one benchmark: its time zone for dates without an offset, and its own formats first."""
+    """The date parser of one benchmark: it tries the benchmark's own formats first and applies its time zone."""
 
     def __init__(self, timezone: str, formats: Sequence[str] = ()) -> None:
         self.zone: tzinfo = UTC if timezone == "UTC" else ZoneInfo(timezone)
         self.formats = tuple(formats)
 
     def read(self, text: str) -> datetime | None:
-        """Give the instant in UTC; None for a text that is not a date. Never the present time."""
+        """Return the instant in UTC; None for a text that is not a date. The current time is never used."""
         local = _known_forms(text.strip(), self.formats)
         if local is None:
             return None
@@ -55,13 +55,16 @@ class DateReader:
             return None
 
     def until(self, when: datetime) -> datetime:
-        """The last instant that a date may mean: the day's end where it has no time of day."""
+        """Return the last instant that a date may mean: the end of the day when the date has no time of day."""
         local = when.astimezone(self.zone)
         whole_day = local.time() == time(0)
         return (local + timedelta(days=1, microseconds=-1)).astimezone(UTC) if whole_day else when
 
     def read_cut(self, text: str) -> datetime | None:
-        """Give the instant of a cut-off; None for a number, which is an index (eight digits may be a date)."""
+        """Return the instant of a cut-off.
+
+        None for a number, which is an index unless its eight digits can be a date.
+        """
         return None if text.isdecimal() and len(text) < 8 else self.read(text)
 
 
@@ -89,7 +92,7 @@ def _iso(text: str) -> datetime | None:
 
 
 def _epoch(text: str) -> datetime | None:
-    """Seconds, milliseconds, microseconds or nanoseconds since 1970, from 1973 on; the size states which.
+    """Return the instant of a Unix time of 1973 or later; its size shows the unit: s, ms, µs or ns.
 
     Digits that may be a date without separators (202403020920) are one where no epoch is likely; ten of them
     (2024030209) may be either and are not guessed.
@@ -142,7 +145,7 @@ def _written(text: str) -> datetime | None:
 
 
 def _month(name: str) -> int:
-    """1 to 12 for an English name or its abbreviation, else 0."""
+    """Return 1 to 12 for an English month name or abbreviation, else 0."""
     full = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october",
             "november", "december")  # fmt: skip
     lowered = name.lower()
@@ -151,7 +154,7 @@ def _month(name: str) -> int:
 
 
 def _hour(hour: str | None, half: str | None) -> int:
-    """The hour of the day: 12 am is 0, 12 pm is 12; 13 pm is not an hour."""
+    """Return the hour of the day from 0 to 23: 12 am is 0, 12 pm is 12; 13 pm is not an hour."""
     if hour is None:
         return 0
     number = int(hour)

@@ -2,8 +2,8 @@
 
 Here too:
 
-* The transport of downloads: one ranged GET through an aiohttp session.
-* A file lock between processes: the second one waits.
+* The transport of downloads: one ranged GET request of an aiohttp session.
+* A file lock between processes: a second process waits for the first.
 
 Example::
 
@@ -16,9 +16,9 @@ Example::
     async with locked(Path("data.json.lock")):
         ...
 
-``PATH.part`` grows, ``PATH.rejected`` keeps a file with another digest, ``PATH.lock`` makes a second process wait.
+``PATH.part`` is the partial file, ``PATH.rejected`` a file with a wrong digest, ``PATH.lock`` the lock file.
 
-A partial file is continued only when its ETag or Last-Modified still holds; else the server sends it from zero.
+A partial file is continued only if its ETag or Last-Modified still matches; otherwise the download restarts at byte 0.
 """
 
 from __future__ import annotations
@@ -61,31 +61,31 @@ _STALLED_S = 60
 
 
 class FetchError(DataError):
-    """A file could not be fetched."""
+    """A file could not be downloaded."""
 
     default_hint = "check the address and the network"
 
 
 class DownloadInterrupted(FetchError):
-    """The connection was lost; what arrived is kept."""
+    """The connection was lost; the received bytes are kept."""
 
     default_hint = "start it again: it resumes"
 
 
 class RangeRefused(DownloadInterrupted):
-    """The part on disk is not a part of the server's file; it must be fetched from zero."""
+    """The partial file on disk does not match the file on the server; the download must restart from byte 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Validators:
-    """What tells that a file on a server is still the same."""
+    """The ETag and the Last-Modified date, which identify a version of a remote file."""
 
     etag: str | None = None
     last_modified: str | None = None
 
     @classmethod
     def read(cls, path: Path) -> Validators | None:
-        """Read what an earlier attempt noted; None when it cannot be trusted."""
+        """Read the validators that an earlier attempt stored; None when they cannot be used."""
         try:
             values = json.loads(path.read_text(encoding="utf-8"))
             found = cls(etag=values.get("etag"), last_modified=values.get("last_modified"))
@@ -98,13 +98,13 @@ class Validators:
 
     @property
     def condition(self) -> str | None:
-        """The value for ``If-Range``: a strong ETag, else the date."""
+        """Return the value for ``If-Range``: a strong ETag, else the modification date."""
         strong = self.etag if self.etag and not self.etag.startswith("W/") else None
         return strong or self.last_modified
 
 
 class Remote(Protocol):
-    """An answered request: the body from ``offset`` on."""
+    """An open HTTP response whose body starts at ``offset``."""
 
     @property
     def offset(self) -> int: ...
@@ -116,7 +116,7 @@ class Remote(Protocol):
 
 
 class Fetch(Protocol):
-    """Ask for a file from an offset."""
+    """The function that requests a file from an offset."""
 
     def __call__(
         self, url: str, *, token: str | None, offset: int, validators: Validators | None
@@ -124,7 +124,7 @@ class Fetch(Protocol):
 
 
 class _Answer:
-    """A response of aiohttp as a `Remote`."""
+    """An aiohttp response as a `Remote`."""
 
     def __init__(self, response: aiohttp.ClientResponse, offset: int) -> None:
         self._response = response
@@ -147,7 +147,7 @@ class _Answer:
 
 
 def aiohttp_fetch(session: aiohttp.ClientSession) -> Fetch:
-    """Make a `Fetch` of a session; the token goes to the first host only, never along a redirect."""
+    """Return a `Fetch` that uses a session; the token goes to the first host only and is dropped on a redirect."""
 
     @asynccontextmanager
     async def fetch(
@@ -175,7 +175,7 @@ def aiohttp_fetch(session: aiohttp.ClientSession) -> Fetch:
 
 
 def _offset_of(response: aiohttp.ClientResponse, asked: int) -> int:
-    """Where the body begins: the range that was asked for, or zero when the server sends everything."""
+    """Return the byte offset of the body: the requested one, or 0 when the server sends the whole file."""
     match response.status:
         case 200:
             return 0
@@ -202,7 +202,7 @@ _LOOK_AGAIN_S = 0.1
 
 @asynccontextmanager
 async def locked(path: Path) -> AsyncIterator[None]:
-    """Hold the lock; the kernel frees it when the process ends, however it ends."""
+    """Hold the file lock; the kernel releases it when the process ends."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         while not _taken(descriptor):  # noqa: ASYNC110 - another process tells no one when it is done
@@ -222,7 +222,7 @@ def _taken(descriptor: int) -> bool:
 
 Environment = Callable[[str], str | None]
 Progress = Callable[[int, int | None], None]
-"""bytes so far, bytes in all"""
+"""called with the bytes received so far and the total bytes, None if unknown"""
 
 ATTEMPTS = 4
 FIRST_PAUSE_S = 0.5
@@ -232,7 +232,7 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Downloaded:
-    """How a download ended."""
+    """The result of a download."""
 
     path: Path
     state: Literal["downloaded", "copied", "up to date"]
@@ -242,14 +242,14 @@ class Downloaded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DownloadOrigin:
-    """Where a file is fetched from; the token is sent to that host only."""
+    """The URL that a file is fetched from; the token is sent to its host only."""
 
     url: str
     token: str | None = None
 
 
 def origin_of(config: BenchmarkConfig, environment: Environment) -> DownloadOrigin | None:
-    """The address that a config means; None for local data. ``HF_ENDPOINT`` and ``HF_TOKEN`` are honoured."""
+    """Return the URL that a config means; None for local data. ``HF_ENDPOINT`` and ``HF_TOKEN`` are used."""
     data = config.data
     match data.type:
         case "local":
@@ -272,9 +272,9 @@ async def download(
     source: str | None = None,
     progress: Progress | None = None,
 ) -> Downloaded:
-    """Bring the file to its cache place; ``source`` is a file or URL given by the user, always checked first.
+    """Put the file into its cache path; ``source`` is a file or URL from the user and is always checked.
 
-    Raises DataError for another digest, for local data without ``source``, and when the host cannot be reached.
+    Raises DataError for a wrong digest, for local data without ``source``, and when the host cannot be reached.
     """
     if source is None and config.data.fetch:
         return await _each(config, workspace, fetch=fetch, environment=environment, progress=progress)
@@ -297,7 +297,7 @@ async def download(
 
 
 def _local(config: BenchmarkConfig, workspace: Path) -> DataError:
-    """Name the place of each file that a user brings."""
+    """Return the error for local data, which names the path of each file that the user must provide."""
     needed = [show(path) for path in places(config, workspace)]
     one = len(needed) == 1 and "*" not in needed[0]
     way = f"put the file at {needed[0]}, or give --from FILE" if one else f"put the files at {', '.join(needed)}"
@@ -308,7 +308,7 @@ def _local(config: BenchmarkConfig, workspace: Path) -> DataError:
 async def _each(
     config: BenchmarkConfig, workspace: Path, *, fetch: Fetch, environment: Environment, progress: Progress | None
 ) -> Downloaded:
-    """Bring every file of data.fetch to its place."""
+    """Download every file of ``data.fetch`` to its path."""
     found: dict[str, Downloaded] = {}
     for name, address in config.data.fetch.items():
         owner, repository, file = [*address.removeprefix("hf:").split("/", 2), "", ""][:3]
@@ -343,7 +343,7 @@ def _silent(done: int, total: int | None) -> None:
 
 
 def _up_to_date(config: BenchmarkConfig, target: Path) -> Downloaded | None:
-    """The cached file, when it is the right one."""
+    """Return the cached file if its digest is right, else None."""
     if not target.is_file():
         return None
     sha256 = remembered_sha256(target)
@@ -353,7 +353,7 @@ def _up_to_date(config: BenchmarkConfig, target: Path) -> Downloaded | None:
 
 
 def _copy(config: BenchmarkConfig, source: Path, target: Path) -> Downloaded:
-    """Copy a given file and check the copy, which is what is kept; the source is never altered."""
+    """Copy a given file and check the copy; the source is never changed."""
     if not source.is_file():
         raise DataError("the file is not there", where=show(source), hint="check --from")
     expected = config.data.sha256
@@ -374,14 +374,14 @@ def _copy(config: BenchmarkConfig, source: Path, target: Path) -> Downloaded:
 
 
 def _unfinished(target: Path) -> tuple[Path, Path]:
-    """The part of a file, and the note of which file it is a part of."""
+    """Return the path of the partial file and the path of its stored validators."""
     return target.with_name(target.name + ".part"), target.with_name(target.name + ".part.json")
 
 
 async def _persistently(
     config: BenchmarkConfig, origin: DownloadOrigin, target: Path, fetch: Fetch, progress: Progress
 ) -> Downloaded:
-    """Fetch, and continue where a lost connection stopped."""
+    """Download a file and resume after a lost connection."""
     from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
     retrying = AsyncRetrying(
@@ -399,7 +399,7 @@ async def _persistently(
 async def _fetch(
     config: BenchmarkConfig, origin: DownloadOrigin, target: Path, fetch: Fetch, progress: Progress
 ) -> Downloaded:
-    """Write the body behind ``.part``, hashing it; an interruption leaves both for the next time."""
+    """Write the body to ``.part`` and hash it; an interruption keeps both files for the next attempt."""
     part, notes = _unfinished(target)
     known = Validators.read(notes) if part.exists() else None
     offset = part.stat().st_size if known is not None else 0
@@ -417,7 +417,7 @@ async def _fetch(
 
 
 async def _receive(remote: Remote, part: Path, notes: Path, progress: Progress) -> str:
-    """Append the body from the offset the server agreed to; give the digest of the whole file."""
+    """Append the body from the offset that the server sends; return the SHA-256 of the whole file."""
     digest = hashlib.sha256()
     done = remote.offset
     with _named(part), part.open("r+b" if done else "wb") as file:
@@ -438,7 +438,7 @@ async def _receive(remote: Remote, part: Path, notes: Path, progress: Progress) 
 
 
 def _rehash(update: Callable[[bytes], None], part: Path, length: int) -> None:
-    """Take what an earlier attempt wrote into the digest."""
+    """Add the bytes that an earlier attempt wrote to the digest."""
     left = length
     with part.open("rb") as file:
         while left > 0 and (chunk := file.read(min(_CHUNK, left))):
@@ -448,7 +448,7 @@ def _rehash(update: Callable[[bytes], None], part: Path, length: int) -> None:
 
 @contextmanager
 def _named(path: Path) -> Iterator[None]:
-    """A write that fails tells no name by itself."""
+    """Add the file name to an OSError of a write, which lacks it."""
     try:
         yield
     except OSError as error:
@@ -457,7 +457,7 @@ def _named(path: Path) -> Iterator[None]:
 
 
 def _settle(file: BinaryIO) -> None:
-    """Have the bytes on the disk before the file gets its name."""
+    """Flush the bytes to disk before the file is renamed."""
     file.flush()
     os.fsync(file.fileno())
 
@@ -474,7 +474,10 @@ def _move(part: Path, target: Path, sha256: str, state: Literal["downloaded", "c
 
 
 def _reject(file: Path, target: Path, expected: str, found: str, *, given: Path | None = None) -> NoReturn:
-    """Keep a wrong file aside and say both digests; a file that was given is named, its copy is kept."""
+    """Keep a wrong file under another name and raise an error with both digests.
+
+    Of a file from the user, keep the copy.
+    """
     rejected = target.with_name(target.name + ".rejected")
     file.replace(rejected)
     problem = mismatch(show(given or rejected), expected=expected, found=found)
@@ -484,7 +487,7 @@ def _reject(file: Path, target: Path, expected: str, found: str, *, given: Path 
 
 
 def _unreachable(config: BenchmarkConfig, origin: DownloadOrigin, target: Path, error: DataError) -> DataError:
-    """Name the file, what it should be, and the way without a network."""
+    """Return the error for an unreachable host: the file, its expected digest, and how to provide it offline."""
     digest = f", expected sha256 {config.data.sha256}" if config.data.sha256 else ""
     text = f"{error.message} ({show(target)}{digest})"
     way = f"bench download {config.name} --from FILE takes a copy from elsewhere"

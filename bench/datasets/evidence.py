@@ -2,7 +2,7 @@
 
 Here too:
 
-* Coverage: the text of every evidence turn must be in what is sent, captions included.
+* Coverage: the memories must contain the text and caption of every evidence turn.
 
 Example::
 
@@ -10,8 +10,8 @@ Example::
     gaps = coverage_gaps(items, corpus, [rendered.memory.content for rendered in memories(config, corpus)])
     # [Gap(item="conv-26_3", turn="D1:14", text="[shares a photo ...]")]
 
-``D:11:26`` means ``D11:26`` and ``D30:05`` means ``D30:5``; a turn that is quoted whole is looked up by its words and
-its speaker; what still names nothing is set aside.
+``D:11:26`` means ``D11:26`` and ``D30:05`` means ``D30:5``. A quoted turn is looked up by its speaker and text.
+A reference that still matches nothing is left out of the evidence and flagged.
 """
 
 from __future__ import annotations
@@ -35,64 +35,64 @@ TURNS_MISSING = "evidence_turns_missing"
 REMOVED = "evidence_removed"
 
 ANY_ROW = -1
-"""the row of an id that only a joined session had"""
+"""row index for an id that only a joined session has"""
 _SEPARATORS = re.compile(r"[;,\s]+")
 _DIALOG = re.compile(r"D:?0*(\d+):0*(\d+)")
 
 
 def repair(reference: str) -> list[str]:
-    """Split a reference and bring each part into the form ``D3:1`` where it can be."""
+    """Split a text into references and normalize each to the form ``D3:1`` where possible."""
     parts = [part for part in _SEPARATORS.split(reference) if part]
     return [f"D{match[1]}:{match[2]}" if (match := _DIALOG.fullmatch(part)) else part for part in parts]
 
 
 @dataclass(slots=True, kw_only=True)
 class Lookup:
-    """What a corpus knows for evidence: its sessions in order, the session of each turn, the flagged turns."""
+    """The sessions, turns and flags of a corpus that evidence references are looked up in."""
 
     sessions: dict[str, int] = field(default_factory=dict)
-    """session id -> its rank"""
+    """session id -> its 0-based rank"""
     turns: dict[str, str] = field(default_factory=dict)
-    """turn id -> session id, in true order"""
+    """turn id -> session id, in session order"""
     gold: dict[int, set[str]] = field(default_factory=dict)
-    """index of a row -> ids of its flagged turns, of first sessions of an id only"""
+    """row index -> ids of its flagged turns; for a repeated session id only those of the first session"""
     own: dict[tuple[int, str], str] = field(default_factory=dict)
-    """(index of a row, id in that row) -> id in the corpus, where the two differ"""
+    """(row index, id in that row) -> id in the corpus, where they differ"""
     said: dict[str, str] | None = None
-    """who said what -> id of the first such turn; None where no reference is the text of a turn"""
+    """speaker and text -> id of the first such turn; None when no reference quotes a turn"""
     removed: set[str] = field(default_factory=set)
     """ids of turns whose role is not ingested"""
     blank: set[str] = field(default_factory=set)
     """ids of turns that are blank: they are not memory"""
     when: dict[str, datetime] = field(default_factory=dict)
-    """session id or turn id -> its own date, where it has one"""
+    """session id or turn id -> its own date, if it has one"""
     empty: set[str] = field(default_factory=set)
-    """ids of sessions of which nothing is ingested: no memory can hold what they are evidence of"""
+    """ids of sessions without any ingested turn: no memory can hold them as evidence"""
 
     def known_as(self, row: int, name: str) -> str:
-        """The id that the corpus has for what a row calls so; that row's own meaning wins."""
+        """Return the corpus id of an id in a row; the row's own meaning takes precedence."""
         known = self.own.get((row, name))
         if known is not None or name in self.turns or name in self.sessions:
             return known or name
         return self.own.get((ANY_ROW, name), name)
 
     def flagged(self, row: int) -> set[str]:
-        """The flagged turns of a row; of the whole corpus for a row without a history of its own."""
+        """Return the flagged turns of a row; those of the whole corpus for a row without its own history."""
         return self.gold[row] if row in self.gold else set().union(*self.gold.values())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceRule:
-    """What a config states about evidence."""
+    """The evidence settings of a config."""
 
     parser: Parser
     configured: bool
     flagged: bool
-    """turns carry a gold flag"""
+    """turns have a flag that marks them as gold"""
     turn_level: bool
-    """each session of the evidence should have a gold turn"""
+    """each evidence session should have a gold turn"""
     named: bool
-    """a field of the item names the evidence"""
+    """a field of the item holds references to the evidence"""
     roles_removed: bool
 
     @classmethod
@@ -112,7 +112,7 @@ class EvidenceRule:
         )
 
     def resolve(self, item: RawItem, lookup: Lookup) -> tuple[Evidence, tuple[str, ...]]:
-        """Give the evidence in session order and the flags of the item."""
+        """Return the evidence in session order, and the flags of the item."""
         if not self.configured:
             return Evidence(), ()
         flags: set[str] = set()
@@ -135,7 +135,7 @@ class EvidenceRule:
     def _named(
         self, item: RawItem, lookup: Lookup, flags: set[str], grades: dict[str, float]
     ) -> tuple[set[str], set[str]]:
-        """What the references name."""
+        """Return the sessions and turns that the references name."""
         sessions: set[str] = set()
         turns: set[str] = set()
         for given, named in self._references(item, lookup, flags):
@@ -153,7 +153,7 @@ class EvidenceRule:
         return sessions, turns
 
     def unresolved(self, item: RawItem, lookup: Lookup) -> str:
-        """The first reference that names nothing."""
+        """Return the first reference that matches nothing."""
         for _, reference in self._references(item, lookup, set()):
             known = lookup.known_as(item.place.index, reference)
             known_turn = known in lookup.turns and known not in lookup.blank
@@ -163,14 +163,14 @@ class EvidenceRule:
         return next(iter(sorted(flagged & lookup.blank)), "")
 
     def later(self, evidence: Evidence, asked: datetime, lookup: Lookup) -> str:
-        """The first session or turn of the evidence that is dated after an instant; empty where none is."""
+        """Return the first evidence session or turn that is dated after an instant; empty if there is none."""
         turns = {turn: lookup.when.get(turn, lookup.when.get(lookup.turns[turn])) for turn in evidence.turns}
         told = {lookup.turns[turn] for turn in turns}
         dates = {name: lookup.when.get(name) for name in evidence.sessions if name not in told} | turns
         return next((name for name, when in dates.items() if when is not None and when > asked), "")
 
     def _references(self, item: RawItem, lookup: Lookup, flags: set[str]) -> Iterable[tuple[str, str]]:
-        """Each reference as the row gives it, with what it means."""
+        """Yield each reference as the row writes it, with the id it resolves to."""
         yield from ((reference, reference) for reference in item.session_refs)
         for reference in item.refs:
             if lookup.said is not None:
@@ -191,7 +191,7 @@ class EvidenceRule:
     def _without_removed(
         self, sessions: set[str], turns: set[str], lookup: Lookup, flags: set[str]
     ) -> tuple[set[str], set[str]]:
-        """Turns that are not ingested leave the evidence, and so do sessions left without a gold turn."""
+        """Remove turns that are not ingested from the evidence, and sessions that then have no gold turn."""
         kept = turns - lookup.removed
         holding = {lookup.turns[turn] for turn in kept}
         left = {session for session in sessions if session in holding} if self.turn_level else sessions
@@ -208,7 +208,7 @@ class EvidenceRule:
 
 
 def _of_sessions(grades: dict[str, float], turns: Iterable[str], lookup: Lookup) -> dict[str, float]:
-    """The grades with those of sessions, the highest of their turns; none where all are 1."""
+    """Return the grades of turns and sessions; a session gets its highest turn grade; empty when all grades are 1."""
     for turn in turns if grades else ():
         session = lookup.turns[turn]
         grades[session] = max(grades.get(turn, 1.0), grades.get(session, 0.0))
@@ -230,7 +230,7 @@ _SHOWN = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """An evidence turn whose text was not in what is sent."""
+    """An evidence turn whose text is missing from the memories."""
 
     item: str
     turn: str
@@ -238,7 +238,10 @@ class Gap:
 
 
 def coverage_gaps(items: Iterable[Item], corpus: Corpus, contents: Sequence[str]) -> list[Gap]:
-    """Every evidence turn of the items that the contents do not hold. A piece may be split over contents."""
+    """Return the evidence turns of the items whose text the contents lack.
+
+    A text may be split over several contents.
+    """
     turns = {turn.id: turn for session in corpus.sessions for turn in session.turns}
     whole = "\n".join(contents)
     known: dict[str, str | None] = {}
@@ -254,7 +257,7 @@ def coverage_gaps(items: Iterable[Item], corpus: Corpus, contents: Sequence[str]
 
 
 def _absent(turn: Turn | None, whole: str) -> str | None:
-    """The first part of the turn that is not there, or None."""
+    """Return the first part of the turn that is missing, or None."""
     if turn is None:
         return "(not ingested)"
     parts = [turn.text, *([turn.caption] if turn.caption else [])]
@@ -262,12 +265,12 @@ def _absent(turn: Turn | None, whole: str) -> str | None:
 
 
 def _holds(whole: str, part: str) -> bool:
-    """The text as it is, or as JSON writes it."""
+    """Return True when the content holds the text, as it is or as JSON writes it."""
     return part in whole or json.dumps(part, ensure_ascii=False)[1:-1] in whole
 
 
 def require_coverage(gaps: Sequence[Gap], *, benchmark: str, where: str | None = None) -> None:
-    """Raise a DataError that lists the items; nothing when there is no gap."""
+    """Raise a DataError that lists the affected items; do nothing when there is no gap."""
     if not gaps:
         return
     listed = ", ".join(f"{gap.item} ({gap.turn})" for gap in gaps[:_SHOWN])

@@ -31,7 +31,7 @@ from bench.errors import DataError
 from bench.scalars import python_tree
 
 _KEPT = 2
-"""joined values that are kept of each step: rows of one corpus often follow each other"""
+"""how many joined values each step caches: rows of one corpus often follow each other"""
 
 
 def stem(name: str) -> str:
@@ -42,7 +42,7 @@ def stem(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """Where joined files are looked for, and the digest of each that was read."""
+    """The folders of joined files, and the SHA-256 of each file that was read."""
 
     folders: tuple[Path, ...]
     digests: dict[str, str]
@@ -52,7 +52,7 @@ class Library:
         return next((folder / name for folder in self.folders if (folder / name).is_file()), None)
 
     def open(self, name: str, step: FieldStep, fail: Callable[[str, str], DataError]) -> RowFile:
-        """Open a file by the name that the config gives it; ``fail`` makes an error."""
+        """Open a joined file by its name in the config; ``fail`` creates the error for a missing file."""
         if (
             PurePosixPath(name).is_absolute()
             or PureWindowsPath(name).anchor
@@ -83,7 +83,7 @@ class AddedField(ABC):
         self.names = Names.of_paths("no joined row has it", paths_of_joined(name, step))
 
     def added(self, row: Mapping[str, object], place: RowPlace, brought: dict[str, str]) -> Mapping[str, object]:
-        """Return the new field; nothing where there is no value."""
+        """Return the new field with its value; empty if the row has no value for it."""
         if self.name in row and not self.reads_itself:
             raise self._fail(place, "the rows have this field already", "choose another name")
         found = self._value(row, place, brought)
@@ -98,7 +98,7 @@ class AddedField(ABC):
 
 
 class _Decode(AddedField):
-    """A text that holds JSON or a Python literal."""
+    """A text field that is decoded as JSON or as a Python literal."""
 
     def __init__(self, name: str, step: FieldStep, library: Library) -> None:
         super().__init__(name, step, library)
@@ -121,7 +121,7 @@ class _Decode(AddedField):
 
 
 class _Zip(AddedField):
-    """Lists side by side as one list of objects."""
+    """Parallel lists that become one list of objects."""
 
     def __init__(self, name: str, step: FieldStep, library: Library) -> None:
         super().__init__(name, step, library)
@@ -147,7 +147,7 @@ class _Zip(AddedField):
 
 
 class JoinedRows(AddedField):
-    """Rows of another file."""
+    """Rows of another file that are joined by a key."""
 
     def __init__(self, name: str, step: FieldStep, library: Library) -> None:
         super().__init__(name, step, library)
@@ -156,7 +156,7 @@ class JoinedRows(AddedField):
         self.key, self.by = value_of(step.key), value_of(step.by)
         self.where = Conditions(step.where, f"data.with.{name}.where")
         self.left_out: dict[str, int] = {}
-        """file -> how many of its rows the conditions leave out"""
+        """file -> the number of its rows that the conditions leave out"""
         self.opened: OrderedDict[str, _Indexed] = OrderedDict()
         self.kept: OrderedDict[str, object] = OrderedDict()
 
@@ -197,7 +197,7 @@ class JoinedRows(AddedField):
         return scalar_text(found)
 
     def origin(self, row: Mapping[str, object], index: int, place: RowPlace) -> str:
-        """Return the place of a row that is joined here: its file, and its line or number."""
+        """Return the place of a joined row: its file, and its line or row number."""
         name = self._name(row, place) or ""
         file = self._indexed(name, place)
         if self.by is None:
@@ -232,7 +232,7 @@ class JoinedRows(AddedField):
 
 
 class _Indexed:
-    """A joined file: the places of its rows by key."""
+    """A joined file: its rows, with an index from key to rows."""
 
     def __init__(self, step: JoinedRows, file: RowFile, name: str) -> None:
         self.step = step
@@ -245,7 +245,7 @@ class _Indexed:
                 self._add(row, step.key)
 
     def _rows(self) -> Iterator[FileRow]:
-        """The rows that count; DataError for the first that cannot be read."""
+        """Yield the rows that meet the conditions; DataError for the first row that cannot be read."""
         left_out = 0
         for row in self.file.values():
             if row.error is not None:
@@ -290,23 +290,23 @@ class _Indexed:
         return self.rows.lines[row] or self.rows.numbers[row]
 
     def every(self) -> Iterator[object]:
-        """Yield every row that counts."""
+        """Yield the value of every row that meets the conditions."""
         for row in self._rows():
             yield without_empty_cells(row.values) if isinstance(row.values, Mapping) else row.values
 
     def place_of_every(self, index: int) -> str:
-        """Return the place of one of all rows."""
+        """Return the place of the row at an index of `every`."""
         return next((str(row.place) for at, row in enumerate(self._rows()) if at == index), self.file.label)
 
     def places(self, text: str) -> list[str]:
-        """Return the places of the rows of a key."""
+        """Return the places of the rows with a key."""
         known = self.keys.find(text)
         rows = () if known is None else self.rows.rows_of(known)
         places = ((self.rows.lines[row] or None, self.rows.numbers[row]) for row in rows)
         return [str(RowPlace(file=self.file.label, index=number, line=line)) for line, number in places]
 
     def of(self, text: str) -> Iterator[object]:
-        """Yield the rows of a key, in file order."""
+        """Yield the rows with a key, in file order."""
         known = self.keys.find(text)
         for row in () if known is None else self.rows.rows_of(known):
             _, value = self.file.read(self.rows.offsets[row], self.rows.lengths[row], self.rows.parts[row])
@@ -314,13 +314,13 @@ class _Indexed:
 
 
 def step_of(name: str, step: FieldStep, library: Library) -> AddedField:
-    """Make a step: by decoding, by lists side by side, or by rows of another file."""
+    """Create the step of a field: decode a text, zip lists, or join rows of another file."""
     kind = _Decode if step.decode is not None else _Zip if step.zip is not None else JoinedRows
     return kind(name, step, library)
 
 
 def decoded(text: str) -> object:
-    """Read a text as JSON, else as a Python literal; ValueError with line and column."""
+    """Parse a text as JSON, else as a Python literal; ValueError with line and column."""
     try:
         return strict_json(text)
     except (ValueError, RecursionError):
@@ -336,7 +336,7 @@ def decoded(text: str) -> object:
 
 
 def _as_json(value: object) -> object:
-    """A Python literal as JSON would hold it."""
+    """Return a Python literal as JSON would represent it."""
     if isinstance(value, dict):
         return {key if isinstance(key, str) else json.dumps(key): _as_json(child) for key, child in value.items()}
     if isinstance(value, list | tuple):

@@ -21,14 +21,14 @@ from bench.datasets.sampled_file import SAMPLED, SampledFile, Step, sampled
 
 _OWN_KEY = "$keys[-1]"
 _SAYS = 3
-"""so many words are something to remember, not a key"""
+"""a text with this many words is content to remember, not a key"""
 _KEYED = 5_000
-"""so many rows of another file are looked at for keys"""
+"""how many rows of another file are searched for keys"""
 
 
 @dataclass(slots=True, kw_only=True)
 class Layout:
-    """The files with the questions, and the fields that their rows get."""
+    """The files with the questions, and the fields that are joined to their rows."""
 
     files: list[Path]
     rows_path: str | None
@@ -37,14 +37,14 @@ class Layout:
     steps: dict[str, Step] = field(default_factory=dict)
     where: Step = field(default_factory=dict)
     history: str | None = None
-    """the added field that holds the history"""
+    """the joined field that holds the history"""
     corpus: str | None = None
     gold: str | None = None
-    """keys of evidence for gold that another file brings"""
+    """the evidence keys for gold that comes from another file"""
     golds: set[str] = field(default_factory=set)
     unmapped: list[str] = field(default_factory=list)
     keys: list[str | int | None] = field(default_factory=list)
-    """the key under which each row is, where its file is a map"""
+    """the key of each row, when its file is a map"""
     elsewhere: list[str] = field(default_factory=list)
     """other files with texts that end with a question mark"""
 
@@ -63,7 +63,7 @@ def _name(layout: Layout, table: SampledFile) -> str:
 
 
 def add_judgements(layout: Layout, table: SampledFile, others: Sequence[SampledFile]) -> bool:
-    """A list of (question, document, grade), or a map of maps of grades: gold, and no memory."""
+    """Add relevance judgements as gold: a list of (question, document, grade), or nested maps of grades."""
     documents = {
         text for other in others if other is not table for key in other.key_names() for text in other.values(key)
     }
@@ -99,14 +99,14 @@ def _add_gold(layout: Layout, table: SampledFile, step: Step, path: str, golds: 
 
 
 def _template(layout: Layout, table: SampledFile) -> str:
-    """The file's name; a template where each file of questions has one in its own folder."""
+    """Return the file's name; a template if each questions file has such a file in its own folder."""
     if len(layout.files) < 2 or "/" not in table.name:
         return table.name
     return "${$file|match:'^[^/]+'}/" + table.name.partition("/")[2]
 
 
 def join_named_files(layout: Layout, folder: Path) -> bool:
-    """A field that holds the name of a file: the history is that file."""
+    """Add a step for a field that holds the name of a file, whose content is the history."""
     for name in layout.rows[0]:
         texts = [row.get(name) for row in layout.rows]
         if not all(isinstance(text, str) and suffix_of(text) in SUFFIXES for text in texts):
@@ -125,7 +125,7 @@ def join_named_files(layout: Layout, folder: Path) -> bool:
 
 
 def join(layout: Layout, others: Sequence[SampledFile], *, siblings: bool) -> None:
-    """Fields of other files, one after the other, until there is something to remember; the most words first."""
+    """Join fields of other files one by one until the rows have a history; files with the longest texts come first."""
     left = [_more(table) for table in others]
     while left:
         matches = [(match, table) for table in left if (match := _match(layout, table))[0] >= 0.6]
@@ -157,7 +157,7 @@ def join(layout: Layout, others: Sequence[SampledFile], *, siblings: bool) -> No
 
 
 def _words_of(table: SampledFile) -> int:
-    """Words of the longest texts of a row, in the mean of the first."""
+    """Return the mean number of words in the longest text of a row, over the first ten rows."""
     rows = table.sample[:10]
     return sum(_most_words(row) for row in rows) // max(1, len(rows))
 
@@ -170,12 +170,12 @@ def _most_words(value: object) -> int:
 
 
 def _more(table: SampledFile) -> SampledFile:
-    """The same file with more of its rows, for their keys."""
+    """Return the file with more sample rows, to find keys."""
     return table if len(table.sample) < SAMPLED else sampled(table.path, table.name, most=_KEYED)
 
 
 Match = tuple[float, str, str, bool]
-"""how many of our values are keys there, its key, our value, and whether a key has several rows"""
+"""share of our values that are keys of the other file, its key, our value, and whether a key has several rows"""
 
 
 def _match(layout: Layout, table: SampledFile) -> Match:
@@ -194,7 +194,7 @@ def _match(layout: Layout, table: SampledFile) -> Match:
 
 
 def _values(layout: Layout) -> Iterator[tuple[str, list[str]]]:
-    """Each field of the rows that may name something, with its texts."""
+    """Yield each field whose texts may be keys of another file, with the texts."""
     paths: dict[str, list[str]] = {}
     for row in layout.rows:
         for name, value in row.items():
@@ -214,7 +214,7 @@ def _values(layout: Layout) -> Iterator[tuple[str, list[str]]]:
 
 
 def _prefix(layout: Layout, keys: Mapping[str, int]) -> str | None:
-    """A key that begins the ids of the rows: ``scene_1`` of ``scene_1_q2``."""
+    """Return the template of a key that begins the ids of the rows: ``scene_1`` of ``scene_1_q2``."""
     for name in ("id", "_id", "question_id", "qid"):
         ids = [text for row in layout.rows if (text := scalar_text(row.get(name)))]
         counts = {key.count("_") for key in keys}
@@ -240,5 +240,5 @@ def _taken(table: SampledFile, key: str, by: object, *, many: bool) -> object:
 
 
 def _written_by(by: str, layout: Layout) -> str:
-    """What rows of one history share."""
+    """Return the field that rows with the same history share, as the config writes it."""
     return layout.corpus if by.startswith("$.") and layout.corpus else by.replace("[*]", "")

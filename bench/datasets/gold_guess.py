@@ -31,7 +31,7 @@ from bench.datasets.row import flat, is_graded, scalar_text, value_of
 
 
 class GoldGuess:
-    """Paths that may hold gold ids, with their texts over the sample."""
+    """The paths that may hold gold ids, each with its texts in the sample."""
 
     def __init__(self, place: QuestionPlace, skipped: Collection[str | None]) -> None:
         self.place = place
@@ -40,14 +40,17 @@ class GoldGuess:
         self.paths = dict(_golds(place.every(), names))
         held = {name: [one[name] for one in place.every() if one.get(name)] for name in names}
         self.ranged = {name for name, values in held.items() if values and all(map(_are_ranges, values))}
-        """fields of pairs of numbers: the first and the last of the turns that hold the answer"""
+        """fields with pairs of numbers: the first and last turn of the answer"""
 
     def names(self) -> list[str]:
-        """The fields, each once."""
+        """Return the field names of the paths, each once."""
         return list(dict.fromkeys(map(_name, self.paths)))
 
     def flat(self, history: HistoryGuess) -> Iterator[str]:
-        """The keys of evidence, for questions that are rows; what leads nowhere is said."""
+        """Yield the evidence keys when each row is one question.
+
+        A field whose values match no id is added to `unmapped`.
+        """
         texts = {scalar_text(turn.get("content")) or scalar_text(turn.get("text")) for turn in history.turns}
         inside = self.place.inside
         missed: dict[str, None] = {}
@@ -76,7 +79,7 @@ class GoldGuess:
                 )
 
     def _graded(self, path: str, inside: str) -> str | None:
-        """The keys for ids that have a grade beside them, where grades differ."""
+        """Return the keys for ids with a grade next to them, when the grades differ."""
         name, _, part = path.removeprefix("$.").partition("[*].")
         found = [one for row in self.place.every() for one in objects(row.get(name))] if part else []
         grade = first(union(found), GRADES, (int, float))
@@ -85,7 +88,7 @@ class GoldGuess:
         return f"turnIdsField: {json.dumps(f'$.{name}[*]')}, reference: {field_name(part)}, grade: {field_name(grade)}"
 
     def nested(self, history: HistoryGuess) -> str | None:
-        """The field of a nested question whose values are ids of sessions or turns."""
+        """Return the field of a nested question that holds ids of sessions or turns."""
         known = history.session_ids | history.turn.ids
         fields: dict[str, set[str]] = {}
         for path, values in self.paths.items():
@@ -101,7 +104,7 @@ class GoldGuess:
 
 
 def _are_ranges(value: object) -> bool:
-    """Pairs of numbers that are texts."""
+    """Return True for a list of pairs whose two elements are numbers written as texts."""
     pairs = value if isinstance(value, list) else []
     return bool(pairs) and all(
         isinstance(one, list) and len(one) == 2 and all(isinstance(end, str) and end.isdecimal() for end in one)
@@ -132,7 +135,7 @@ def _short(path: str, name: str) -> str:
 
 
 def _leaves(value: object, path: str, deep: int = 3) -> Iterator[str]:
-    """Every path to scalars below a value."""
+    """Yield the path to every scalar inside a value."""
     if isinstance(value, list) and deep:
         if value and all(isinstance(one, list) and len(one) == 2 and isinstance(one[0], str) for one in value):
             yield f"{path}[*][0]"

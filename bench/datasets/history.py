@@ -49,21 +49,21 @@ USUAL_NAMES: dict[str, tuple[str, ...]] = {
     "dialog_id": ("dia_id",),
     "caption": ("blip_caption", "caption"),
 }
-"""the names that are read where no itemSchema states others"""
+"""field names that are read when no itemSchema maps them"""
 
 UNMAPPED = "say in schema.context.itemSchema which field of a turn holds its content, and which its role or speaker"
-"""where a YAML config states nothing about turns, and they have no usual names"""
+"""the hint for a YAML config that maps no turn fields, when the data has none of the usual names"""
 Take = Callable[[object], object]
 
 
 def is_blank_turn(turn: RawTurn | Turn) -> bool:
-    """Say whether a turn has nothing to remember: a text that is blank, and no caption. It makes no memory."""
+    """Return True when a turn has neither text nor a caption (a blank one counts as none); it makes no memory."""
     return is_blank(turn.text) and is_blank(turn.caption or "")
 
 
 @dataclass(slots=True, kw_only=True)
 class RawTurn:
-    """A turn as the row gives it; ``gold`` is its flag, which goes no farther than the evidence."""
+    """A turn as the row gives it; ``gold`` is its evidence flag, which no provider sees."""
 
     id: str | None
     text: str
@@ -76,12 +76,12 @@ class RawTurn:
 
     @property
     def said(self) -> str:
-        """Its words and who said them: how evidence without ids names a turn."""
+        """Return the speaker and the text: evidence without ids names a turn by them."""
         return f"{self.speaker or self.role or ''}: {self.text}"
 
 
 class TurnReader:
-    """Reads turns by one config and shows its names which keys and roles they have."""
+    """The reader of turns for one config; it also records which configured names the turns have."""
 
     def __init__(self, config: BenchmarkConfig, context: ContextSection, dates: DateReader, names: ConfigNames) -> None:
         schema = context.item_schema
@@ -95,7 +95,7 @@ class TurnReader:
         self.general = (
             not self.by_name and schema is not None and (is_general(schema.content) or is_general(schema.text))
         )
-        """turns need not be objects"""
+        """a turn may be a value other than an object"""
         self.said = [name for name in _order(config.rendering.dialogue) if name in self.paths]
         hidden = {"speaker_text": "role", "role_content": "speaker"}.get(config.rendering.dialogue)
         self.who = [name for name in ("role", "speaker") if name in self.paths and name != hidden]
@@ -105,10 +105,10 @@ class TurnReader:
         self.gold_met = False
         self.turns_met = 0
         self.undated = 0
-        """turns without the date that the config maps"""
+        """number of turns without the date that the config maps"""
 
     def read(self, value: object, where: str, place: RowPlace) -> RawTurn:
-        """Read a turn, an object or a bare text; DataError with its place."""
+        """Read a turn from an object or a plain text; DataError with its place when a required part is missing."""
         if not self.general or value is None:
             if isinstance(value, str):
                 return RawTurn(id=None, text=str(value))
@@ -132,11 +132,11 @@ class TurnReader:
         return raw
 
     def names_itself(self, value: object) -> bool:
-        """True when the turn has an id of its own kind (``dialogId``)."""
+        """Return True when the turn has a ``dialogId``."""
         return "dialog_id" in self.take and self.take["dialog_id"](value) is not None
 
     def _meet(self, value: object, turn: object) -> None:
-        """Show the names that are still open a turn, as the file has it and without what the config removes."""
+        """Look up the open config names in a turn, with and without the parts that the config removes."""
         names = self.names
         if names.parts.open:
             names.parts.look([turn])
@@ -153,7 +153,7 @@ class TurnReader:
         raise missing(path, turn, place, prefix=f"{where}.", hint=hint, key=f"itemSchema.{self.said[0]}")
 
     def _who(self, raw: RawTurn, turn: object, where: str, place: RowPlace) -> None:
-        """Role and speaker: what is mapped must be there, of two at least one."""
+        """Set role and speaker: mapped ones must be present, and one of the usual names is required."""
         for name in self.who:
             setattr(raw, name, self._text(turn, name, where, place))
         if self.who and not self.by_name and raw.role is None and raw.speaker is None:
@@ -180,7 +180,10 @@ class TurnReader:
             raise place.error(f"{where}.{name_of(path)}", "is not a date that can be read", value)
 
     def id_of(self, turn: object, where: str, place: RowPlace) -> str | None:
-        """The id of a turn, or of a bare text by what leads to it; DataError where a mapped one is missing."""
+        """Return the id of a turn, or None; for a plain text the id comes from its key.
+
+        DataError when a mapped id is missing.
+        """
         for name in self.ids:
             value = self.take[name](turn)
             text = None if isinstance(value, bool) else scalar_text(value)
@@ -194,7 +197,7 @@ class TurnReader:
 
 
 def _if_empty(path: Value) -> str | None:
-    """What to write for a field that is empty in some turns."""
+    """Return the hint for a field that may be empty in some turns; None when the field is not a plain name."""
     plain = re.fullmatch(r"\w+", path.text)
     return f"fix the row; if it may be empty, write \"${{{path.text}|default:''}}\"" if plain else None
 
@@ -204,14 +207,14 @@ def _order(dialogue: str) -> tuple[str, str]:
 
 
 def _paths(config: BenchmarkConfig, context: ContextSection) -> dict[str, tuple[Value, ...]]:
-    """Part of a turn -> where it may be."""
+    """Return the possible values of each part of a turn."""
     if config.fields_by_name or context.item_schema is None:
         return {part: tuple(compile_value(name) for name in names) for part, names in USUAL_NAMES.items()}
     return {part: (compile_value(path),) for part, path in mapped_parts(config, context).items()}
 
 
 def _taker(paths: tuple[Value, ...]) -> Take:
-    """The first value that is there; a plain field name costs one look-up (turns come by the million)."""
+    """Return a function that reads the first value that is present; a plain field name costs one lookup."""
     first = paths[0]
     if len(paths) > 1:
         return lambda turn: next((value for path in paths if (value := path.get(turn)) is not None), None)
@@ -231,7 +234,7 @@ MOST_KEYS = 12
 
 @dataclass(slots=True, kw_only=True)
 class RawSession:
-    """A session as the row gives it; ``id`` may occur twice in a corpus."""
+    """A session as the row gives it; its ``id`` may repeat within a corpus."""
 
     id: str
     turns: list[RawTurn]
@@ -240,20 +243,20 @@ class RawSession:
     metadata: Mapping[str, object] = field(default_factory=dict)
     place: RowPlace
     where: str = ""
-    """the field that holds it, for errors"""
+    """the field that holds the session, for errors"""
     named: bool = False
-    """the id is the data's own, not made of the row's id or a position"""
+    """the id is from the data, not made from the row's id or a position"""
     fields: Mapping[str, object] = field(default_factory=dict)
-    """what the text of a session memory takes from the session itself"""
+    """values that a session template reads from the session itself"""
 
 
 class HistoryReader:
-    """Reads histories by one config."""
+    """The reader of all histories of a row, for one config."""
 
     def __init__(self, config: BenchmarkConfig, dates: DateReader, names: ConfigNames) -> None:
         self.contexts = [ContextReader(config, context, dates, names) for context in config.fields.contexts]
         self.turns = self.contexts[0].turns
-        """of the first history: turns that evidence quotes are as those"""
+        """the turn reader of the first history; turns that evidence quotes are read with it"""
 
     @property
     def turns_met(self) -> int:
@@ -268,19 +271,19 @@ class HistoryReader:
         return any(context.turns.gold_met for context in self.contexts)
 
     def read(self, row: Mapping[str, object], place: RowPlace, row_id: str) -> list[RawSession]:
-        """Give the sessions of every history, one after the other."""
+        """Return the sessions of every history, one history after the other."""
         found: list[RawSession] = []
         for context in self.contexts:
             found += context.read(row, place, row_id, len(found))
         return found
 
     def nothing(self, row: Mapping[str, object], place: RowPlace, sessions: Sequence[RawSession]) -> DataError:
-        """The error for a row that gives nothing to remember."""
+        """Return the error for a row that has nothing to remember."""
         return self.contexts[0].nothing(row, place, sessions)
 
 
 class ContextReader:
-    """Reads one history of a row."""
+    """The reader of one history of a row."""
 
     def __init__(self, config: BenchmarkConfig, context: ContextSection, dates: DateReader, names: ConfigNames) -> None:
         self.kind = context.type
@@ -299,13 +302,13 @@ class ContextReader:
         self.fields = session_fields(config)
         self.words = config.ingestion.chunk.words if config.ingestion.chunk else None
         self.deletes = config.deletion is not None
-        """a row is deleted by its id, so no two are one"""
+        """rows can be deleted by id, so equal rows are not merged"""
         self.dates = dates
         self.names = names
         self.turns = TurnReader(config, context, dates, names)
 
     def read(self, row: Mapping[str, object], place: RowPlace, row_id: str, before: int) -> list[RawSession]:
-        """Give the sessions in natural order: by number of their key, or in array order."""
+        """Return the sessions in natural order: by the number in their key, or in array order."""
         match self.kind:
             case "string":
                 name = row_id if before == 0 else f"{row_id}.{before + 1}"
@@ -318,19 +321,19 @@ class ContextReader:
                 return list(self._listed(row, place, row_id, before))
 
     def _named(self, session: RawSession, row: Mapping[str, object], place: RowPlace) -> RawSession:
-        """The one session of a history, by its ``id``."""
+        """Set the id of a history's only session from the configured ``id`` field, if there is one."""
         if self.id is not None:
             session.id, session.named = id_at(row, self.id, place), True
         return session
 
     def _whole(self, row: Mapping[str, object], place: RowPlace, before: int) -> RawSession:
-        """One session whose turns are the elements of the field."""
+        """Return one session whose turns are the elements of the field."""
         list_at(row, self.field, place)
         turns = [self.turns.read(turn, where, place) for where, turn in elements(self.field, row)]
         return RawSession(id=f"session_{before + 1}", turns=turns, place=place, where=name_of(self.field))
 
     def nothing(self, row: Mapping[str, object], place: RowPlace, sessions: Sequence[RawSession]) -> DataError:
-        """The error for a row that gives nothing to remember, with what is where its history should."""
+        """Return the error for a row without memories, with the value that was found instead of a history."""
         name, value = name_of(self.field), self.field.get(row)
         if sessions:
             turns = sum(len(session.turns) for session in sessions)
@@ -351,7 +354,7 @@ class ContextReader:
         return RawSession(id=session_id, turns=turns, metadata=metadata, place=place, named=self.deletes)
 
     def _keyed(self, row: Mapping[str, object], place: RowPlace) -> Iterator[RawSession]:
-        """Numbered keys by number, never as strings; a date key without its session is ignored."""
+        """Yield the sessions under numbered keys, ordered by number; a date key without its session is ignored."""
         holder = value_at(row, self.field, place)
         if not isinstance(holder, Mapping):
             raise place.error(name_of(self.field), "must be an object, not", holder)
@@ -384,7 +387,7 @@ class ContextReader:
             yield session
 
     def _parted(self, element: object, name: str, where: str, place: RowPlace) -> RawSession:
-        """A session whose id, date and turns are inside the element."""
+        """Return a session whose id, date and turns are fields of the element."""
         if self.names.session_parts.open:
             self.names.session_parts.look([element])
         if self.session_turns is None:
@@ -408,7 +411,7 @@ class ContextReader:
     def _element(
         self, element: object, index: int, where: str, row: Mapping[str, object], place: RowPlace, row_id: str
     ) -> RawSession:
-        """A list is a session, an object a session of one turn, a text simple content."""
+        """Return the session of an element: a list of turns, an object as the only turn, or a text as plain content."""
         if isinstance(element, str):
             session = self._simple(f"{row_id}.{index + 1}", element, row, place)
             if self.turns.general and (name := self.turns.id_of(element, where, place)):
@@ -420,7 +423,7 @@ class ContextReader:
         return RawSession(id=name, turns=self._turns(element, where, place), place=place, where=where)
 
     def _single(self, element: Mapping[str, object], name: str, where: str, place: RowPlace) -> RawSession:
-        """The id and date of a lone turn are its session's."""
+        """Return a session with one turn, which gives its id and date."""
         turn = self.turns.read(element, where, place)
         session = RawSession(id=name, turns=[turn], when=turn.when, date_text=turn.date_text, place=place, where=where)
         if turn.id is not None and not self.turns.names_itself(element):
@@ -437,7 +440,7 @@ class ContextReader:
     def _parallel(
         self, row: Mapping[str, object], path: Value | None, length: int, place: RowPlace
     ) -> list[object] | None:
-        """A list beside the sessions, of the same length."""
+        """Return a list parallel to the sessions; DataError when it has another length."""
         if path is None:
             return None
         values = list_at(row, path, place)
@@ -457,7 +460,7 @@ class ContextReader:
 
 
 def _of_keys(name: str, holder: Mapping[str, object]) -> str:
-    """What to write where sessions are not under numbered keys."""
+    """Return the hint for a history whose sessions are not under numbered keys."""
     lists = [key for key, value in holder.items() if isinstance(value, list)]
     if not lists:
         return LOOK
@@ -481,7 +484,7 @@ _ENDS = re.compile(r"(?<=[.!?])(?=\s)|(?<=\n)")
 
 
 def chunks(text: str, words: int) -> list[str]:
-    """Cut a text after sentences and lines, as many as stay within so many words; a longer one at that many words."""
+    """Split a text at sentences and lines into chunks of at most ``words`` words; a longer sentence is split inside."""
     found: list[str] = []
     held, count = "", 0
     for sentence in _ENDS.split(text):
@@ -498,6 +501,6 @@ def chunks(text: str, words: int) -> list[str]:
 
 
 def _by_words(text: str, words: int) -> list[str]:
-    """A text in pieces of so many words."""
+    """Split a text into pieces of ``words`` words."""
     starts = [match.start() for match in re.finditer(r"\S+", text)][::words]
     return [text[start:end].strip() for start, end in zip(starts, [*starts[1:], len(text)], strict=True)]

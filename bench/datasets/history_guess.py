@@ -7,7 +7,7 @@ Example::
     guess.unmapped              # what is not remembered, with what to write
     guess.turn.ids, guess.session_ids
 
-What holds gold is never walked into. The field ``$`` is the row itself, where its own keys number the sessions.
+Fields with gold are not searched. The field ``$`` is the row itself, when its own keys are numbered sessions.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from bench.datasets.turn_paths import Way, holds_lists, is_turn, spelled, way_to
 
 
 class HistoryGuess:
-    """The history in one field of the rows."""
+    """The guessed history in one field of the rows."""
 
     def __init__(
         self, rows: Sequence[Row], history: str, *, gold: Sequence[Collection[str]] = (), cut: bool = False
@@ -51,7 +51,7 @@ class HistoryGuess:
         self.field = history
         self.gold = gold
         self.cut = cut
-        """questions see a part of the history: what is counted are its turns"""
+        """questions see only a part of the history, which is counted in turns"""
         self.unmapped: list[str] = []
         self.session_ids: set[str] = set()
         self.single = False
@@ -86,7 +86,7 @@ class HistoryGuess:
     # --------------------------------------------------------------- sessions
 
     def _numbered(self, holder: Row) -> list[str]:
-        """Sessions under numbered keys, dates beside them."""
+        """Return the config lines for sessions under numbered keys, with their dates in parallel keys."""
         lists = numbered_sessions(holder)
         shapes = Counter(match.groups() for key in lists if (match := NUMBERED.fullmatch(key)))
         if len(shapes) != 1:
@@ -106,7 +106,7 @@ class HistoryGuess:
         return found
 
     def _side_by_side(self, holder: Row) -> list[str]:
-        """A list of sessions with a list of dates or ids beside it."""
+        """Return the config lines for a list of sessions with parallel lists of dates or ids."""
         lists = {key: part for key, part in holder.items() if isinstance(part, list) and part}
         main = max(lists, key=lambda key: (holds_lists(lists[key]), len(str(lists[key]))),
                    default=None)  # fmt: skip
@@ -158,7 +158,7 @@ class HistoryGuess:
         yield from (f"field: {path}", "type: session")
 
     def _ids_beside(self) -> str | None:
-        """A list that has an id for each session in every row, whatever its name."""
+        """Return the name of a list that has one id per session in every row."""
         for key, part in self.row.items():
             rows = [(row.get(key), row.get(self.field)) for row in self.rows]
             beside = all(isinstance(one, list) and len(one) == len(_list(held)) for one, held in rows)
@@ -175,7 +175,7 @@ class HistoryGuess:
             self.session_ids = {scalar_text(one) or "" for row in self.rows for one in _list(row.get(ids))}
 
     def _sessions(self, way: Way, stars: Sequence[int]) -> Iterator[str]:
-        """Sessions are the innermost objects around turns, else the innermost lists."""
+        """Yield the config lines for sessions: the innermost objects around turns, else the innermost lists."""
         at = next((number for number in reversed(stars[:-1]) if way[number + 1] not in ("[*]", "*")), None)
         if at is None:
             head, rest = way[: stars[-1]], way[stars[-1] :]
@@ -200,7 +200,7 @@ class HistoryGuess:
             yield f"session: {{{', '.join(f'{key}: {text}' for key, text in parts.items())}}}"
 
     def _dated_keys(self, head: Way) -> bool:
-        """Sessions are under keys that are dates."""
+        """Return True when sessions are under keys that are dates."""
         every = value_of(f"$.x{spelled(head)}")
         if every is None or head[-1] != "*":
             return False
@@ -236,18 +236,18 @@ class HistoryGuess:
         return found
 
     def _sparse(self, name: str) -> bool:
-        """A date that is in some turns only: it is the session's."""
+        """Return True when only some turns have this date field: the date then belongs to the session."""
         return any(turn.get(name) is None for turn in self.turns)
 
 
 def numbered_sessions(holder: Row) -> dict[str, list[object]]:
-    """The lists of turns under keys that only differ in a number."""
+    """Return the lists of turns under keys that differ only in a number."""
     lists = {key: part for key, part in holder.items() if isinstance(part, list) and NUMBERED.fullmatch(key)}
     return {key: part for key, part in lists.items() if not GOLD.fullmatch(key) and all(map(is_turn, part))}
 
 
 def _longest_text(holder: Row) -> str | None:
-    """The field of the most words, of an object that is one text with what belongs to it."""
+    """Return the text field with the most words, for an object that is one text with its attributes."""
     texts = {name: one for name, one in holder.items() if isinstance(one, str) and " " in one.strip()
              and not GOLD.fullmatch(name) and not name.endswith("_tokenized")}  # fmt: skip
     named = first(texts, ("text", "content", "summary", "document", "body"))

@@ -37,11 +37,11 @@ from bench.datasets.sampled_file import asks
 from bench.datasets.turn_paths import way_to_turns
 
 _RIGHT = re.compile(r"(?:positive|oracle).*", re.IGNORECASE)
-"""names of passages that hold the answer, next to others that do not"""
+"""names of fields with passages that hold the answer, next to fields with other passages"""
 
 
 class Contexts:
-    """The lines of schema.context, and what follows from which fields they name."""
+    """The lines of ``schema.context``, and the evidence and passages that follow from its fields."""
 
     def __init__(self, guess: Guess, layout: Layout) -> None:
         self.guess = guess
@@ -49,12 +49,12 @@ class Contexts:
         self.several = bool(beside)
         every = sorted([*beside, guess.history], key=lambda one: one.single or "type: array" in one.lines)
         self.passages = self.several and all(first(turn, ("title",), str) for one in every for turn in one.turns[:5])
-        """each part of them is a memory"""
+        """each part of the histories is a memory of its own"""
         self.evidence = self._right_ones(every) if self.passages and not guess.evidence else ""
         self.lines = list(self._lines(every)) if beside else guess.history.lines
 
     def _beside(self, layout: Layout) -> list[HistoryGuess]:
-        """Other fields that hold turns of the same words."""
+        """Return the other fields that hold turns with the same field names."""
         guess = self.guess
         words = {key for turn in guess.history.turns[:5] for key in turn if key in WORDS}
         taken = (guess.history.field, *NESTED, *layout.steps, guess.place.question())
@@ -77,7 +77,10 @@ class Contexts:
             yield from (f"{'- ' if not number else '  '}{line}" for number, line in enumerate(own))
 
     def _right_ones(self, every: Sequence[HistoryGuess]) -> str:
-        """Evidence that is the passages under one name."""
+        """Return the evidence line when one history field holds exactly the passages with the answer.
+
+        Else an empty text.
+        """
         right = [one for one in every if _RIGHT.fullmatch(one.field) and one.turn.id_field]
         if len(right) != 1 or len(every) < 2:
             return ""
@@ -86,7 +89,7 @@ class Contexts:
 
 
 def is_long(guess: Guess) -> bool:
-    """True for a history that is one text of many words."""
+    """Return True for a history that is one text of more than 400 words."""
     texts = [row.get(guess.history.field) for row in guess.rows]
     return any(isinstance(text, str) and len(text.split()) > 400 for text in texts)
 
@@ -96,7 +99,7 @@ def named_history(row: Row) -> str | None:
 
 
 def history_field(rows: Sequence[Row]) -> str:
-    """The field of a telling name, else the weightiest that nothing else claims; "history" where there is none."""
+    """Return the field with a typical name, else the largest field without another role, else "history"."""
     place = QuestionPlace(rows)
     claimed: set[str | None] = {name for names in (IDS, DATES, SESSION_IDS, TYPES) if (name := first(rows[0], names))}
     claimed |= {*place.claims(), *CORPORA, *NESTED}
@@ -112,7 +115,10 @@ def history_field(rows: Sequence[Row]) -> str:
 
 
 def _weight(value: object) -> tuple[bool, bool, int]:
-    """What holds turns, then lists and maps, then texts; long before short."""
+    """Return a sort key: values that hold turns rank highest, then lists and maps, then texts.
+
+    Longer ones rank higher.
+    """
     return (
         way_to_turns(value) is not None,
         not isinstance(value, str),

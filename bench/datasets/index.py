@@ -2,7 +2,7 @@
 
 Here too:
 
-* A small cache that is bounded by the size of what it holds, oldest use out first.
+* A small LRU cache limited by the total size of its values.
 
 Example::
 
@@ -28,7 +28,7 @@ _ABSENT = 0xFFFFFFFF
 
 
 class IdTable:
-    """Distinct texts in order of arrival, packed in one buffer, found through an open hash table."""
+    """Distinct texts in insertion order, packed into one buffer with an open-addressing hash table."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
@@ -48,7 +48,7 @@ class IdTable:
         return (self[index] for index in range(len(self)))
 
     def add(self, text: str) -> int | None:
-        """Append and give its index; None when it is already there."""
+        """Append a text and return its index; None when the table already has it."""
         raw = text.encode()
         slot = self._slot(raw)
         if self._slots[slot] != _ABSENT:
@@ -62,7 +62,7 @@ class IdTable:
         return index
 
     def find(self, text: str) -> int | None:
-        """The index of a text, or None."""
+        """Return the index of a text, or None."""
         index = self._slots[self._slot(text.encode())]
         return None if index == _ABSENT else index
 
@@ -72,7 +72,7 @@ class IdTable:
         return bytes(self._buffer[self._ends[index] : self._ends[index + 1]])
 
     def _slot(self, raw: bytes) -> int:
-        """The slot that holds the text, or the free one where it belongs."""
+        """Return the slot of a text: the one that holds it, or the free one to put it in."""
         mask = len(self._slots) - 1
         slot = crc32(raw) & mask
         while (index := self._slots[slot]) != _ABSENT and self._raw(index) != raw:
@@ -90,20 +90,20 @@ class IdTable:
 
 
 class RowIndex:
-    """Where each row is, which items it holds and which rows share a corpus."""
+    """The place of each row, the items in it, and the rows that share its corpus."""
 
     def __init__(self) -> None:
         self.offsets = array("Q")
         self.lengths = array("I")
         self.lines = array("I")
-        """line of each row from 1; 0 where rows are known by index"""
+        """1-based line of each row; 0 for formats without lines"""
         self.numbers = array("I")
         """number of each row in its file"""
         self.parts = array("I")
-        """which row of the document at that offset"""
+        """the number of each row within the document at its offset"""
         self.files = array("H")
         self.brings = bytearray()
-        """1 where the row brings sessions, 0 where an earlier row brought the same ones"""
+        """1 for a row with sessions of its own, 0 when an earlier row had the same sessions"""
         self.first_item = array("I")
         self.items = 0
         self._next = array("I")
@@ -114,7 +114,7 @@ class RowIndex:
         return len(self.offsets)
 
     def add(self, found: FileRow, items: int, corpus: int | None = None, *, brings: bool = True) -> int:
-        """Append a row with so many items; ``corpus`` links the rows of a shared corpus."""
+        """Append a row with its number of items; ``corpus`` links the rows of a shared corpus."""
         row = len(self.offsets)
         self.offsets.append(found.offset)
         self.lengths.append(found.length)
@@ -141,16 +141,16 @@ class RowIndex:
             self._last[corpus] = row
 
     def row_of(self, item: int) -> int:
-        """The row that holds an item; rows without items are skipped."""
+        """Return the row of an item; rows without items are skipped."""
         return bisect_right(self.first_item, item) - 1
 
     def items_of(self, row: int) -> range:
-        """The items of a row."""
+        """Return the range of item indexes of a row."""
         end = self.first_item[row + 1] if row + 1 < len(self) else self.items
         return range(self.first_item[row], end)
 
     def rows_of(self, corpus: int) -> Iterator[int]:
-        """The rows of a corpus in file order; without sharing, corpus and row are one."""
+        """Yield the rows of a corpus in file order; without shared corpora this is one row."""
         if self._first is None:
             yield corpus
             return
@@ -164,13 +164,13 @@ Value = TypeVar("Value")
 
 
 FEW = 12
-"""a dozen large values may fill the whole limit ..."""
+"""up to this many values, their sizes may sum to the whole limit"""
 MANY_SHARE = 8
-"""... but many small ones only an eighth of it: parsed, they weigh several times their text"""
+"""for more than `FEW` values the limit is divided by this: parsed, small values weigh several times their text"""
 
 
 class SizedCache(Generic[Value]):
-    """Keeps the last used values while their sizes stay under the limit; the newest always stays."""
+    """An LRU cache limited by the total size of its values; the newest value is always kept."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -178,7 +178,7 @@ class SizedCache(Generic[Value]):
         self._kept: OrderedDict[int, tuple[Value, int]] = OrderedDict()
 
     def get(self, key: int, make: Callable[[], tuple[Value, int]]) -> Value:
-        """Give the value of a key; ``make`` gives a value and its size."""
+        """Return the value of a key; ``make`` creates a missing value and its size."""
         if key in self._kept:
             self._kept.move_to_end(key)
             return self._kept[key][0]

@@ -1,7 +1,7 @@
 """Pass 1: read every row once, check it, and keep a compact index and the counts.
 
-Nothing of a row survives but its place, the ids of its items, their types and their corpus. All findings are reported
-together, the first twenty of them::
+Of each row only its place and the ids, types and corpus of its items are kept. The first twenty findings are reported
+together::
 
     scanned = scan(config, RowSource(config, files))
     scanned.counts.items, len(scanned.ids), scanned.content_sha256
@@ -36,7 +36,7 @@ UNTYPED = 0
 
 @dataclass(slots=True, kw_only=True)
 class DatasetCounts:
-    """What a dataset holds; ``memories`` at the benchmark's own unit."""
+    """The counts of a dataset; ``memories`` counts at the benchmark's own unit."""
 
     items: int = 0
     corpora: int = 0
@@ -52,14 +52,14 @@ class DatasetCounts:
     abstention: int = 0
     """items that must not be answered"""
     evidence_turns: int = 0
-    """distinct evidence turns of all items, added up"""
+    """sum over all items of their distinct evidence turns"""
     alike: int = 0
-    """sessions without ids of their own that hold a text of another row's session of their corpus"""
+    """sessions without ids of their own whose text another row of the same corpus has too"""
     unheld: int = 0
-    """items with an evidence text that no memory holds"""
+    """items with an evidence text that no memory contains"""
 
     def losses(self) -> Iterator[str]:
-        """Say what is stored twice and what no memory holds."""
+        """Yield notes on texts that are stored twice and on evidence that no memory contains."""
         if count := self.alike:
             session = "1 session holds a text" if count == 1 else f"{count} sessions hold texts"
             yield (
@@ -73,37 +73,37 @@ class DatasetCounts:
 
 @dataclass(slots=True, kw_only=True)
 class Scanned:
-    """The index of one file."""
+    """The result of pass 1: counts, digests and the index of the data."""
 
     ids: IdTable = field(default_factory=IdTable)
     rows: RowIndex = field(default_factory=RowIndex)
     types: list[str] = field(default_factory=lambda: [""])
     type_of: array[int] = field(default_factory=lambda: array("I"))
     corpora: IdTable | None = None
-    """None: the corpus of an item has the item's id"""
+    """None when each item has its own corpus, with the item's id"""
     views: IdTable | None = None
-    """cut-offs: ids of what items may see; None without visibility"""
+    """ids of the visible parts of corpora; None without ``visibility``"""
     view_of: array[int] = field(default_factory=lambda: array("I"))
-    """item -> view"""
+    """index of each item's entry in ``views``"""
     base_of_view: array[int] = field(default_factory=lambda: array("I"))
     cuts: list[str | None] = field(default_factory=list)
     counts: DatasetCounts = field(default_factory=DatasetCounts)
     content_sha256: str = ""
     notes: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
-    """notes on evidence, which results repeat"""
+    """notes on evidence, repeated in results"""
     texts: tuple[str, ...] = ()
-    """notes on the texts of items, which results repeat"""
+    """notes on the texts of items, repeated in results"""
     repeated: int = 0
-    """sessions that several rows of a corpus bring"""
+    """sessions that several rows of a corpus have"""
     blank: int = 0
-    """turns that are not memories"""
+    """turns without text, which make no memory"""
     covered: list[str] = field(default_factory=list)
-    """ways of rendering in which the evidence of all items was found to be sent"""
+    """the renderings in which the evidence of all items was found in the memories"""
 
 
 class Scanner:
-    """The state of one pass over one file."""
+    """The state of one pass over the data."""
 
     def __init__(self, config: BenchmarkConfig, file: RowSource) -> None:
         self.config = config
@@ -119,12 +119,12 @@ class Scanner:
         self.type_index: dict[str, int] = {}
         self.findings: list[DataError] = []
         self.histories: dict[int, tuple[str, str]] = {}
-        """corpus -> what identifies its history, and the row that brought it; of histories that rows share"""
+        """corpus -> identity of its shared history, and the row that brought it"""
         self.silent = 0
         """rows whose list of questions is empty"""
 
     def run(self) -> Scanned:
-        """Read the whole file; DataError or ConfigError with every finding."""
+        """Read the whole file; DataError or ConfigError lists every finding."""
         for row in self.file.watched():
             try:
                 self.take(row)
@@ -152,7 +152,7 @@ class Scanner:
         return self.found
 
     def take(self, row: FileRow) -> None:
-        """Check one row and put it into the index."""
+        """Check one row and add it to the index."""
         if row.error is not None or row.values is None:
             raise row.error or row.place.error("", "is malformed")
         self._digest(row.written or row.values, row.place)
@@ -170,7 +170,10 @@ class Scanner:
             self._count(parsed)
 
     def _known(self, values: Mapping[str, object], place: RowPlace) -> bool:
-        """True when an earlier row of the corpus brought the same joined history; DataError for another one."""
+        """Return True when an earlier row of the corpus had the same joined history.
+
+        DataError when it had another one.
+        """
         brought = self.parser.brought(values)
         if brought is None or self.found.corpora is None:
             return False
@@ -190,7 +193,7 @@ class Scanner:
             self.histories.setdefault(corpus, (brought, parsed.id))
 
     def _check_memory(self, values: Mapping[str, object], parsed: ParsedRow, place: RowPlace) -> None:
-        """A row gives something to remember; where rows share a corpus, another one may."""
+        """Raise a DataError when a row has nothing to remember, unless another row of its corpus may have."""
         removed = self.parser.removed_roles
         turns = (turn for session in parsed.sessions for turn in session.turns)
         if any((turn.role is None or turn.role not in removed) and not is_blank_turn(turn) for turn in turns):
@@ -210,7 +213,7 @@ class Scanner:
             raise place.error("", text, hint="fix the escape \\ud8xx in the row") from error
 
     def _corpus(self, parsed: ParsedRow, place: RowPlace) -> int:
-        """The index of the row's corpus."""
+        """Return the index of the row's corpus, which is added if it is new."""
         table = self.found.corpora
         if table is None:
             return len(self.found.rows)
@@ -268,7 +271,7 @@ class Scanner:
         self.found.view_of.append(index)
 
     def _count(self, parsed: ParsedRow) -> None:
-        """Count a corpus that is one row."""
+        """Add a corpus that consists of one row to the counts."""
         parser = self.parser
         built = build(
             parsed.corpus, parsed.sessions, parser.removed_roles, parser=parser.rule.parser, in_order=parser.in_order
@@ -318,7 +321,7 @@ class Scanner:
         )
 
     def _check_declared(self) -> None:
-        """Flags that only the usual names brought in say nothing when no turn has one."""
+        """Drop the flags on missing turn evidence when the turn flag is only the default name and no turn has it."""
         counts = self.found.counts
         if self.config.fields_by_name and not self.parser.history.gold_met:
             counts.flags.pop(TURNS_MISSING, None)
@@ -352,7 +355,7 @@ class Scanner:
 
 
 def alike_types(types: Iterable[str]) -> Iterator[str]:
-    """Say which question types differ only in case, white space or hidden characters: each has a row of its own."""
+    """Yield a note for question types that differ only in case, white space or hidden characters."""
     by_form: dict[str, list[str]] = {}
     for name in types:
         form = " ".join(HIDDEN.sub("", unicodedata.normalize("NFKC", name)).casefold().split())
@@ -391,7 +394,7 @@ def _plain(text: str) -> str:
 
 
 def _memories(config: BenchmarkConfig, built: Built) -> int:
-    """How many memories a corpus makes; rendered only where a template may fail."""
+    """Return the number of memories of a corpus; they are rendered only if a template could fail."""
     if config.ingestion.preprocessing.format_template is not None:
         return len(memories(config, built.corpus))
     full = [session for session in spoken(built.corpus).sessions if session.turns]

@@ -47,9 +47,9 @@ _GOLDS = {
         r"\s*(?:\[\s*[\"'].*[\"']\s*\]|\{\s*[\"'].*[\"']\s*:.*\})\s*", re.DOTALL
     ),
 }
-"""what is odd about a gold -> how it looks"""
+"""a problem of a gold answer -> the pattern that detects it"""
 LITERAL = frozenset({"exact-match", "contains"})
-"""evaluators that look for a gold as it is written"""
+"""evaluators that search the gold answer literally"""
 MARKED = (
     "a gold with marks that an answer may not have (a period at its end, quotes or asterisks around it, &amp;, \\n), "
     "which this evaluator looks for as they are"
@@ -59,11 +59,11 @@ _MARKED = pattern(
     re.DOTALL,
 )
 LONGEST = 60
-"""characters of an example"""
+"""longest example in a note, in characters"""
 
 
 class ItemTexts:
-    """Collects notes on odd item texts: ``meet`` is called once per item, ``notes`` gives the result."""
+    """A collector of notes on unusual item texts: call ``meet`` once per item, then ``notes``."""
 
     def __init__(self, method: str = "") -> None:
         self._literal = method in LITERAL
@@ -73,10 +73,10 @@ class ItemTexts:
         self._repeated: list[str] = []
         self._n_repeated = self._n_differing = 0
         self._signs: dict[str, tuple[int, list[str]]] = {}
-        """what is odd about the texts of some items -> how many have it, and the first of them"""
+        """a problem -> the number of items that have it, and the first few of them"""
 
     def meet(self, raw: RawItem, corpus: Hashable) -> None:
-        """Look at one item; equal questions of one corpus are one question."""
+        """Check one item; equal questions of one corpus count as repeated."""
         self._look(raw)
         if raw.deletion is not None:
             return
@@ -114,7 +114,7 @@ class ItemTexts:
                 examples.append(f"{raw.id} {text[:LONGEST]!a}")
 
     def notes(self) -> tuple[str, ...]:
-        """Sentences on all; empty where nothing is odd."""
+        """Return the notes; empty when nothing is unusual."""
         found = []
         if self._n_repeated:
             asked = "1 question is" if self._n_repeated == 1 else f"{self._n_repeated} questions are"
@@ -131,7 +131,7 @@ def _is_marked(text: str) -> bool:
 
 
 def _twice(choices: Sequence[str]) -> str | None:
-    """The first option whose text another one has too."""
+    """Return the first option whose text another option has too."""
     seen: set[str] = set()
     for choice in choices:
         text = " ".join(choice.lower().split())
@@ -146,6 +146,6 @@ def _some(examples: Sequence[str]) -> str:
 
 
 def history_of(sessions: Sequence[RawSession]) -> Hashable:
-    """What tells the history of one row from that of another, cheaply: its length, its beginning and its end."""
+    """Return a cheap identity of a row's history: its counts of sessions and turns, and its first and last turns."""
     turns = [(session.turns[0].text, session.turns[-1].text) for session in sessions if session.turns]
     return (len(sessions), sum(len(session.turns) for session in sessions), *turns[:1], *turns[-1:])

@@ -2,7 +2,7 @@
 
 Here too:
 
-* The evidence level: whether ranks are turns or sessions, and what a hit represents at it.
+* The evidence level of a job: ranks count turns, sessions or texts, and a hit holds ids of that level.
 
 Example::
 
@@ -12,11 +12,11 @@ Example::
     gold_ids(item, level), stands_for([rendered], level)
     ranks([[rendered_a], [rendered_b]], level=level, unit="turn", k=10)     # ids a slot, ready for metrics
 
-The benchmark decides both; a provider's config may override either for its own job. Ids here are the dataset's, no
-provider ever sees them.
+The benchmark sets unit and text; a provider's config may override either for its own job. All ids here are the
+dataset's and are never sent to a provider.
 
-Turn level only when memories are turns and the benchmark has turn evidence; a turn is never claimed found because
-its session was.
+The level is "turn" only when memories are turns and the benchmark has turn evidence; finding a session does not count
+as finding its turns.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ TurnText = Callable[[Session, Turn], str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenderedMemory:
-    """A memory and what it represents, in the dataset's ids."""
+    """A memory and the ids of the dataset's sessions and turns that it holds."""
 
     memory: Memory
     sessions: tuple[str, ...]
     turns: tuple[str, ...]
     corpus: str
     position: int
-    """1-based, in send order inside the corpus"""
+    """1-based, in send order within the corpus"""
 
     def as_json(self) -> dict[str, object]:
-        """The line of ``bench describe --memories``."""
+        """Return the JSON object of ``bench describe --memories``."""
         when = self.memory.when
         return {
             "corpus": self.corpus,
@@ -65,7 +65,10 @@ class RenderedMemory:
 def memories(
     config: BenchmarkConfig, corpus: Corpus, *, unit: Unit | None = None, text: str | None = None
 ) -> list[RenderedMemory]:
-    """Render a corpus in send order. ``unit`` and ``text`` (plain, speaker, dated or a template) override."""
+    """Render a corpus in send order.
+
+    ``unit`` and ``text`` (plain, speaker, dated or a template) override the benchmark's.
+    """
     corpus = spoken(corpus)
     writer = _Writer(config, corpus, text)
     match unit or config.unit:
@@ -82,7 +85,7 @@ def memories(
 
 
 def spoken(corpus: Corpus) -> Corpus:
-    """Leave out the turns that are blank: of them no memory is made, whatever a memory is."""
+    """Return the corpus without blank turns, which make no memory."""
     if not any(is_blank_turn(turn) for session in corpus.sessions for turn in session.turns):
         return corpus
     sessions = (
@@ -142,12 +145,12 @@ def _whole(corpus: Corpus, writer: _Writer) -> Iterator[Piece]:
 
 
 def _first_date(session: Session) -> datetime | None:
-    """When the turns of a session begin, where they have dates."""
+    """Return the date of the first dated turn of a session."""
     return next((turn.when for turn in session.turns if turn.when), None)
 
 
 class _Writer:
-    """Turns sessions into text by the benchmark's rules, or by the provider's ``ingest.text``."""
+    """The renderer of sessions and turns, by the benchmark's rules or the provider's ``ingest.text``."""
 
     def __init__(self, config: BenchmarkConfig, corpus: Corpus, text: str | None) -> None:
         rules = config.ingestion.preprocessing
@@ -162,7 +165,7 @@ class _Writer:
         self.metadata = {f"metadata.{key}": value for key, value in corpus.metadata.items()}
 
     def session(self, session: Session) -> str:
-        """The text of a session memory."""
+        """Return the text of a session memory."""
         if self.template is not None:
             return self.finish(self.template.render(self._values(session)))
         date = session.date_text or self._turn_date(_first_date(session))
@@ -170,20 +173,20 @@ class _Writer:
         return self.finish(head + self._body(session))
 
     def turn(self, session: Session, turn: Turn) -> str:
-        """The text of a turn memory."""
+        """Return the text of a turn memory."""
         date = session.date_text or self._turn_date(turn.when)
         head = f"{date}\n" if self.header == "always" and date else ""
         return self.finish(head + self.line(session, turn))
 
     def _turn_date(self, when: datetime | None) -> str | None:
-        """The date of a turn whose session has none, where every memory is to begin with one."""
+        """Return the turn's date when its session has none and every memory must begin with a date."""
         return iso(when) if when and self.header == "always" else None
 
     def messages(self, session: Session) -> tuple[Message, ...]:
         return tuple(self.message(session, turn) for turn in session.turns)
 
     def message(self, session: Session, turn: Turn) -> Message:
-        """A turn for chat APIs: a role is next to the text, a speaker's name inside it."""
+        """Return a turn as a chat message: the role is a field of its own, a speaker's name is part of the text."""
         plain = not self.by_provider and not turn.speaker
         content = said(turn) if plain else self.line(session, turn)
         return Message(
@@ -227,7 +230,7 @@ def _as_it_is(text: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """HTML-escape, as ``escapeHtml`` asks: the stored text is another one then."""
+    """Escape a text for HTML, as ``escapeHtml`` requires; the stored text then differs from the dataset's."""
     for char, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;"), ("'", "&#39;")):
         text = text.replace(char, entity)
     return text
@@ -240,7 +243,7 @@ _PART = re.compile(r"(?P<before>[\[(<]?)\$\{(?P<name>speaker|when|content)\}(?P<
 
 
 def _turn_text(text: str | None) -> TurnText:
-    """The line of a turn: the benchmark's, or a form whose absent parts leave no punctuation."""
+    """Return the format of a turn: the benchmark's, or a form that omits the punctuation of missing parts."""
     if text is None:
         return lambda session, turn: render_turn(turn)
     form = _FORMS.get(text, text)
@@ -266,7 +269,7 @@ def _minute(when: datetime | None) -> str | None:
 
 
 def texts(rendered: Sequence[RenderedMemory]) -> list[str]:
-    """Return the memories that are sent, in order."""
+    """Return the texts of the memories, in send order."""
     return [entry.memory.content for entry in rendered]
 
 
@@ -274,7 +277,7 @@ Level = Literal["turn", "session", "text"]
 
 
 def evidence_level(config: BenchmarkConfig, *, unit: Unit, turn_evidence: bool) -> Level:
-    """The level of a job whose memories are ``unit``."""
+    """Return the evidence level of a job whose memories are of this unit."""
     wanted = config.evaluation.granularity
     if wanted == "text":
         return "text"
@@ -282,7 +285,7 @@ def evidence_level(config: BenchmarkConfig, *, unit: Unit, turn_evidence: bool) 
 
 
 def gold_ids(item: Item, level: Level, *, score_retrieval: bool = False) -> tuple[str, ...]:
-    """The ids to be found; none for an abstention item unless its retrieval is scored: then it is excluded."""
+    """Return the gold ids of an item; empty for an abstention item, unless ``score_retrieval`` is set."""
     if item.abstention and not score_retrieval:
         return ()
     if level == "text":
@@ -291,19 +294,19 @@ def gold_ids(item: Item, level: Level, *, score_retrieval: bool = False) -> tupl
 
 
 def sentences_of(item: Item, turn_texts: Mapping[str, str]) -> dict[str, str]:
-    """The evidence of level text by id: what the dataset quotes, else the texts of the evidence turns."""
+    """Return the evidence texts by id for level "text": the dataset's quotes, else the texts of the evidence turns."""
     ids = gold_ids(item, "text", score_retrieval=True)
     return dict(zip(ids, item.evidence.texts or [turn_texts.get(turn, "") for turn in ids], strict=True))
 
 
 def held(sentences: Mapping[str, str], content: str) -> tuple[str, ...]:
-    """The ids of the sentences that a text holds, whatever the white space in both."""
+    """Return the ids of the sentences that a text contains, ignoring white space."""
     body = "".join(content.split())
     return tuple(name for name, text in sentences.items() if (plain := "".join(text.split())) and plain in body)
 
 
 def stands_for(memories: Iterable[RenderedMemory], level: Level) -> tuple[str, ...]:
-    """The ids of the level that the source memories of one hit represent, each once."""
+    """Return the ids at this level that the source memories of one hit hold, each once."""
     ids = (name for memory in memories for name in (memory.turns if level == "turn" else memory.sessions))
     return tuple(dict.fromkeys(ids))
 
@@ -311,7 +314,7 @@ def stands_for(memories: Iterable[RenderedMemory], level: Level) -> tuple[str, .
 def ranks(
     hits: Iterable[Sequence[RenderedMemory]], *, level: Level, unit: Unit, k: int | None = None
 ) -> list[tuple[str, ...]]:
-    """One entry a slot, in the provider's order.
+    """Return the ids of each slot, in the provider's order.
 
     Turns that fold up to sessions: the first hit of a session keeps its rank, later ones are dropped, then cut at k.
     Unmapped hits keep their slot.

@@ -1,6 +1,6 @@
 """Rows of a parquet file, a few in memory at a time; null (NaN too) is absent.
 
-A row is known by its number in the file::
+A row is identified by its number in the file::
 
     rows = ParquetRows(path, "data.parquet")
     for number, values, size in rows: ...
@@ -25,11 +25,11 @@ _BATCH_BYTES = 4 << 20
 _MOST_ROWS = 512
 
 Row = tuple[int, dict[str, object], int]
-"""number, values, and about how many bytes they take"""
+"""row number, values, and their approximate size in bytes"""
 
 
 class ParquetRows:
-    """One file; rows that are read in order are read once."""
+    """A parquet file that is read in parts; rows read in order are decoded once."""
 
     def __init__(self, path: Path, label: str) -> None:
         self.label = label
@@ -82,12 +82,12 @@ def _without_null(values: dict[str, object]) -> dict[str, object]:
 
 
 def _is_null(value: object) -> bool:
-    """Say whether there is no value; of a column of floats pandas writes NaN for none."""
+    """Return True for a missing value: null, or NaN, which pandas writes for missing floats."""
     return value is None or (isinstance(value, float) and math.isnan(value))
 
 
 def _plain(value: object) -> object:
-    """The value as JSON would hold it; null in a map is absent."""
+    """Return a value as JSON would represent it; null values of a map are dropped."""
     if isinstance(value, dict):
         return _without_null(value)
     if isinstance(value, list):

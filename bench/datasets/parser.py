@@ -41,22 +41,22 @@ SESSION_REPEATED = "session_id_repeated"
 SESSION_JOINED = "session_joined"
 TURN_BLANK = "turn_blank"
 EXAMPLES = 3
-"""items that a note names"""
+"""how many items a note names"""
 TURN_COST = 500
-"""what the objects of a turn weigh beside its text, roughly"""
+"""approximate memory in bytes of a turn, in addition to its text"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
-    """A corpus with what evidence needs; ``flags`` counts sessions."""
+    """A corpus with its evidence lookup; ``flags`` counts the flags of sessions."""
 
     corpus: Corpus
     lookup: Lookup
     flags: Counter[str] = field(default_factory=Counter)
     size: int = 0
-    """characters of text, for caches"""
+    """characters of text, for the size limit of caches"""
     alike: int = 0
-    """sessions without ids of their own that hold a text of another row's session"""
+    """sessions without ids of their own whose text another row has too"""
 
 
 def build(
@@ -67,7 +67,7 @@ def build(
     parser: Parser = "direct",
     in_order: bool = False,
 ) -> Built:
-    """Join, name, date-check and order the sessions.
+    """Build a corpus: join the sessions of its rows, make ids unique, check dates and sort.
 
     Rows that repeat their conversation bring each session once. DataError for one session without a date among dated
     ones, for one id under which two rows bring different sessions, and, where they must be ``in_order``, for dates that
@@ -99,35 +99,35 @@ def build(
 
 
 class _Joined:
-    """The distinct sessions of a corpus, in the order of the file; a repeated one leaves only its digest's name.
+    """The distinct sessions of a corpus in file order; of a repeated session only its digest is kept.
 
-    The n-th session of a row is the same as the n-th such session of another row: a row may hold equal ones itself.
+    The n-th session of a row can equal only the n-th session of another row, since one row may hold equal sessions.
     """
 
     def __init__(self, corpus_id: str, *, alone: bool) -> None:
         self.corpus_id = corpus_id
         self.alone = alone
-        """all sessions are of one row, so that none repeats another's"""
+        """all sessions are from one row, so that none can repeat another row's"""
         self.kept: list[tuple[str, RawSession]] = []
         self.repeats = 0
         self.alike = 0
         self.texts: dict[int, int] = {}
-        """hash of a text -> the first row that brought it; of sessions without ids of their own"""
+        """hash of a text -> the first row that had it, for sessions without ids of their own"""
         self.names = _Names()
         self.known: dict[tuple[str | None, bytes, int], str] = {}
         self.first: dict[str, int] = {}
-        """id of the data -> index in ``kept`` of the first session that has it"""
+        """id in the data -> index in ``kept`` of the first session with that id"""
         self.row = -1
         self.of_row: Counter[tuple[str | None, bytes]] = Counter()
         self.ids_of_row: set[str] = set()
         self.renamed: dict[tuple[int, str], str] = {}
         self.flagged: list[tuple[int, str, list[int]]] = []
-        """row, session and places of flagged turns of repeated sessions"""
+        """row, session and indexes of the flagged turns of each repeated session"""
         self.rows: set[int] = set()
-        """rows with a history"""
+        """rows that have a history"""
 
     def add(self, session: RawSession) -> None:
-        """Take the next session of the file."""
+        """Add the next session of the file."""
         if session.place.index != self.row:
             self.row = session.place.index
             self.rows.add(self.row)
@@ -152,7 +152,7 @@ class _Joined:
         self.ids_of_row.add(session.id)
 
     def _compare(self, session: RawSession) -> None:
-        """Count a session that brings again what another row's session of the corpus holds."""
+        """Count a session whose text another row's session of the corpus has too."""
         if self.alone or session.named:
             return
         texts = [hash(turn.text) for turn in session.turns if not is_blank_turn(turn)]
@@ -161,7 +161,7 @@ class _Joined:
             self.texts.setdefault(text, self.row)
 
     def _check(self, session: RawSession) -> None:
-        """Two rows may not mean different sessions by one id; inside a row a repeated id is distinguished."""
+        """Raise a DataError when two rows use one id for different sessions; an id may repeat within a row."""
         if not session.named or session.id not in self.first:
             return
         first = self.kept[self.first[session.id]][1]
@@ -172,7 +172,7 @@ class _Joined:
         raise session.place.error("", text + ids, hint="give different sessions different ids")
 
     def into(self, lookup: Lookup) -> None:
-        """Tell the evidence what each row means by its own ids and flags."""
+        """Add to the evidence lookup what each row's own ids and flags refer to."""
         for row, wanted in self.renamed:
             lookup.own[row, wanted] = self.renamed[row, wanted]
             lookup.own.setdefault((ANY_ROW, wanted), self.renamed[row, wanted])
@@ -186,7 +186,10 @@ class _Joined:
 
 
 def _digest(session: RawSession) -> bytes:
-    """What makes two sessions equal: date and turns, whatever the question that flags some of them."""
+    """Return the digest that two sessions share if their dates, turns and metadata are equal.
+
+    Evidence flags do not count.
+    """
     turns = [(t.id, t.text, t.role, t.speaker, t.caption, t.when) for t in session.turns]
     return sha256(
         repr((session.when, session.date_text, turns, dict(session.metadata))).encode("utf-8", "surrogatepass")
@@ -202,7 +205,7 @@ def _check_dates(raw: Sequence[RawSession]) -> None:
 
 
 def _check_order(corpus_id: str, raw: Sequence[RawSession]) -> None:
-    """An index of the file counts other sessions than one of what is sent."""
+    """Raise a DataError when the sessions are not in date order: an index cut-off would count other sessions."""
     for before, session in pairwise(raw):
         if before.when and session.when and session.when < before.when:
             text = f"visibility: the sessions of {corpus_id} are not in order of their dates"
@@ -210,7 +213,7 @@ def _check_order(corpus_id: str, raw: Sequence[RawSession]) -> None:
 
 
 class _Names:
-    """Later ones of a repeated id get ``~2``, ``~3`` in the order of the file."""
+    """Unique names: repeated ids get the suffix ``~2``, ``~3`` in file order."""
 
     def __init__(self) -> None:
         self.seen: Counter[str] = Counter()
@@ -272,7 +275,7 @@ def _session(name: str, raw: RawSession, lookup: Lookup, removed_roles: Collecti
 
 
 def _turn_id(wanted: str, lookup: Lookup) -> str:
-    """A turn id that the corpus has not seen yet."""
+    """Return a turn id that is new in the corpus, with a suffix if needed."""
     if wanted not in lookup.turns:
         return wanted
     number = 2
@@ -283,7 +286,7 @@ def _turn_id(wanted: str, lookup: Lookup) -> str:
 
 @value_dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedRow:
-    """A row before its corpus is whole."""
+    """A parsed row, before the other rows of its corpus are known."""
 
     id: str
     corpus: str
@@ -291,11 +294,11 @@ class ParsedRow:
     items: list[RawItem]
     metadata: Mapping[str, object]
     size: int = 0
-    """what the history weighs, where its bytes in the file do not tell"""
+    """memory size of the history, when its bytes in the file do not show it"""
 
 
 class RowParser:
-    """Everything that one config states about rows, compiled once."""
+    """The compiled rules of one config for its rows."""
 
     def __init__(self, config: BenchmarkConfig) -> None:
         self.config = config
@@ -317,21 +320,21 @@ class RowParser:
         self._history_roots = set[str]().union(*(_roots(context) for context in config.fields.contexts))
         cut = config.visibility
         self.in_order = cut is not None and (cut.through or uses_scope(cut.field))
-        """a cut-off counts the sessions of the file"""
+        """an index cut-off counts the sessions in file order"""
         self.hidden = 0
-        """items whose cut-off is a number that hides part of what their own row brings"""
+        """items whose index cut-off hides a part of their own row's history"""
         self.lost: tuple[RawItem, str] | None = None
-        """the first item with evidence that names nothing of its history, and that reference"""
+        """the first item with evidence that matches nothing in its history, and the reference"""
         self.lost_items = 0
         self.lost_whole = 0
-        """items of which all evidence is so"""
+        """items none of whose evidence matches anything"""
         self.early: dict[str, str] = {}
-        """item -> what reports it, of the first items that ask before their evidence"""
+        """item -> message, for the first items that are dated before their evidence"""
         self.early_items = 0
         self._deletion_field = config.deletion.target if config.deletion else ""
 
     def parse(self, row: Mapping[str, object], place: RowPlace, *, history: bool = True) -> ParsedRow:
-        """Read a row, with or without its sessions; DataError for the first thing that is wrong with it."""
+        """Parse a row, with or without its sessions; DataError for the first problem."""
         try:
             row_id = self.row_id(row, place)
             place = place.named(row_id)
@@ -350,7 +353,7 @@ class RowParser:
         )
 
     def corpus_of(self, row: Mapping[str, object], place: RowPlace, row_id: str) -> str:
-        """The id of a row's corpus; a list or map counts by its content."""
+        """Return the corpus id of a row; a list or map is identified by its content."""
         path = self._corpus_path
         if path is None:
             return row_id
@@ -360,14 +363,14 @@ class RowParser:
         return content_id(value) if isinstance(value, list | Mapping) else id_at(row, path, place)
 
     def brought(self, row: Mapping[str, object]) -> str | None:
-        """What identifies the history of a row that shares it with others; None where the row itself holds it."""
+        """Return the identity of a joined history that rows share; None when the row itself holds its history."""
         scope = scope_of(row)
         if not self.shared or scope is None or not self._history_roots <= scope.brought.keys():
             return None
         return "\n".join(scope.brought[name] for name in sorted(self._history_roots))
 
     def row_id(self, row: Mapping[str, object], place: RowPlace) -> str:
-        """The id of a row."""
+        """Return the id of a row: the configured or first usual id field, else its number."""
         if not self._id_known:
             known = next((name for name in self.config.row_id_candidates if row.get(name) is not None), None)
             self._id_path = None if known is None else compile_value(known)
@@ -375,7 +378,7 @@ class RowParser:
         return f"row_{place.index + 1}" if self._id_path is None else id_at(row, self._id_path, place)
 
     def _of_row(self, row: Mapping[str, object]) -> dict[str, object]:
-        """Metadata that belongs to the history, for session templates and prompts."""
+        """Return the metadata of the row and its history, for session templates and prompts."""
         if not self._metadata:
             return {}
         scopes = [without_empty_cells(row), *(context.get(row) for context in self._contexts if context.single)]
@@ -383,7 +386,7 @@ class RowParser:
         return {key: value for key, value in pairs if value is not None}
 
     def finish(self, raw: RawItem, position: int, corpus: str, lookup: Lookup, last: Session | None = None) -> Item:
-        """Look up the evidence and give the item."""
+        """Resolve the evidence of an item and return the complete item."""
         evidence, flags = self.rule.resolve(raw, lookup)
         if UNRESOLVED in flags:
             self.lost = self.lost or (raw, self.rule.unresolved(raw, lookup))
@@ -418,11 +421,11 @@ class RowParser:
         )
 
     def told(self) -> tuple[str, ...]:
-        """Sentences on evidence that names nothing, and on questions that are dated before their evidence."""
+        """Return the notes on unresolved evidence and on questions dated before their evidence."""
         return tuple(filter(None, (self.lost_evidence(), self.early_questions())))
 
     def early_questions(self) -> str:
-        """A sentence on questions that are dated before their evidence; empty where there is none."""
+        """Return a note on questions dated before their evidence; empty if there are none."""
         if not self.early_items:
             return ""
         more = f" and {self.early_items - len(self.early)} more" if self.early_items > len(self.early) else ""
@@ -433,7 +436,7 @@ class RowParser:
         )
 
     def lost_evidence(self) -> str:
-        """A sentence on evidence that names nothing of its history; empty where there is none."""
+        """Return a note on evidence that matches nothing in its history; empty if there is none."""
         if self.lost is None:
             return ""
         item, reference = self.lost
@@ -445,14 +448,14 @@ class RowParser:
         )
 
     def last_session(self, sessions: Sequence[Session]) -> Session | None:
-        """The latest session by time, when the config takes question dates from it."""
+        """Return the latest session by date, if the config takes question dates from it; else None."""
         if self.config.question_date.source != "last_session":
             return None
         dated = [session for session in sessions if session.when is not None]
         return max(dated, key=lambda session: (session.when is not None, session.when), default=None)
 
     def reduce(self, built: Built, evidence: Iterable[Evidence]) -> Built:
-        """Keep only evidence sessions (``lazy``), or those and the first others (``shared``)."""
+        """Return the corpus with the evidence sessions only (``lazy``), or with the first others too (``shared``)."""
         history = self.config.history
         if history.mode == "full":
             return built
@@ -464,7 +467,7 @@ class RowParser:
         return replace(built, corpus=replace(built.corpus, sessions=kept))
 
     def _check_cuts(self, items: Sequence[RawItem], sessions: Sequence[RawSession], place: RowPlace) -> None:
-        """A date cuts nothing off a history without dates: it would hide all of it."""
+        """Raise a DataError for a date cut-off when the history has no dates: it would hide everything."""
         dated = any(session.when or any(turn.when for turn in session.turns) for session in sessions)
         cut = next((item.cut for item in items if item.cut and self.dates.read_cut(item.cut)), None)
         if cut is not None and sessions and not dated:
@@ -472,14 +475,14 @@ class RowParser:
             raise place.error("", text, hint="give the sessions dates, or make the cut-off an index")
 
     def _hides(self, item: RawItem, sessions: Sequence[RawSession]) -> bool:
-        """Say whether the number of a cut-off is less than what the row itself brings."""
+        """Return True when an item's index cut-off is smaller than the history of its own row."""
         if item.cut is None or self.config.visibility is None or self.dates.read_cut(item.cut) is not None:
             return False
         brings = len(sessions) if len(sessions) != 1 else len(sessions[0].turns)
         return int(item.cut) + self.config.visibility.through < brings
 
     def cut(self, corpus: Corpus, view: str, cut: str) -> Corpus:
-        """Return the sessions before the index or date of a cut-off."""
+        """Return the corpus with only the sessions before an index or date cut-off."""
         when = self.dates.read_cut(cut)
         through = self.config.visibility is not None and self.config.visibility.through
         if when is None:
@@ -489,14 +492,14 @@ class RowParser:
 
 
 def _before_index(sessions: tuple[Session, ...], index: int) -> tuple[Session, ...]:
-    """The first ``index`` sessions; where the history is one session, its first ``index`` turns."""
+    """Return the first ``index`` sessions; for a history of one session, its first ``index`` turns."""
     if len(sessions) != 1:
         return sessions[:index]
     return (replace(sessions[0], turns=sessions[0].turns[:index]),)
 
 
 def _before_date(sessions: tuple[Session, ...], date: datetime) -> tuple[Session, ...]:
-    """The sessions before a date; where the history is one session without a date, its turns before it."""
+    """Return the sessions before a date; for a history of one undated session, its turns before the date."""
     if len(sessions) != 1 or sessions[0].when is not None:
         return tuple(session for session in sessions if session.when is not None and session.when < date)
     turns = tuple(turn for turn in sessions[0].turns if turn.when is not None and turn.when < date)
@@ -504,5 +507,5 @@ def _before_date(sessions: tuple[Session, ...], date: datetime) -> tuple[Session
 
 
 def _roots(context: ContextSection) -> set[str]:
-    """The fields of a row that a history is made of."""
+    """Return the row fields that make up a history."""
     return roots_of(context.field) | roots_of(context.date_field) | roots_of(context.session_id_field)

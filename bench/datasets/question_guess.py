@@ -44,18 +44,18 @@ from bench.datasets.row import scalar_text, value_of
 NO_ANSWER = re.compile(
     r"abstention|unanswerable|boundary|null_query|adversarial|not_mentioned|no_answer", re.IGNORECASE
 )
-"""question types whose name says that there is no answer"""
+"""names of question types that mark a question as unanswerable"""
 _CUT = re.compile(r".*(?:end_index|cutoff|cut_off|visible_until|up_to).*", re.IGNORECASE)
 _ASKED_DATES = ("question_date", "asked_at", "asked_on", "query_date", "query_time", "question_ts", "date", "when",
                 "asked", "day", "time", "timestamp")  # fmt: skip
 _TOKEN = re.compile(r"(?=[^_]*[A-Za-z])[A-Za-z0-9]{1,24}")
 _KEYED = re.compile(r"(?:\.\*|\['[^']*'(?:,'[^']*')+\])\[\*\]\"?$")
-"""lists under keys that are data, or under several names"""
+"""paths to lists under keys that are data, or under several names"""
 _MOST_TYPES = 20
 
 
 class Guess:
-    """What the rows seem to hold."""
+    """The guessed fields of the questions in sample rows."""
 
     def __init__(
         self,
@@ -90,14 +90,14 @@ class Guess:
 
     @property
     def unmapped(self) -> list[str]:
-        """What could not be mapped, each once."""
+        """Return the notes on unmapped fields, each once."""
         parts = (self.place, self.answer, self.history, self.gold)
         return list(dict.fromkeys(text for part in parts for text in part.unmapped))
 
     # -------------------------------------------------------------- questions
 
     def lines(self) -> Iterator[str]:
-        """The lines of schema that hold what is asked."""
+        """Yield the lines of ``schema`` for the questions."""
         if self.child is not None:
             yield "  questions:\n"
             yield from (f"    {key}: {text}\n" for key, text in self._nested_lines() if text)
@@ -121,7 +121,7 @@ class Guess:
         yield "choicesField", choices and choices[0]
 
     def _date(self) -> str | None:
-        """The date of a question."""
+        """Return the date field of a question."""
         every, asked = self.place.every(), self.place.asked
         for name in filter(None, (first(asked, (one,), (str, int)) for one in _ASKED_DATES)):
             if all(is_date(one[name]) for one in every if one.get(name) is not None) and not isinstance(
@@ -131,7 +131,7 @@ class Guess:
         return None
 
     def metadata(self) -> str:
-        """The section of schema with type and date, for questions that are rows."""
+        """Return the ``metadata`` section with type and date, for one question per row; empty for nested questions."""
         if self.child is not None:
             return ""
         found = (("questionType", self.type), ("questionDate", self._date()))
@@ -152,14 +152,14 @@ class Guess:
             yield f"  answer: {answer}\n"
 
     def words_of_question(self) -> int:
-        """Count the words of the longest question."""
+        """Return the number of words of the longest question."""
         name = self.place.question()
         return max((len(str(one.get(name)).split()) for one in self.place.every()), default=0) if name else 0
 
     # ------------------------------------------------------------------ types
 
     def _kind(self) -> str | None:
-        """The value of the question type."""
+        """Return the value for the question type."""
         if (name := self._type_name()) is not None:
             return self.place.at(name)
         if self.child is not None and _KEYED.search(self.place.path):
@@ -174,7 +174,7 @@ class Guess:
         return self._type_of_ids()
 
     def _type_of_ids(self) -> str | None:
-        """What ids begin with, where it differs from few to few: ``2hop`` of ``2hop__10_21``."""
+        """Return a template that reads the type from the beginning of the ids: ``2hop`` of ``2hop__10_21``."""
         name = next((name for name in IDS if all(isinstance(row.get(name), str) for row in self.rows)), None)
         ids = [str(row[name]).split("_") for row in self.rows] if name else []
         found = 0
@@ -192,7 +192,7 @@ class Guess:
         return f"\"${{{name}|match:'^{'_'.join(['[^_]+'] * found)}'}}\""
 
     def _row_type(self) -> str | None:
-        """A type that the questions of a row share."""
+        """Return the type field of the row, which all its questions share."""
         for name in ("question_type", "category", "source", "subset"):
             if isinstance(self.row.get(name), str):
                 return field_name(name)
@@ -202,14 +202,14 @@ class Guess:
         return None
 
     def _type_name(self) -> str | None:
-        """The field of the type, which every question has."""
+        """Return the type field that every question has."""
         asked = self.place.every()
         names = [name for one in TYPES if (name := first(self.place.asked, (one,), (str, int)))]
         names = [name for name in names if all(isinstance(one.get(name), str | int) for one in asked)]
         return names[0] if names and asked else None
 
     def kinds(self) -> list[str]:
-        """The question types of the sample."""
+        """Return the question types of the sample."""
         if self.type == "$keys[-2]":
             path = self.place.path
             value = value_of(json.loads(path) if path.startswith('"') else path)
@@ -239,7 +239,7 @@ class Guess:
         return f"abstention: {{{', '.join(conditions)}}}\n" if conditions else ""
 
     def _told_unanswerable(self) -> str | None:
-        """A field of few values, one of which says that there is no answer."""
+        """Return a field with few distinct values, one of which marks a question as unanswerable."""
         for name in self.place.asked:
             held = [one.get(name) for one in self.place.every()]
             lists = all(isinstance(one, list) and len(one) == 1 for one in held)
@@ -251,7 +251,7 @@ class Guess:
         return None
 
     def missing_answers(self) -> str | None:
-        """What to write where some questions have no answer and nothing says that they must not."""
+        """Return the note for questions without an answer when no field marks them as unanswerable."""
         found = self.answer.without()
         if found is None or self.abstention or self.answer.choices() is not None:
             return None
@@ -310,7 +310,7 @@ class Guess:
         return None not in values and len(set(values)) == len(values)
 
     def corpus(self, item_id: str) -> str:
-        """The field that rows of one conversation share."""
+        """Return the ``corpus`` line with the field that rows of one conversation share; empty if there is none."""
         for name in CORPORA:
             values = Counter(scalar_text(row.get(name)) for row in self.rows)
             if name != item_id and None not in values and len(values) < len(self.rows):
@@ -318,7 +318,7 @@ class Guess:
         return ""
 
     def _cut(self) -> str:
-        """Up to where an item sees the history."""
+        """Return the field that limits the part of the history that an item sees; empty if there is none."""
         name = next(
             (key for key, one in self.row.items() if _CUT.fullmatch(key) and (scalar_text(one) or "").isdigit()), None
         )
@@ -326,7 +326,7 @@ class Guess:
         return name or ("$keys[-2]" if path.count("[*]") > 1 and ".*" not in path else "")
 
     def visibility(self) -> str:
-        """The section that says so."""
+        """Return the ``visibility`` line for the cut-off field; empty if there is none."""
         if not self.cut:
             return ""
         through = ", through: true" if self.cut.startswith("$") else ""
@@ -356,7 +356,7 @@ class Guess:
             yield f"evidence: {{{', '.join(dict.fromkeys(line for line in found if line in each.values()))}}}\n"
 
     def without_gold(self) -> list[str]:
-        """Types none of whose questions has evidence, where those of other types have."""
+        """Return the question types without any evidence, when other types have evidence."""
         name = self._type_name()
         field = self.gold.nested(self.history) if self.child is not None else None
         if name is None or field is None or self.abstention:

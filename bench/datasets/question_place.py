@@ -41,29 +41,29 @@ _INSIDE = ("content", "text", "question", "input_text", "query")
 
 
 class QuestionPlace:
-    """The objects that ask. ``asked`` is their union: each field with its first value."""
+    """The objects that hold the questions. ``asked`` is their union: each field with its first value."""
 
     def __init__(self, rows: Sequence[Row], *, texts_ask: bool = False) -> None:
         self.rows = rows
         self.row = union(rows)
         self.texts_ask = texts_ask
-        """rows of a file of questions may name theirs ``text``"""
+        """in a file of questions, the field ``text`` may be the question"""
         self.unmapped: list[str] = []
         self.written: Row = {}
-        """how the config names the parts of questions that are keys, or pairs"""
+        """how the config writes the question and its answer when they are map keys or pairs"""
         self.path, self.children = self._nested()
         self.child: Row | None = union(self.children) if self.children else None
         self.inside = "" if self.child is not None else self._holder()
         self.asked: Row = self.child or cast("Row", self.row[self.inside] if self.inside else self.row)
 
     def every(self) -> list[Row]:
-        """The objects, one for each question."""
+        """Return the objects, one per question."""
         if self.child is not None:
             return self.children
         return [part_of(row, self.inside) if self.inside else row for row in self.rows]
 
     def at(self, name: str, *more: str) -> str:
-        """A field of what is asked, as the config names it."""
+        """Return a field of a question, as the config writes it."""
         if name in self.written and not more:
             return json.dumps(self.written[name])
         if self.inside or more:
@@ -71,7 +71,7 @@ class QuestionPlace:
         return field_name(name) if "." not in name else json.dumps(f"$[{json.dumps(name)}]")
 
     def claims(self) -> set[str | None]:
-        """The fields of a row that hold nothing but what is asked."""
+        """Return the row fields that hold only questions."""
         found: set[str | None] = {
             self.question() if self.child is None and not self.inside else None,
             self.inside or None,
@@ -81,7 +81,7 @@ class QuestionPlace:
         return found
 
     def _nested(self) -> tuple[str, list[Row]]:
-        """The path of nested questions with all of them."""
+        """Return the path of nested questions, and all of them."""
         found = [one for one in lists_of_questions(self.row) if self._children(one[0])]
         self._lists = [
             self.row.get(path.partition("[")[0].partition(".")[0]) for path, *_ in found if path.count("[*]") == 1
@@ -124,7 +124,7 @@ class QuestionPlace:
         return [one for row in self.rows for one in found.all(row) if isinstance(one, Mapping)]
 
     def _holder(self) -> str:
-        """The field whose map holds the question; empty where the row does."""
+        """Return the field whose map holds the question; empty when the row itself holds it."""
         if first(self.row, QUESTIONS, (str, Mapping)) or question_turns(self.row):
             return ""
         for name, part in self.row.items():
@@ -136,17 +136,17 @@ class QuestionPlace:
         return ""
 
     def question(self) -> str | None:
-        """The field of the question."""
+        """Return the field of the question."""
         named = first(self.asked, QUESTIONS, str) or first(self.asked, NESTED, str)
         return named or first(self.asked, QUESTIONS) or self._written()
 
     def _written(self) -> str | None:
-        """A text that ends with a question mark; else, of files of questions, their text."""
+        """Return the text field that ends with a question mark; in a file of questions, ``text`` as a fallback."""
         marked = question_by_mark(self.every())
         return marked or (first(self.asked, ("text",), str) if self.texts_ask else None)
 
     def question_path(self) -> str:
-        """The question as the config names it."""
+        """Return the question field as the config writes it."""
         name = self.question() or "question"
         if more := self.lacking(name, QUESTIONS, str):
             return f"[{', '.join(map(self.at, (name, *more)))}]"
@@ -158,17 +158,17 @@ class QuestionPlace:
         return self.at(name)
 
     def lacking(self, name: str, names: Sequence[str], kind: type | tuple[type, ...] = object) -> list[str]:
-        """The fields that mean the same in the nested questions which lack this one."""
+        """Return the fields that have the same meaning in the nested questions that lack this field."""
         found = (first(one, names, kind) for one in self.children if one.get(name) is None)
         return list(dict.fromkeys(other for other in found if other is not None and other != name))
 
     def marked(self) -> list[str]:
-        """Paths of fields below the row whose texts end with a question mark."""
+        """Return up to four paths of nested fields whose texts end with a question mark."""
         return list(dict.fromkeys(path for row in self.rows[:8] for path in texts_that_ask(row, "")))[:4]
 
 
 def _plain_questions(values: Sequence[object]) -> tuple[Row, list[Row]] | None:
-    """Questions that are keys of a map, or the first of pairs, with their answers; and how a config names the two."""
+    """Return how the config writes question and answer, and all of them, when they are map keys or pairs; else None."""
     known = [value for value in values if value]
     maps = [value for value in known if isinstance(value, Mapping)]
     pairs = [pair for value in known if isinstance(value, list) for pair in value]
@@ -184,7 +184,7 @@ def _plain_questions(values: Sequence[object]) -> tuple[Row, list[Row]] | None:
 
 
 def question_by_mark(found: Sequence[Row]) -> str | None:
-    """The one text field that ends with a question mark in most objects."""
+    """Return the only text field that ends with a question mark in most objects; None unless there is exactly one."""
     names = [name for name in union(found) if not GOLD.fullmatch(name) and name not in SPEAKING]
     texts = {name: [one.get(name) for one in found] for name in names}
     marked = [name for name, values in texts.items() if sum(map(_ends_so, values)) * 2 > len(values)]
@@ -196,7 +196,7 @@ def _ends_so(value: object) -> bool:
 
 
 def asks_in(part: Row) -> bool:
-    """True when an object of a list asks: by a telling name, or by a text that ends with a question mark."""
+    """Return True when an object holds a question, by a typical field name."""
     if first(part, SPEAKING):
         return False
     return _named(part) or first(part, QUESTIONS, Mapping) is not None
@@ -208,20 +208,20 @@ def _named(part: Row) -> bool:
 
 
 def question_turns(row: Row) -> bool:
-    """True when the field of the question holds the turns that lead to it."""
+    """Return True when the question field holds the preceding turns too."""
     name = first(row, QUESTIONS)
     return name is not None and _last_words(row[name]) is not None
 
 
 def _last_words(value: object) -> str | None:
-    """The words of the last turn, where a question comes with what was said before it."""
+    """Return the text of the last turn, when the question field is a list of turns; else None."""
     if not isinstance(value, list) or not value or not isinstance(value[-1], Mapping):
         return None
     return first(value[-1], ("content", "text", "utterance", "value"), str)
 
 
 def texts_that_ask(value: object, path: str = "", deep: int = 4) -> Iterator[str]:
-    """Paths of short texts that end with a question mark, outside of what someone says."""
+    """Yield the paths of short texts that end with a question mark, outside of conversation turns."""
     if isinstance(value, str) and _ends_so(value) and len(value) < 500:
         yield f"${path}"
     elif isinstance(value, list) and deep:
@@ -235,7 +235,7 @@ def texts_that_ask(value: object, path: str = "", deep: int = 4) -> Iterator[str
 def lists_of_questions(
     value: object, path: str = "", name: str = "", deep: int = _DEEP
 ) -> Iterator[tuple[str, str, object]]:
-    """Paths of lists of objects that ask; the one with a telling name first, gold never."""
+    """Yield the paths of lists of questions; one with a typical name comes first, gold is skipped."""
     if deep == 0:
         return
     if isinstance(value, list):
@@ -264,7 +264,7 @@ def lists_of_questions(
 
 
 def _marked_with_answers(maps: Sequence[Row]) -> bool:
-    """Objects that say neither who speaks nor when, each with a text that asks and another."""
+    """Return True for objects that each hold a question and another value, but no speaker or date."""
     asked = question_by_mark(maps)
     if asked is None or any(first(one, SPEAKING) for one in maps):
         return False
@@ -272,5 +272,5 @@ def _marked_with_answers(maps: Sequence[Row]) -> bool:
 
 
 def looks_numbered(name: str) -> bool:
-    """True for the names of fields that count or measure."""
+    """Return True for names of fields that hold ids, dates, counts or links."""
     return re.search(r"id$|date|time|num|count|token|length|link|file|url", name) is not None

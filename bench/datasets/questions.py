@@ -64,7 +64,7 @@ _INDEX_OR_DATE = "count sessions from 0, or see dateFormats in the config"
 
 @dataclass(slots=True, kw_only=True)
 class RawItem:
-    """An item whose evidence is still references: session ids and turn references as the row gives them."""
+    """An item with unresolved evidence: session ids and turn references as the row gives them."""
 
     id: str
     question: str
@@ -75,7 +75,7 @@ class RawItem:
     session_refs: tuple[str, ...]
     refs: tuple[str, ...]
     grades: Mapping[str, float]
-    """of references, where the data grades them"""
+    """grade of each reference, if the data grades them"""
     texts: tuple[str, ...]
     cut: str | None
     choices: tuple[str, ...]
@@ -87,7 +87,7 @@ class RawItem:
 
 
 class QuestionReader:
-    """Reads items by one config; counts what ``max_items`` dropped and which labels had no name."""
+    """The item reader of one config; it also counts items over ``max_items`` and labels without a name."""
 
     def __init__(self, config: BenchmarkConfig, dates: DateReader, turns: TurnReader, names: ConfigNames) -> None:
         self.config = config
@@ -102,7 +102,7 @@ class QuestionReader:
         self.point_where = Conditions(self.points.where if self.points else {}, "rubric.where")
         self.shuffled = isinstance(self.schema.choices, Choices) and self.schema.choices.shuffle
         self.optional = config.evaluation.method != "mcq"
-        """an item may have no choices: an open question"""
+        """an item may have no choices: it is then an open question"""
         self.reference = value_of(config.evidence.reference)
         self.grade = value_of(config.evidence.grade)
         self.ranges = config.evidence.parser == "ranges"
@@ -114,7 +114,7 @@ class QuestionReader:
         self.unnamed: set[str] = set()
 
     def read(self, row: Mapping[str, object], place: RowPlace, row_id: str) -> Iterator[RawItem]:
-        """Give the items of a row in file order."""
+        """Yield the items of a row in file order."""
         if self.names.rows.open:
             self.names.rows.look([row])
         if self.paths.nested:
@@ -126,12 +126,12 @@ class QuestionReader:
             yield self._flat(without_empty_cells(row), place, row_id)
 
     def _asks(self, row: Mapping[str, object]) -> bool:
-        """False for a row of a shared corpus whose question is an empty text: it adds its history and asks nothing."""
+        """Return False for a row of a shared corpus with an empty question: it only adds its history."""
         question = self.paths.question
         return self.config.corpus is None or question is None or question.get(row) != ""
 
     def _meet(self, row: Mapping[str, object], items: Sequence[object]) -> None:
-        """Show the names that are still open the items of a row, and what is around them."""
+        """Look up the open config names in the items of a row, the row and its histories."""
         if not items:
             return
         if self.names.items.open:
@@ -165,7 +165,7 @@ class QuestionReader:
             yield self._item(child, [child, row, *histories], place, item_id, prefix, question, paths, kind)
 
     def _listed(self, paths: NestedPaths, row: Mapping[str, object], place: RowPlace) -> list[tuple[str, object]]:
-        """The questions of one list of a row, each with its place."""
+        """Return the questions in one list of a row, each with its place."""
         list_at(row, paths.list, place)
         children = elements(paths.list, row)
         self._meet(row, [child for _, child in children])
@@ -174,7 +174,7 @@ class QuestionReader:
     def _category(
         self, paths: NestedPaths, child: object, row: Mapping[str, object], prefix: str, place: RowPlace
     ) -> str | None:
-        """The type of a question: of itself, else of its row."""
+        """Return the type of a question: its own, else its row's."""
         path = paths.category
         if path is None:
             kind = self.paths.type
@@ -253,7 +253,7 @@ class QuestionReader:
         return item
 
     def _rubric(self, paths: ItemPaths, row: object, prefix: str, place: RowPlace) -> tuple[str, ...]:
-        """The points of a rubric: texts, or a value of each object that counts."""
+        """Return the points of a rubric: each a text, or one value of an object that meets the conditions."""
         if self.points is None:
             return texts_of(paths.rubric.get(row), prefix + "rubric", place) if paths.rubric else ()
         found, text = elements(compile_value(self.points.from_), row), compile_value(self.points.text)
@@ -269,7 +269,7 @@ class QuestionReader:
         return tuple(said)
 
     def _shuffle(self, item: RawItem, prefix: str, path: Value | None) -> None:
-        """An order that is fixed for an item and does not tell the right choice."""
+        """Shuffle the choices of an item; the order depends on the item id only and does not reveal the right one."""
         right = choice_index(item.choice_answer, item.choices)
         if right is not None:
             item.choice_answer = item.choices[right]
@@ -285,7 +285,7 @@ class QuestionReader:
             raise place.error("question type", text, kind)
 
     def _check_answer(self, item: RawItem, row: object, prefix: str, paths: ItemPaths) -> None:
-        """No answer is legal for an abstention item, a deletion check, choices, rubrics and ``none`` only."""
+        """Raise a DataError for a missing answer, unless the kind of item or evaluation needs none."""
         methods = self.config.evaluation.every_method
         if item.answers or item.abstention or ANSWERLESS.issuperset(methods) or item.deletion:
             return
@@ -300,7 +300,7 @@ class QuestionReader:
         raise item.place.error(name, text, hint=hint or "give an answer, or say in abstention which items have none")
 
     def _check_choice(self, item: RawItem, row: object, prefix: str, path: Value | None) -> None:
-        """The right choice is one of the choices, by its text or letter; mcq cannot do without."""
+        """Raise a DataError unless the right choice is a text or letter of the choices; ``mcq`` requires one."""
         if path is None or choice_index(item.choice_answer, item.choices) is not None:
             return
         value = path.get(row)
@@ -311,7 +311,7 @@ class QuestionReader:
             raise item.place.error(f"{prefix}{name_of(path)}", f"is missing in {item.id}", hint="name the right choice")
 
     def _flagged(self, scopes: list[object], place: RowPlace) -> bool:
-        """The flag of the item, of its row or of its history states that there is no answer."""
+        """Return True when the flag of the item, its row or its history marks it as unanswerable."""
         path, wanted = self.paths.abstention, self.config.abstention.equals
         if path is None:
             return False
@@ -337,7 +337,7 @@ class QuestionReader:
         return by_id or by_field or by_type or by_where or (not answered and _is_trap(scopes[0]))
 
     def _named_so(self, item_id: str, place: RowPlace) -> bool:
-        """The id fits ``idPattern``; an id that is too long to be searched is an error, not another answer."""
+        """Return True when the id matches ``idPattern``; DataError for an id that is too long to search."""
         if self.pattern is None:
             return False
         if len(item_id) > LONGEST_TEXT:
@@ -346,7 +346,7 @@ class QuestionReader:
         return self.pattern.search(item_id) is not None
 
     def _metadata(self, scopes: list[object], place: RowPlace, *, kind_id: str | None) -> dict[str, object]:
-        """The named metadata, looked for in the question, then the row, then its history."""
+        """Return the named metadata of an item, looked up in the question, then its row, then its history."""
         found: dict[str, object] = {} if kind_id is None else {"category": kind_id}
         for key, path in self.paths.metadata.items():
             value = next((one for scope in scopes if (one := metadata_at(path, scope)) is not None), None)
@@ -370,7 +370,7 @@ class QuestionReader:
     def _refs(
         self, path: Several | None, row: object, prefix: str, place: RowPlace, grades: dict[str, float]
     ) -> tuple[str, ...]:
-        """References to sessions or turns, out of lists and maps inside each other."""
+        """Return the references to sessions or turns, from any nesting of lists and maps."""
         given = None if path is None else path.get(row)
         if path is None or given is None:
             return ()
@@ -390,7 +390,10 @@ class QuestionReader:
     def _graded(
         self, path: Several, row: object, given: object, where: str, place: RowPlace, grades: dict[str, float]
     ) -> tuple[str, ...]:
-        """References with a grade each: the highest of one that occurs twice; 0 or less is not relevant."""
+        """Return references and store the highest grade of each.
+
+        References graded 0 or less are not relevant and left out.
+        """
         if isinstance(given, Mapping) and self.grade is None:
             pairs = [(str(name), number_at(grade, f"{where}.{name}", place)) for name, grade in given.items()]
         else:
@@ -412,7 +415,7 @@ class QuestionReader:
         return number_at(grade, f"{where}.{name_of(self.grade)}", place)
 
     def _reference(self, value: object, where: str, place: RowPlace) -> str:
-        """The id that a template makes of an object."""
+        """Return the id that a template makes from an object."""
         assert self.reference is not None
         text = scalar_text(self.reference.get(value))
         if text is None:
@@ -422,7 +425,7 @@ class QuestionReader:
     def _turn_refs(
         self, path: Several | None, row: object, prefix: str, place: RowPlace, grades: dict[str, float]
     ) -> tuple[str, ...]:
-        """References to turns; where they are whole turns, what each states."""
+        """Return the references to turns; for quoted turns, the speaker and text of each."""
         if self.turns is None or path is None:
             return self._refs(path, row, prefix, place, grades)
         where = f"{prefix}{name_of(path)}"
@@ -430,7 +433,7 @@ class QuestionReader:
         return tuple(self.turns.read(turn, f"{where}[{at}]", place).said for at, turn in enumerate(quoted))
 
     def _choices(self, path: Several | None, row: object, prefix: str, place: RowPlace) -> tuple[str, ...]:
-        """The choices; where each has a path of its own, none may be missing."""
+        """Return the choices; DataError when a choice with its own path is missing."""
         if path is None:
             return ()
         if len(path.paths) == 1:
@@ -466,18 +469,18 @@ class QuestionReader:
 
 
 def _first(path: Value | None, scopes: list[object]) -> object:
-    """The first value that one of the scopes has: the question, then the row, then its history."""
+    """Return the first value found in the scopes: the question, then the row, then its history."""
     found = (path.get(scope) for scope in scopes) if path else ()
     return next((value for value in found if value is not None), None)
 
 
 def metadata_at(path: Value, scope: object) -> object:
-    """What metadata carries: the value, of a path with stars the list."""
+    """Return a metadata value; for a path with stars, the list of its values."""
     return path.get(scope) if path.single else path.all(scope) or None
 
 
 def _objects(value: object) -> list[object]:
-    """The objects in lists inside each other."""
+    """Return the objects in nested lists, flattened."""
     return [one for part in value for one in _objects(part)] if isinstance(value, list) else [value]
 
 
@@ -485,11 +488,11 @@ _NUMBERS = re.compile(
     r"(?P<before>(?:.*[^\d\s,-])?\s*?)(?P<numbers>\d+(?:\s*-\s*\d+)?(?:\s*,\s*\d+(?:\s*-\s*\d+)?)*)\s*", re.DOTALL
 )
 _WIDEST = 10_000
-"""so many numbers at most are one range"""
+"""most numbers that one range may cover"""
 
 
 def expanded(reference: str) -> list[str]:
-    """Numbers and ranges at the end of a reference, each on its own: ``x/1, 3-4`` -> ``x/1``, ``x/3``, ``x/4``."""
+    """Split a reference with numbers and ranges at its end: ``x/1, 3-4`` -> ``x/1``, ``x/3``, ``x/4``."""
     match = _NUMBERS.fullmatch(reference)
     if match is None or len(reference) > LONGEST_TEXT:
         return [reference]
@@ -506,7 +509,7 @@ def expanded(reference: str) -> list[str]:
 
 
 def _pairs(value: object) -> object:
-    """Two numbers in a list as the range that they bound."""
+    """Return lists of two numbers as texts of their range: ``[3, 5]`` -> ``3-5``."""
     if not isinstance(value, list):
         return value
     texts = [scalar_text(one) or "" for one in value]
@@ -514,7 +517,7 @@ def _pairs(value: object) -> object:
 
 
 def _asked(row: object, path: Value, place: RowPlace, *, prefix: str = "") -> str:
-    """The question, which is not blank."""
+    """Return the question; DataError when it is blank."""
     text = text_at(row, path, place, prefix=prefix)
     if is_blank(text):
         raise place.error(f"{prefix}{name_of(path)}", "is empty", hint="ask something, or take the question out")
@@ -522,7 +525,7 @@ def _asked(row: object, path: Value, place: RowPlace, *, prefix: str = "") -> st
 
 
 def _label(value: object, path: Value, place: RowPlace) -> str | None:
-    """A name by which items are grouped: a text or number; of several names no one can say which one counts."""
+    """Return the label that items are grouped by, from a text or number; DataError for a list or map."""
     if isinstance(value, list | Mapping):
         first = f"{path.text if path.text.startswith('$') else '$.' + path.text}[0]"
         hint = f'name one of them: "{first}"' if isinstance(value, list) and value else None
@@ -531,5 +534,5 @@ def _label(value: object, path: Value, place: RowPlace) -> str | None:
 
 
 def _is_trap(question: object) -> bool:
-    """LoCoMo's own mark of a question that has no answer: only the answer one should not give."""
+    """Return True for an unanswerable question of LoCoMo, which has an ``adversarial_answer``."""
     return isinstance(question, Mapping) and question.get("adversarial_answer") is not None

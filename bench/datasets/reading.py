@@ -16,7 +16,7 @@ from typing import Literal, TypeVar
 EVERY = 0.5
 """seconds between two reports"""
 SMALLEST = 20_000_000
-"""bytes of data that are parsed in about a second: less is not reported"""
+"""bytes below which progress is not reported; this much is parsed in about a second"""
 
 Part = TypeVar("Part")
 Unit = Literal["MB", "rows", "corpora"]
@@ -24,7 +24,7 @@ Unit = Literal["MB", "rows", "corpora"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadingProgress:
-    """What is done with which data, and how far it is; ``done`` equals ``total`` at the end."""
+    """The progress of reading one data set; ``done`` equals ``total`` at the end."""
 
     what: str
     done: int
@@ -34,7 +34,7 @@ class ReadingProgress:
 
     @property
     def text(self) -> str:
-        """One line without its end."""
+        """Return one line of text, without a line end."""
         scale = 1_000_000 if self.unit == "MB" else 1
         left = self.seconds * (self.total - self.done) / max(self.done, 1)
         share = 100 * self.done // max(self.total, 1)
@@ -45,7 +45,7 @@ class ReadingProgress:
 
 @dataclass(slots=True)
 class ProgressSink:
-    """The function that gets each report, if any."""
+    """The function that gets each report, or None."""
 
     to: Callable[[ReadingProgress], None] | None = None
 
@@ -55,14 +55,14 @@ shown = ProgressSink()
 
 @dataclass(frozen=True, slots=True)
 class ReadingPass:
-    """One pass over data of that many bytes, rows or corpora."""
+    """One pass over data, with its total in bytes, rows or corpora."""
 
     what: str
     total: int
     unit: Unit
 
     def over(self, parts: Iterable[Part], position: Callable[[int, Part], int]) -> Iterator[Part]:
-        """Yield the parts, and tell every half second how far they are; ``position`` says where a part ends."""
+        """Yield the parts and report progress every half second; ``position`` returns the progress after a part."""
         start = told = monotonic()
         told_any = False
         for number, part in enumerate(parts, 1):

@@ -2,9 +2,9 @@
 
 Here too:
 
-* Where in a dataset file something is, as errors say it.
-* Take typed values out of a row; every wrong one is a DataError with the row, the field and the value.
-* Where the parts of an item are in a row: every path of a config, compiled once.
+* The place of a value in a dataset file, as errors show it.
+* Typed access to the values of a row; a wrong value is a DataError with the row, the field and the value.
+* The compiled paths of a config to the parts of an item.
 
 Example::
 
@@ -18,7 +18,7 @@ Example::
     paths = RowPaths(config)
     paths.question, paths.nested, paths.metadata
 
-JSON is read strictly: UTF-8 only, no ``NaN``, and a fraction remembers how the file writes it.
+JSON is parsed strictly: UTF-8 only and no ``NaN``; a fraction keeps its text from the file.
 
 ``data.jsonl:3``, ``data.csv:4`` (line of the row), ``data.json: [0].haystack_dates[1]`` (index of the row).
 
@@ -48,31 +48,31 @@ _ABSENT = object()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowPlace:
-    """One row of one file."""
+    """The place of one row in its file."""
 
     file: str
     index: int
-    """from 0"""
+    """0-based"""
     line: int | None = None
-    """None: a JSON file, whose rows are known by index"""
+    """None in a JSON file, whose rows have an index instead"""
     row_id: str | None = None
     number: int | None = None
-    """the row's number in its own file, where that is another one"""
+    """the row's number in its own file, if it differs from ``index``"""
 
     def named(self, row_id: str) -> RowPlace:
-        """The same place, with the row's id."""
+        """Return a copy with the row's id."""
         return replace(self, row_id=row_id)
 
     @property
     def row(self) -> int:
-        """The row's number in its file, from 0."""
+        """Return the row's number in its file, from 0."""
         return self.index if self.number is None else self.number
 
     def __str__(self) -> str:
         return f"{self.file}: [{self.row}]" if self.line is None else f"{self.file}:{self.line}"
 
     def error(self, field: str, message: str, value: object = _ABSENT, *, hint: str | None = None) -> DataError:
-        """Word one finding: the place, the field, what is wrong, and the value (100 characters at most)."""
+        """Return an error with the place, the field, the problem, and the value (at most 100 characters)."""
         joint = "" if not field or field.startswith("[") else "."
         where = f"{self}{joint}{field}" if self.line is None else str(self)
         shown = "" if value is _ABSENT else f": {quote(value)}"
@@ -81,7 +81,7 @@ class RowPlace:
 
 
 class FloatText(float):
-    """A number with a fraction or exponent that remembers its text in the file."""
+    """A number with a fraction or exponent that keeps its text from the file."""
 
     __slots__ = ("text",)
     text: str
@@ -94,7 +94,7 @@ class FloatText(float):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileRow:
-    """One row with the bytes it takes in the file; ``values`` is None when the row was torn (see ``error``)."""
+    """One row and its bytes in the file; ``values`` is None for a row that could not be parsed (see ``error``)."""
 
     place: RowPlace
     offset: int
@@ -102,17 +102,17 @@ class FileRow:
     values: Mapping[str, object] | None
     error: DataError | None = None
     part: int = 0
-    """which of the rows of a document"""
+    """number of the row within its document"""
     keys: tuple[Key, ...] = ()
-    """the keys that lead to it in its document"""
+    """the keys that lead to the row in its document"""
     file: int = 0
-    """which of several files"""
+    """index of the file among the files of the benchmark"""
     written: Mapping[str, object] | None = None
-    """the row as its file has it, where ``values`` holds joined fields too"""
+    """the row as its file has it, when ``values`` holds joined fields too"""
 
 
 def parsed(place: RowPlace, offset: int, raw: bytes, *, whole: bool = False) -> FileRow:
-    """Parse one row, or a ``whole`` document, which may be no object."""
+    """Parse one row, or a ``whole`` document, which may be any JSON value."""
     try:
         values = _STRICT.decode(raw.decode())
     except UnicodeDecodeError as error:
@@ -135,7 +135,7 @@ def loads(raw: bytes) -> object:
 
 
 def strict_json(text: str) -> object:
-    """Parse JSON without repeated keys and without NaN."""
+    """Parse JSON; repeated keys and NaN are errors."""
     return _STRICT.decode(text)
 
 
@@ -156,12 +156,12 @@ _DECODER = json.JSONDecoder(parse_float=FloatText, parse_constant=_no_constant)
 
 
 def broken(place: RowPlace, offset: int, problem: DataError) -> FileRow:
-    """A row that could not be read at all."""
+    """Return a row that could not be read, with its error."""
     return FileRow(place=place, offset=offset, length=0, values=None, error=problem)
 
 
 def torn(place: RowPlace, reason: str) -> DataError:
-    """The row breaks the grammar of its format."""
+    """Return the error for a row that is malformed in its format."""
     first = reason.splitlines()[0].split(": line ")[0].split(";")[0] if reason else "it ends too early"
     lines = place.line is None and first == "Extra data"
     hint = "set data.format to jsonl if the file has a row a line" if lines else "fix or remove the row"
@@ -169,36 +169,36 @@ def torn(place: RowPlace, reason: str) -> DataError:
 
 
 def no_object(place: RowPlace, value: object) -> DataError:
-    """The row is JSON, but no map of fields."""
+    """Return the error for a row that is JSON, but not an object."""
     return place.error("", "is not an object", value, hint="make each row an object of fields")
 
 
 def too_deep(place: RowPlace) -> DataError:
-    """The row is nested deeper than anything that reads it can follow."""
+    """Return the error for a row that is nested too deeply."""
     return place.error("", "is nested too deep", hint="flatten the row")
 
 
 def not_utf8(where: str) -> DataError:
-    """The bytes are of another encoding."""
+    """Return the error for bytes that are not UTF-8."""
     return DataError("bytes that are not UTF-8", where=where, hint="save the file as UTF-8")
 
 
 class WrittenPath(Protocol):
-    """A path, or several, known by the text of the first."""
+    """A path, or several paths, identified by the text of the first."""
 
     @property
     def text(self) -> str: ...
 
 
 def name_of(path: WrittenPath) -> str:
-    """A path as places show it: ``$.a[0].b`` -> ``a[0].b``."""
+    """Return a path as errors show it: ``$.a[0].b`` -> ``a[0].b``."""
     return path.text.removeprefix("$").removeprefix(".").replace("\n", "\\n") or "$"
 
 
 def missing(
     path: Value, row: object, place: RowPlace, *, prefix: str = "", hint: str | None = None, key: str = ""
 ) -> DataError:
-    """The error for an absent or null field, with the nearest key that is there; ``key`` names it in the config."""
+    """Return the error for an absent or null field, with the nearest existing key; ``key`` is its key in the config."""
     if several := alternatives(path):
         text = f"has none of {', '.join(several)}" + (f", one of which {key} needs" if key else "")
         return place.error(prefix.removesuffix("."), text, hint=hint)
@@ -217,12 +217,12 @@ def missing(
 
 
 def in_braces(text: str) -> str:
-    """A path as YAML takes it inside ``{}``."""
+    """Return a path quoted for YAML inside ``{}``, if it needs quotes."""
     return text if re.fullmatch(r"\$?[\w.]+", text, re.ASCII) else json.dumps(text, ensure_ascii=False)
 
 
 def path_hint(text: str, row: object) -> str:
-    """What to write for a name with dots that would lead somewhere as a path; empty for any other."""
+    """Return the hint for a field name with dots that would match something as a path; empty for any other name."""
     if text.startswith(("$", "@")) or not any(mark in text for mark in ".["):
         return ""
     try:
@@ -233,7 +233,7 @@ def path_hint(text: str, row: object) -> str:
 
 
 def value_at(row: object, path: Value, place: RowPlace, *, prefix: str = "") -> object:
-    """The value, which must be there and not null."""
+    """Return the value; DataError when it is absent or null."""
     value = path.get(row)
     if value is None:
         raise missing(path, row, place, prefix=prefix)
@@ -241,7 +241,7 @@ def value_at(row: object, path: Value, place: RowPlace, *, prefix: str = "") -> 
 
 
 def text_at(row: object, path: Value, place: RowPlace, *, prefix: str = "") -> str:
-    """The value as a text, which it must be."""
+    """Return the value; DataError unless it is text."""
     value = value_at(row, path, place, prefix=prefix)
     if not isinstance(value, str):
         raise place.error(f"{prefix}{name_of(path)}", "must be text, not", value)
@@ -249,7 +249,7 @@ def text_at(row: object, path: Value, place: RowPlace, *, prefix: str = "") -> s
 
 
 def id_at(row: object, path: Value, place: RowPlace, *, prefix: str = "") -> str:
-    """An id: text, or a number as its text."""
+    """Return the id, a number as its text; DataError for another value."""
     value = value_at(row, path, place, prefix=prefix)
     text = scalar_text(value)
     if text is None or isinstance(value, bool) or text == "":
@@ -258,7 +258,7 @@ def id_at(row: object, path: Value, place: RowPlace, *, prefix: str = "") -> str
 
 
 def list_at(row: object, path: Value, place: RowPlace, *, prefix: str = "") -> list[object]:
-    """The value as a list, which it must be. A path with ``[*]`` gives its matches."""
+    """Return the value; DataError unless it is a list. A path with ``[*]`` returns its matches."""
     value = path.all(row) if not path.single else value_at(row, path, place, prefix=prefix)
     if not isinstance(value, list):
         raise place.error(f"{prefix}{name_of(path)}", "must be a list, not", value)
@@ -266,7 +266,7 @@ def list_at(row: object, path: Value, place: RowPlace, *, prefix: str = "") -> l
 
 
 def scalar_text(value: object) -> str | None:
-    """A text, number or truth value as its text; None for anything else."""
+    """Return a text, number or truth value as text; None for any other value."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -277,7 +277,7 @@ def scalar_text(value: object) -> str | None:
 
 
 def number_at(value: object, field: str, place: RowPlace) -> float:
-    """A number, or a text that is one."""
+    """Return a number, or the number in a text; DataError for any other value."""
     try:
         number = float(scalar_text(value) or "") if not isinstance(value, bool) else math.nan
     except ValueError:
@@ -288,7 +288,7 @@ def number_at(value: object, field: str, place: RowPlace) -> float:
 
 
 def is_graded(value: object) -> bool:
-    """True for a map of ids to numbers, the usual form of graded relevance."""
+    """Return True for a map of ids to numbers, the usual form of graded relevance."""
     return isinstance(value, Mapping) and bool(value) and all(type(one) in (int, FloatText) for one in value.values())
 
 
@@ -297,7 +297,7 @@ _FALSE = frozenset(("false", "no", "n", "f", "0", "off", "0.0", "", "none", "nul
 
 
 def flag_of(value: object, field: str, place: RowPlace) -> bool:
-    """A truth value, or a text or number that is one; DataError for any other."""
+    """Return a truth value, also from a text or number; DataError for any other value."""
     text = (scalar_text(value) or "").strip().lower()
     if text in _TRUE:
         return True
@@ -307,14 +307,14 @@ def flag_of(value: object, field: str, place: RowPlace) -> bool:
 
 
 def matches(value: object, wanted: bool | int | str, field: str, place: RowPlace) -> bool:
-    """True when a value is the wanted one: a flag by its meaning, any other by its text."""
+    """Return True when a value equals the wanted one: a truth value by its meaning, any other by its text."""
     if isinstance(wanted, bool):
         return flag_of(value, field, place) is wanted
     return (scalar_text(value) or "").strip() == str(wanted).strip()
 
 
 def texts_of(value: object, field: str, place: RowPlace) -> tuple[str, ...]:
-    """A scalar or a list of scalars as texts; absent and null give none."""
+    """Return a scalar or a list of scalars as texts; empty for an absent or null value."""
     if value is None:
         return ()
     values: Sequence[object] = value if isinstance(value, list) else [value]
@@ -325,7 +325,7 @@ def texts_of(value: object, field: str, place: RowPlace) -> tuple[str, ...]:
 
 
 def flat(value: object) -> list[object]:
-    """What lists and maps of lists inside each other hold, in order, without null."""
+    """Return the values in nested lists and maps of lists, in order, without null."""
     if isinstance(value, Mapping) and value and all(isinstance(part, list | Mapping) for part in value.values()):
         return [one for part in value.values() for one in flat(part)]
     if isinstance(value, list):
@@ -334,13 +334,13 @@ def flat(value: object) -> list[object]:
 
 
 def content_id(value: object) -> str:
-    """A short id of a list or map: equal content has the same one."""
+    """Return a short id of a list or map, the same for equal content."""
     text = json.dumps(value, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
     return sha256(text.encode()).hexdigest()[:16]
 
 
 def choices_of(value: object, field: str, place: RowPlace) -> tuple[str, ...]:
-    """Choices: a list of texts, or a map of letter to text in the order of the file."""
+    """Return the choices from a list of texts, or from a map of letter to text in file order."""
     parts: list[tuple[object, object]]
     if isinstance(value, Mapping):
         parts = list(value.items())
@@ -355,17 +355,17 @@ def choices_of(value: object, field: str, place: RowPlace) -> tuple[str, ...]:
 
 
 def _joined(choice: object, field: str, place: RowPlace) -> object:
-    """A choice that is a list is its parts."""
+    """Return a choice that is a list as its parts, joined with commas."""
     return ", ".join(texts_of(choice, field, place)) if isinstance(choice, list) else choice
 
 
 _LABELS = {"questionType": "type", "question_type": "type", "questionDate": "date", "question_date": "date"}
-"""names of schema.metadata that fill the item itself"""
+"""names in ``schema.metadata`` that set a field of the item itself"""
 
 
 @dataclass(frozen=True, slots=True)
 class Several:
-    """Values that are all taken, in their order; of one path with ``[*]`` all of its values."""
+    """Paths whose values are all used, in order; a single path with ``[*]`` gives all of its values."""
 
     paths: tuple[Value, ...]
 
@@ -378,7 +378,10 @@ class Several:
         return self.paths[0]
 
     def get(self, row: object) -> object | None:
-        """The value of a single path as it is; of several the list of what is there; None where nothing is."""
+        """Return the value of a single path as it is; for several paths the list of values found.
+
+        None if there are none.
+        """
         if len(self.paths) == 1:
             path = self.paths[0]
             return path.get(row) if path.single else path.all(row) or None
@@ -390,7 +393,7 @@ class Several:
 
 
 class ItemPaths:
-    """Where the parts of an item are in the object that holds them."""
+    """The compiled paths to the parts of an item, relative to the object that holds the item."""
 
     question: Value | None = None
     answer: Several | None = None
@@ -405,7 +408,7 @@ class ItemPaths:
 
 
 class NestedPaths(ItemPaths):
-    """The same for a list of nested questions."""
+    """The compiled paths to the parts of an item in a list of nested questions."""
 
     def __init__(self, config: BenchmarkConfig, questions: Questions) -> None:
         self.list = compile_value(questions.field)
@@ -423,7 +426,7 @@ class NestedPaths(ItemPaths):
 
 
 class RowPaths(ItemPaths):
-    """Every path of a config that leads to an item."""
+    """The compiled paths of a config to the items of a row."""
 
     def __init__(self, config: BenchmarkConfig) -> None:
         fields = config.fields
@@ -448,7 +451,7 @@ class RowPaths(ItemPaths):
         self.deletion = _deletion_paths(config)
 
     def histories(self, row: object) -> list[object]:
-        """What is where the histories are, to look up metadata in."""
+        """Return the values of the history fields, in which metadata is looked up."""
         return [context.get(row) for context in self.contexts if context.single]
 
 
@@ -467,5 +470,5 @@ def _several(paths: str | Sequence[ValueText] | None) -> Several | None:
 
 
 def value_of(given: ValueText | None) -> Value | None:
-    """Compile what a config states, if anything."""
+    """Compile a value of the config; None when the config has none."""
     return None if given is None else compile_value(given)

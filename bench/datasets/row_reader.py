@@ -3,7 +3,7 @@
 Here too:
 
 * Cut a JSON array into the bytes of its rows, one row in memory at a time.
-* Rows of a csv file (RFC 4180) or a tsv file, which quotes nothing: a header line, then a record a row, all text.
+* Read a csv file (RFC 4180) or a tsv file (without quoting): a header line, then one record per row, all text.
 
 Example::
 
@@ -17,12 +17,12 @@ Example::
     columns(Path("data.csv"), "data.csv")                   # ("id", "question", "asked")
     for row in records(file, "data.csv", names): row.values["asked"] is EMPTY
 
-Only one row is held at a time, of a document with ``rows`` the document. A ``.gz`` is unpacked to a file of its own.
+Only one row is in memory at a time; with ``rows``, one document. A ``.gz`` is decompressed to a temporary file.
 
-ijson is fed up to each ``}`` and tells when a row has just ended; the row's bytes are then parsed alone, strictly, so
-that a row reads the same now and when it is read again by its place.
+The parser of ijson gets the bytes up to each ``}`` and reports the end of a row. The bytes of the row are then parsed
+strictly on their own, so that a row has the same values now and when it is read again by its place.
 
-A text cell may be empty; where a value may be absent, an empty cell is how csv reports it.
+An empty cell is an empty text, or an absent value where the value may be absent.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from bench.datasets.row import FileRow, RowPlace, broken, loads, no_object, not_
 from bench.errors import DataError
 
 DEEPEST = 1000
-"""ijson keeps the path of each open bracket, which is quadratic in the depth"""
+"""deepest nesting that is parsed: ijson stores the path of each open bracket, which is quadratic in the depth"""
 _CHUNK = 1 << 16
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*(?:"|\Z)', re.DOTALL)
 
@@ -63,7 +63,7 @@ class ItemsParser(Protocol):
 
 
 def cut(file: BinaryIO, offset: int, label: str) -> Iterator[FileRow]:
-    """Give the rows from ``offset`` on; an array that is torn ends with a row that has an error."""
+    """Yield the rows from byte ``offset`` on; after a malformed part of the array, the last row has an error."""
     import ijson
 
     found = ijson.sendable_list()
@@ -106,7 +106,7 @@ def _place(label: str, index: int) -> RowPlace:
 
 
 def _pieces(file: BinaryIO) -> Iterator[bytes]:
-    """The file in pieces that end after a ``}`` wherever there is one."""
+    """Yield the file in pieces that end after a ``}`` if they contain one."""
     while chunk := file.read(_CHUNK):
         at = 0
         while (end := chunk.find(b"}", at)) >= 0:
@@ -117,12 +117,12 @@ def _pieces(file: BinaryIO) -> Iterator[bytes]:
 
 
 def _opened(piece: bytes) -> int:
-    """How many brackets stay open, those in strings included: a first look that costs little."""
+    """Return the number of unclosed brackets, counting those in strings too: a fast upper estimate."""
     return piece.count(b"{") + piece.count(b"[") - piece.count(b"}") - piece.count(b"]")
 
 
 def _depth(raw: bytes) -> int:
-    """How deep the brackets outside of strings go."""
+    """Return the depth of the brackets outside of strings."""
     depth = deepest = 0
     for bracket in re.findall(rb"[\[{\]}]", _STRING.sub(b"", raw)):
         depth += 1 if bracket in b"[{" else -1
@@ -131,7 +131,7 @@ def _depth(raw: bytes) -> int:
 
 
 def _feed(parser: ItemsParser, piece: bytes) -> None:
-    """An integer that Python refuses to read crashes yajl; here it passes, and its row is refused when it is parsed."""
+    """Feed the parser; a huge integer, which crashes yajl, is ignored here and rejected when its row is parsed."""
     limit = sys.get_int_max_str_digits()
     sys.set_int_max_str_digits(0)
     try:
@@ -145,7 +145,7 @@ _LONGEST_FIELD = 1 << 30
 
 
 class _EmptyCell(str):
-    """A text like any other empty one, but known by identity."""
+    """An empty cell of a table: an empty text, recognized by identity."""
 
     __slots__ = ()
 
@@ -154,12 +154,15 @@ EMPTY = _EmptyCell()
 
 
 def without_empty_cells(row: Mapping[str, object]) -> Mapping[str, object]:
-    """The row with its empty cells absent; rows of JSON have none, an empty text there is a text."""
+    """Return the row without its empty table cells; an empty text of a JSON row is kept."""
     return scoped({name: value for name, value in row.items() if value is not EMPTY}, scope_of(row))
 
 
 def columns(path: Path, label: str, *, tabs: bool = False) -> tuple[str, ...]:
-    """The names of the header; none for an empty file. DataError for a header that cannot name fields."""
+    """Return the column names from the header, empty for an empty file.
+
+    DataError for a header that cannot name fields.
+    """
     with path.open("rb") as file:
         try:
             header = next(_reader(_Tape(file, label), tabs=tabs), None)
@@ -193,7 +196,7 @@ def _problem(header: list[str], *, tabs: bool) -> tuple[str, str] | None:
 def records(
     file: BinaryIO, label: str, names: tuple[str, ...], *, tabs: bool = False, header: bool = True
 ) -> Iterator[FileRow]:
-    """Every record below the header, with the line it begins at; one that cannot be read ends the file."""
+    """Yield every record below the header, with its first line number; a record that cannot be read ends the file."""
     tape = _Tape(file, label)
     reader = _reader(tape, tabs=tabs)
     if header:
@@ -224,7 +227,7 @@ def _record(place: RowPlace, offset: int, length: int, names: tuple[str, ...], c
 
 
 def record(raw: bytes, names: tuple[str, ...], *, tabs: bool = False) -> Mapping[str, object]:
-    """The values of one record again. ValueError or StopIteration when these bytes are none."""
+    """Parse the bytes of one record again; ValueError or StopIteration when they are not a record."""
     return _named(names, next(_reader(io.StringIO(raw.decode(), newline=""), tabs=tabs)))
 
 
@@ -240,7 +243,7 @@ def _reader(lines: Iterator[str], *, tabs: bool = False) -> Iterator[list[str]]:
 
 
 class _Tape:
-    """Decoded lines of a csv file that know how far they are."""
+    """Decoded lines of a csv file, with the byte offset read so far."""
 
     def __init__(self, file: BinaryIO, label: str) -> None:
         self.file = file
@@ -268,11 +271,11 @@ class _Tape:
 _BOM = b"\xef\xbb\xbf"
 _PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"PK\x03\x04": "zip", b"BZh": "bzip2", b"\xfd7zXZ": "xz",
            b"PAR1": "parquet"}  # fmt: skip
-"""how files begin that hold rows in a form which is not read"""
+"""magic bytes of compressed formats that are not supported"""
 
 
 Part = tuple[tuple[Key, ...], object]
-"""a row with the keys that lead to it in its document"""
+"""the keys that lead to a row in its document, and the row"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -282,13 +285,13 @@ class RowFile:
     path: Path
     format: Format
     columns: tuple[str, ...] = ()
-    """the names of a table's fields"""
+    """the column names of a table"""
     header: bool = True
     label: str = field(default="")
     name: str = ""
-    """as the config writes it, without suffixes"""
+    """the file name as the config writes it, without suffixes"""
     rows: Value | None = None
-    """where rows are in each document"""
+    """the path to the rows in each document"""
     unpacked: _Unpacked | None = None
     parquet: ParquetRows | None = None
     last: dict[int, list[Part]] = field(default_factory=dict, repr=False)
@@ -304,7 +307,10 @@ class RowFile:
         given: tuple[str, ...] = (),
         rows: Value | None = None,
     ) -> RowFile:
-        """Look at the file's head; DataError when it cannot be read. ``given`` names the columns of a bare table."""
+        """Open a file and check its head; DataError when it cannot be read.
+
+        ``given`` names the columns of a headerless table.
+        """
         label, tabs, unpacked, names = show(path), format == "tsv", None, given
         try:
             if path.suffix == ".gz":
@@ -323,16 +329,19 @@ class RowFile:
 
     @property
     def rows_in_all(self) -> int | None:
-        """How many rows there are, where the file says so."""
+        """Return the number of rows, if the file states it (parquet only)."""
         return None if self.parquet is None else (self.parquet.ends or [0])[-1]
 
     def __iter__(self) -> Iterator[FileRow]:
-        """Every row in file order. A torn line is a row with an error; a torn array or table ends with one."""
+        """Yield every row in file order.
+
+        A malformed line gives a row with an error, a malformed array or table ends with one.
+        """
         for row in self.values():
             yield row if row.error or isinstance(row.values, dict) else self._no_row(row)
 
     def values(self) -> Iterator[FileRow]:
-        """The same, whatever a row is."""
+        """Yield every row in file order; a row may be any JSON value."""
         number = 0
         for row in self._documents():
             if self.rows is None or row.error is not None:
@@ -372,7 +381,7 @@ class RowFile:
             yield broken(place, place.index, error)
 
     def _parts(self, document: object) -> list[Part]:
-        """The rows of a document with the keys that lead to them."""
+        """Return the rows of a document, each with the keys that lead to it."""
         assert self.rows is not None
         if not self.rows.single:
             return [(keys, value) for keys, value in self.rows.keyed(document) if value is not None]
@@ -397,7 +406,7 @@ class RowFile:
         return replace(row, values=None, error=problem)
 
     def read(self, offset: int, length: int, part: int = 0) -> Part:
-        """Read one row again, with its keys; DataError when the file is no longer the one that was checked."""
+        """Read one row again, with its keys; DataError when the file has changed since it was checked."""
         try:
             if self.rows is None:
                 return (), self._document(offset, length)
@@ -442,7 +451,7 @@ class RowFile:
             index += 1
 
     def _elements(self, file: BinaryIO) -> Iterator[FileRow]:
-        """The elements of an array, or the one object that the file is; with ``rows`` always the whole file."""
+        """Yield the elements of an array, or the single object of the file; with ``rows`` always the whole file."""
         skipped = len(_BOM) if file.read(len(_BOM)) == _BOM else 0
         file.seek(skipped)
         while (first := file.read(1)).isspace():
@@ -457,7 +466,7 @@ class RowFile:
 
 
 class _Unpacked:
-    """The bytes of a .gz in a file of their own, which is deleted with this object."""
+    """The decompressed bytes of a .gz in a temporary file, which is deleted with this object."""
 
     def __init__(self, path: Path, label: str) -> None:
         descriptor, name = tempfile.mkstemp(prefix="bench-")

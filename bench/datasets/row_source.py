@@ -1,13 +1,13 @@
 """The rows of a benchmark: all its files in order, each row with the fields that ``data.with`` adds.
 
-Files -> ``where`` -> ``with`` -> ``where``; what comes after takes values out of a row and knows of no file::
+Order: files -> ``where`` -> ``with`` -> ``where``. Later steps read values from a row and do not depend on files::
 
     source = RowSource(config, files)
     for row in source: row.values["joined"]
     source.read(0, row.offset, row.length, row.part, place)
     source.left_out, source.joined      # rows that where leaves out; name -> sha256 of the joined files
 
-Rows are streamed; of a joined file only the places of its rows are kept, and the rows that were taken last.
+Rows are streamed. Of a joined file, only the places of its rows and the most recently joined rows are kept.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from bench.datasets.row_reader import RowFile, without_empty_cells
 from bench.errors import DataError
 
 _JOINED = re.compile(r"(?P<field>\w+)(?:\[(?P<index>\d+)\])?\.?(?P<rest>.*?)(?: \(row [^()]*\))?", re.DOTALL)
-"""the text of a finding: the field, which of its rows, and what is wrong in it"""
+"""the parts of a finding: the field, its row index within the field, and the problem"""
 
 
 class RowSource:
-    """Every row of a benchmark, complete."""
+    """All rows of a benchmark, each with its added fields."""
 
     def __init__(self, config: BenchmarkConfig, files: Sequence[DataFile]) -> None:
         data = config.data
@@ -53,10 +53,10 @@ class RowSource:
         self.scopes = bool(self.steps) or uses_scope(config.model_dump(mode="json", include=_READ))
         self.names = Names.of_paths("no row has it", paths_of_data(config))
         self.left_out = 0
-        """rows of the last pass that where leaves out"""
+        """number of rows that ``where`` left out in the last pass"""
 
     def __iter__(self) -> Iterator[FileRow]:
-        """Yield every row that counts, in file order; one that cannot be read has an error."""
+        """Yield every row that meets the conditions, in file order; a row that cannot be read has an error."""
         index = self.left_out = 0
         for number, file in enumerate(self.files):
             for row in file:
@@ -73,14 +73,14 @@ class RowSource:
 
     @property
     def is_large(self) -> bool:
-        """True for data that takes more than about a second to read."""
+        """Return True for data that takes more than about a second to read."""
         return sum(self._sizes()) >= SMALLEST
 
     def _sizes(self) -> list[int]:
         return [file.path.stat().st_size for file in self.files]
 
     def watched(self) -> Iterable[FileRow]:
-        """Every row, with reports for who waits for large data."""
+        """Yield every row; for large data, also report progress."""
         if not self.is_large:
             return self
         sizes = self._sizes()
@@ -109,7 +109,7 @@ class RowSource:
         return found
 
     def _complete(self, values: Mapping[str, object], row: FileRow, place: RowPlace) -> Mapping[str, object] | None:
-        """The row with its added fields; None where a condition leaves it out."""
+        """Return the row with its added fields; None when a condition leaves it out."""
         if not self.scopes and self.plain:
             return values
         scope = RowScope(self.files[row.file].name, place.row, row.keys)
@@ -131,7 +131,7 @@ class RowSource:
         return scoped(whole, replace(scope, brought=brought))
 
     def unmet(self, *, of_file: bool = False) -> Iterator[tuple[tuple[str | int, ...], str]]:
-        """Yield the keys of ``data`` that name what no row has, with the rest of the sentence.
+        """Yield each key of ``data`` whose name no row contains, with the rest of its message.
 
         ``of_file``: only names of fields that the file itself should have, where a step failed.
         """
@@ -142,14 +142,14 @@ class RowSource:
                     yield name.key, f'names "{name.text}", and {rest}'
 
     def left_out_of_joined(self) -> Iterator[str]:
-        """Say how many rows of joined files the conditions of their steps leave out."""
+        """Yield notes on the rows of joined files that ``where`` conditions leave out."""
         for step in self.steps:
             if isinstance(step, JoinedRows) and (count := sum(step.left_out.values())):
                 files = ", ".join(list(step.left_out)[:3])
                 yield f"data.with.{step.name}.where leaves out {count} rows of {files}"
 
     def at_origin(self, row: FileRow, error: DataError) -> DataError:
-        """Return a finding in a joined row at the place of that row, the same for each row that joins it."""
+        """Return the error with the place of the joined row that causes it, the same for every row that joins it."""
         found = _JOINED.fullmatch(error.message)
         step = next((step for step in self.steps if found and step.name == found["field"]), None)
         if found is None or not isinstance(step, JoinedRows) or row.values is None or error.message.startswith("data."):
@@ -159,7 +159,7 @@ class RowSource:
         return DataError(message.strip(), where=where, hint=error.hint)
 
     def digest_of(self, name: str) -> str | None:
-        """Return the SHA-256 of a joined file as it is now; None where it is not there."""
+        """Return the current SHA-256 of a joined file; None when the file is missing."""
         path = self.library.find(name)
         return None if path is None else file_sha256(path)
 
@@ -169,4 +169,4 @@ class RowSource:
 
 
 _READ = {"data", "fields", "corpus", "visibility", "abstention", "evidence"}
-"""the sections that hold paths and templates"""
+"""config sections that hold paths and templates"""

@@ -35,7 +35,7 @@ Step = dict[str, object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampledFile:
-    """One file: where its rows are, and the first of them."""
+    """One file: the path to its rows, and its first rows."""
 
     path: Path
     name: str
@@ -43,19 +43,19 @@ class SampledFile:
     columns: tuple[str, ...]
     sample: tuple[object, ...]
     keys: tuple[str | int | None, ...]
-    """the key under which each row is, where the file is a map"""
+    """the key of each sample row, when the file is a map"""
 
     @property
     def fields(self) -> list[Row]:
         return [row for row in self.sample if isinstance(row, Mapping)]
 
     def options(self) -> Step:
-        """The keys of a step that says where the rows are."""
+        """Return the keys of a ``data.with`` step that locate the rows."""
         found: Step = {"rows": self.rows} if self.rows else {}
         return found | ({"columns": list(self.columns)} if self.columns else {})
 
     def values(self, key: str) -> list[str | None]:
-        """The texts of a field over the rows; of ``$keys[0]`` and ``$row`` too."""
+        """Return the texts of a field in the sample rows; ``$keys[0]`` and ``$row`` are allowed too."""
         if key == "$keys[0]":
             return [scalar_text(one) for one in self.keys]
         if key == "$row":
@@ -63,7 +63,7 @@ class SampledFile:
         return [scalar_text(row.get(key)) if isinstance(row, Mapping) else None for row in self.sample]
 
     def key_names(self) -> Iterator[str]:
-        """Return fields that can be a row's key, the likeliest first."""
+        """Yield the fields that can be a row's key, the most likely first."""
         if any(key is not None for key in self.keys):
             yield "$keys[0]"
         names = dict.fromkeys(name for row in self.fields[:20] for name in row)
@@ -109,7 +109,7 @@ def _read(
 
 
 def _columns(path: Path, format_: Format) -> tuple[str, ...]:
-    """Names for a table whose first line holds values; () for one with a header."""
+    """Return column names for a table whose first line holds values; empty for a table with a header."""
     if format_ != "tsv" or path.suffix == ".gz":
         return ()
     with path.open(encoding="utf-8", errors="replace") as file:
@@ -121,7 +121,7 @@ def _columns(path: Path, format_: Format) -> tuple[str, ...]:
 
 
 def asks(row: object) -> bool:
-    """True when an object holds a question of its own, or a list of them."""
+    """Return True when an object holds a question or a list of questions."""
     if not isinstance(row, Mapping):
         return False
     name = first(row, QUESTIONS, str)
@@ -138,7 +138,7 @@ def _asks_inside(part: Row) -> bool:
 
 
 def _rows_path(document: Row) -> str | None:
-    """Where the rows of a document are; None where it is one row."""
+    """Return the path to the rows of a document; None when the document is one row."""
     sections = [name for name, part in document.items() if isinstance(part, list) and part and all(map(asks, part))]
     if len(sections) > 1:
         return f"$[{','.join(map(repr, sections))}][*]"
@@ -161,7 +161,7 @@ def _rows_path(document: Row) -> str | None:
 
 
 def _remembers(rows: Sequence[object], document: Row, name: str) -> bool:
-    """Every row has a history of its own, and nothing is one beside them."""
+    """Return True when every row has its own history and the document has none next to the rows."""
 
     def talks(part: Row) -> bool:
         return any(holds_lists(one) and way_to_turns(one) for key, one in part.items() if not is_gold(key))
@@ -171,7 +171,7 @@ def _remembers(rows: Sequence[object], document: Row, name: str) -> bool:
 
 
 def _steps(path: str, values: Sequence[object]) -> Iterator[tuple[str, list[object]]]:
-    """Every way one level down: the elements of lists, one name that all have, all names."""
+    """Yield every step one level down with its values: the elements of lists, a name that all have, or all names."""
     if all(isinstance(value, list) for value in values):
         yield f"{path}[*]", [one for value in values for one in value if one is not None]  # type: ignore[attr-defined]
         return
@@ -187,7 +187,7 @@ def _steps(path: str, values: Sequence[object]) -> Iterator[tuple[str, list[obje
 
 
 def asking(table: SampledFile) -> int:
-    """Return a score of how likely a file contains the questions."""
+    """Return a score of how likely a file is to contain the questions."""
     cells = [text for row in table.fields for text in map(scalar_text, row.values()) if text]
     if suffix_of(table.name) == ".tsv" and not any(" " in text for text in cells):
         return 0

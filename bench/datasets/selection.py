@@ -1,8 +1,8 @@
 """The selected items of a run: range, then filters, then sample, then limit, always in file order.
 
-Positions are 1-based in the benchmark's full item order, so machines agree. A sample is seeded and stratified by
-question type: the key of an item is the hex SHA-256 of ``SEED|BENCHMARK|ITEM_ID``, each type gives the smallest keys
-of its share, shares are dealt by largest remainder::
+Positions are 1-based in the benchmark's full item order, the same on every machine. A sample is seeded and stratified
+by question type. The key of an item is the hex SHA-256 of ``SEED|BENCHMARK|ITEM_ID``; each type contributes the items
+with its smallest keys, and the share of each type is computed by largest remainder::
 
     Selection(sample=20, seed=7)
     Selection(shard=(2, 4), question_types=("temporal",), limit=10)
@@ -31,21 +31,21 @@ class Selection:
     end: int | None = None
     """1-based, inclusive"""
     shard: tuple[int, int] | None = None
-    """(i, n): the i-th of n equal ranges, i from 1"""
+    """(i, n): the i-th of n equal ranges, with i from 1"""
     items: tuple[str, ...] = ()
     items_of: tuple[str, ...] = ()
     """corpus ids"""
     question_types: tuple[str, ...] = ()
     sample: int | None = None
     per_type: bool = False
-    """``sample`` counts for each type"""
+    """``sample`` applies to each question type"""
     seed: int = 0
     limit: int | None = None
     parts: tuple[tuple[int, int], ...] = ()
-    """ranges as of start and end, instead of them: each is selected from apart, as the runs of a merge did"""
+    """ranges that replace start and end, each selected from separately, as the runs of a merge were"""
 
     def range(self, total: int) -> tuple[int, int]:
-        """The half-open range of indexes from 0; UsageError for one that cannot be."""
+        """Return the half-open range of 0-based indexes; UsageError for an invalid range."""
         if self.shard is not None:
             return self._shard_range(total)
         start = 1 if self.start is None else self.start
@@ -67,7 +67,7 @@ class Selection:
 
 
 class Selectable(Protocol):
-    """What a selection needs to know of a dataset; positions are indexes from 0 here."""
+    """The part of a dataset that a selection reads; indexes are 0-based."""
 
     @property
     def name(self) -> str: ...
@@ -80,7 +80,7 @@ class Selectable(Protocol):
 
 
 def select(dataset: Selectable, selection: Selection) -> array[int]:
-    """Give the indexes (from 0) of the selected items in file order; UsageError for names no one has."""
+    """Return the 0-based indexes of the selected items in file order; UsageError for unknown names."""
     if selection.parts:
         apart = (replace(selection, parts=(), start=start, end=end) for start, end in selection.parts)
         return array("I", sorted({index for one in apart for index in select(dataset, one)}))
@@ -139,7 +139,7 @@ def _sampled(dataset: Selectable, selection: Selection, chosen: array[int]) -> a
 
 
 def _keep_smallest(heap: list[tuple[bytes, int]], size: int, entry: tuple[bytes, int]) -> None:
-    """Keep the ``size`` smallest keys: a heap of complements, the largest key on top."""
+    """Keep the ``size`` smallest keys: a heap of complements, with the largest key on top."""
     key, index = entry
     turned = (bytes(255 - byte for byte in key), -index)
     if len(heap) < size:
@@ -153,7 +153,7 @@ def _key(seed: int, benchmark: str, item_id: str) -> bytes:
 
 
 def deal(sizes: Counter[str], sample: int) -> dict[str, int]:
-    """Shares in proportion to the sizes by largest remainder, ties by name; never more than a type has."""
+    """Return the share of each type by largest remainder, ties by name; never more than the type has."""
     total = sum(sizes.values())
     wanted = min(sample, total)
     if total == 0:

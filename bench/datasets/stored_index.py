@@ -1,5 +1,6 @@
-"""The index of data that was checked once, so that it is not parsed again: of large data for the next command, on disk;
-of small data for the next plan of the same process, in memory.
+"""The index of checked data, stored so that the data is not parsed again.
+
+The index of large data is stored on disk for the next command, of small data in memory for the same process.
 
 Example::
 
@@ -8,8 +9,8 @@ Example::
         found = scan(config, source)
         store.write(found, source)
 
-An index counts for the same bytes of data and config and the same code, else it is not read. ``datasets/.index/`` may
-be deleted at will.
+An index is used only for the same bytes of data and config and the same code. ``datasets/.index/`` may be deleted at
+any time.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from bench.datasets.reading import SMALLEST
 from bench.datasets.row_source import RowSource
 
 KEPT = 4
-"""indexes in memory"""
+"""indexes kept in memory"""
 _in_memory: dict[str, tuple[Scanned, int]] = {}
 _TABLES = ("ids", "rows", "corpora", "views")
 _ARRAYS = ("type_of", "view_of", "base_of_view")
@@ -45,16 +46,16 @@ _Part: TypeAlias = "array[int] | bytearray"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredIndex:
-    """Where the index of one benchmark is, and what it must belong to."""
+    """The file of a benchmark's stored index, and the key that it must have."""
 
     path: Path
     key: str
-    """of the data's bytes, the config's files and the code; empty where the config has no file"""
+    """digest of the data files, the config files and the code; empty when the config has no file"""
     small: bool = False
 
     @classmethod
     def of(cls, config: BenchmarkConfig, files: Sequence[DataFile], workspace: Path) -> StoredIndex:
-        """The index for these files, read by this config."""
+        """Return the stored index for these files and this config."""
         path = workspace / "datasets" / ".index" / f"{config.name}.index"
         if config.origin is None:
             return cls(path=path, key="")
@@ -68,7 +69,7 @@ class StoredIndex:
         return cls(path=path, key=sha256(json.dumps(parts).encode()).hexdigest(), small=small)
 
     def read(self, source: RowSource) -> Scanned | None:
-        """The stored index; None where there is none of exactly this data."""
+        """Read the stored index; None when none has the same key."""
         if not self.key:
             return None
         if self.small:
@@ -91,7 +92,7 @@ class StoredIndex:
         return found
 
     def write(self, found: Scanned, source: RowSource) -> None:
-        """Store it; a folder that cannot be written only costs the next command its time."""
+        """Store the index; a failed write is ignored and only costs the next command time."""
         if not self.key:
             return
         if self.small:
@@ -124,7 +125,7 @@ class StoredIndex:
 
 @cache
 def _code() -> str:
-    """A digest of the code that reads configs and data."""
+    """Return a digest of the code that reads configs and data."""
     digest, root = sha256(), Path(__file__).parent.parent
     for path in sorted([*(root / "datasets").glob("*.py"), *(root / "config").glob("*.py")]):
         digest.update(path.read_bytes())
@@ -136,7 +137,7 @@ def _code_of(part: _Part) -> str:
 
 
 def _parts(found: Scanned) -> Iterator[tuple[str, _Part]]:
-    """Every buffer of the index with its name, in a fixed order."""
+    """Yield every buffer of the index with its name, in a fixed order."""
     for name in _ARRAYS:
         yield name, getattr(found, name)
     for name in _TABLES:

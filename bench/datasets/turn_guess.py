@@ -47,14 +47,14 @@ class TurnGuess:
         """the history is one session"""
         self.ids: set[str] = set()
         self.golds = False
-        """the gold of some question names turns"""
+        """the gold ids of some question name turns"""
         self.words: str | None = None
         self.date: str | None = None
         self.id_field: str | None = None
         self.unmapped: list[str] = []
 
     def lines(self) -> Iterator[str]:
-        """The lines of itemSchema."""
+        """Yield the lines of ``itemSchema``."""
         parts: dict[str, str] = {}
         if self.turns:
             parts = self._parts_of_turn(union(self.turns))
@@ -96,7 +96,7 @@ class TurnGuess:
         return parts
 
     def _words(self, turn: Row, who: str | None) -> str | None:
-        """The field of a turn's text, or a template of several."""
+        """Return the field of a turn's text, or a template of several fields."""
         texts = {name: one for name, one in turn.items() if isinstance(one, str) and one and name != who
                  and not GOLD.fullmatch(name) and not _UNSPOKEN.fullmatch(name) and not _NO_WORDS.fullmatch(name)
                  and name not in (*ONE_DATE, *ONE_ID, "index", "type") and name != self.date}  # fmt: skip
@@ -138,7 +138,7 @@ class TurnGuess:
             self.unmapped.append(f"of a turn these texts are not remembered: {', '.join(plain)}")
 
     def _id(self, turn: Row) -> str | None:
-        """The field that gold names, else the one that differs from turn to turn."""
+        """Return the id field: the one whose values gold ids name, else the one that differs in every turn."""
         for name in [
             name
             for name in turn
@@ -157,7 +157,7 @@ class TurnGuess:
         return ids
 
     def _by_place(self) -> bool:
-        """Gold names turns by their number in the one session."""
+        """Return True when gold ids name turns by their number in the only session."""
         numbers = {str(number) for number in range(max(len(self.turns), len(self.texts)) + 1)}
         placed = self.single and any(gold and set(gold) <= numbers for gold in self.gold)
         if placed:
@@ -170,7 +170,10 @@ class TurnGuess:
 
 
 def who_speaks(turn: Row) -> tuple[str | None, str | None]:
-    """The field of who speaks, and whether it is a role or a name."""
+    """Return the field that identifies the speaker, and "role" or "speaker" for what it holds.
+
+    None if there is none.
+    """
     name = first(turn, NAMED, str)
     if name is not None:
         known = {str(turn[name])} & {*ROLES}
@@ -182,7 +185,7 @@ def who_speaks(turn: Row) -> tuple[str | None, str | None]:
 
 
 def _nested_words(turn: Row) -> str | None:
-    """Text that is a list of parts, or in a map of its own."""
+    """Return the path to a text that is a list of parts, or inside a map."""
     for name in ("content", "text", "message", "body"):
         part = turn.get(name)
         if isinstance(part, Mapping) and isinstance(part.get("parts"), list):

@@ -20,7 +20,7 @@ Way = tuple[str, ...]
 
 
 def is_turn(part: object) -> bool:
-    """True for an object that says who speaks, or has words and holds no list of objects."""
+    """Return True for an object that names a speaker, or has a text and holds no list of objects."""
     if not isinstance(part, Mapping):
         return False
     if is_question(part):
@@ -31,7 +31,7 @@ def is_turn(part: object) -> bool:
 
 
 def holds_lists(value: object) -> bool:
-    """A list of objects or lists, or a map of such lists."""
+    """Return True for a list of objects or lists, or a map of such lists."""
     if isinstance(value, Mapping):
         return any(map(holds_lists, value.values()))
     return isinstance(value, list) and any(isinstance(part, list | Mapping) for part in value)
@@ -68,7 +68,7 @@ def _is_pair(part: object) -> bool:
 
 
 def _keyed(maps: Sequence[Row]) -> bool:
-    """Every object holds nothing but lists or maps under keys that are data."""
+    """Return True when every object holds only lists or maps, under numbered keys."""
     parts = [(key, part) for one in maps for key, part in one.items() if part is not None]
     return bool(parts) and all(isinstance(part, list | Mapping) and NUMBERED.fullmatch(key) for key, part in parts)
 
@@ -101,5 +101,5 @@ def _has_words(part: Row) -> bool:
 
 
 def spelled(steps: Sequence[str]) -> str:
-    """The path of steps below ``$``."""
+    """Return the path of steps below ``$``."""
     return "".join(".*" if step == "*" else step if step == "[*]" else field_path(step)[1:] for step in steps)

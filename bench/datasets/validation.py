@@ -1,6 +1,6 @@
 """Findings of ``bench validate`` on a benchmark: errors of config and data, and notes.
 
-Metric names are asked of the caller, since metrics live in another room::
+The caller checks metric names, because metrics are in another package::
 
     report = validate_benchmark(Path("configs/benchmarks/demo.yaml"), catalog, check_metric=resolve_metric)
     report.errors, report.notes
@@ -22,19 +22,19 @@ from bench.datasets.evidence import Gap, require_coverage
 from bench.errors import BenchError, ConfigError, DataError, UnknownMetric
 
 CheckMetric = Callable[[str], object]
-"""Raises UnknownMetric for a name that no one registered."""
+"""raises UnknownMetric for a name that is not registered"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Validation:
-    """The outcome for one file."""
+    """The result of validating one file."""
 
     path: Path
     name: str | None = None
     errors: tuple[BenchError, ...] = ()
     notes: tuple[str, ...] = ()
     dataset: Dataset | None = None
-    """the data, when it is on disk and nothing is wrong with it"""
+    """the data, if it is on disk and valid"""
 
     @property
     def ok(self) -> bool:
@@ -44,7 +44,7 @@ class Validation:
 def validate_benchmark(
     path: Path, catalog: Catalog, *, check_metric: CheckMetric | None = None, known_metrics: Sequence[str] = ()
 ) -> Validation:
-    """Check one benchmark file and, when it is on disk, its whole data. Never raises for what the user wrote."""
+    """Check one benchmark file and, if it is on disk, its whole data; problems are returned, never raised."""
     try:
         config = catalog.read_benchmark(path)
     except ConfigError as error:
@@ -78,7 +78,7 @@ def check_coverage(dataset: Dataset) -> None:
 def metric_errors(
     config: BenchmarkConfig, check_metric: CheckMetric | None, known_metrics: Sequence[str] = ()
 ) -> Iterator[ConfigError]:
-    """Each unknown metric with the place of its name and up to three near ones."""
+    """Yield an error for each unknown metric, with the place of its name and up to three similar names."""
     if check_metric is None:
         return
     for index, entry in enumerate(config.metrics):
@@ -95,12 +95,12 @@ def metric_errors(
 
 
 def metric_place(config: BenchmarkConfig, index: int) -> str:
-    """``file:line:column`` of the metric at an index."""
+    """Return ``file:line:column`` of the metric at an index."""
     return config.place("metrics", index)
 
 
 def plugin_errors(config: BenchmarkConfig, workspace: Path) -> list[ConfigError]:
-    """Python files that a config names and that are not there."""
+    """Return an error for each Python file that the config names but that does not exist."""
     named = [(("evaluation", "customEvaluator"), config.evaluation.custom_evaluator)]
     named += [
         (("metrics", index, "evaluator"), entry.evaluator)  # type: ignore[misc]
