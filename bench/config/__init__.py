@@ -1,1 +1,1 @@
-"""Readers of the files that users write: configs, prompts and templates, with a place for every error."""
+"""Read the files that users write, such as configs, prompts and templates; every error has a place in the file."""

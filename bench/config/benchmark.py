@@ -1,4 +1,4 @@
-"""The benchmark config as one closed model, the same for both file dialects.
+"""The benchmark config as one closed model for both file dialects.
 
 Here too:
 
@@ -65,32 +65,32 @@ __all__ = [
 
 
 class BenchmarkFile(ConfigModel):
-    """The keys that a file of the YAML dialect may have."""
+    """The keys that a YAML benchmark file may have."""
 
     name: Segment
-    """lower case, digits, dots and dashes; how runs name it"""
+    """lower case, digits, dots and dashes; runs use this name"""
     version: str
-    """raise it when items or protocol change"""
+    """version of the benchmark; increase it when items or protocol change"""
     display_name: str | None = None
-    """the name for people"""
+    """human-readable name"""
     description: str | None = None
     """one sentence"""
     source: str | None = None
-    """where it comes from: an address"""
+    """URL of the source of the data"""
     paper: str | None = None
-    """address of the paper"""
+    """URL of the paper"""
     license: str | None = None
-    """SPDX name of the data's licence"""
+    """SPDX identifier of the license of the data"""
     published: PublicFacts = PublicFacts()
-    """what its publishers state: size, official score, results"""
+    """facts from the publishers: size, official score, results"""
     tags: tuple[str, ...] = ()
-    """for bench list --tags"""
+    """tags for bench list --tags"""
     aliases: tuple[Segment, ...] = ()
-    """other names it answers to"""
+    """alternative names"""
     extends: str | None = None
-    """a benchmark whose keys hold where this file is silent"""
+    """name of a benchmark whose keys apply where this file has none"""
     data: Data
-    """where the rows are"""
+    """location of the rows"""
     fields: SchemaSection = Field(alias="schema")
     """the section ``schema``"""
     categories: Mapping[str, str] = Field(default_factory=dict)
@@ -98,117 +98,117 @@ class BenchmarkFile(ConfigModel):
     categories_strict: bool = False
     """true: an id without a name is an error, not a note"""
     question_types: tuple[QuestionType, ...] = ()
-    """the types there may be; a type that is not listed is an error"""
+    """the allowed question types; any other type is an error"""
     groups: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
     """name -> question types: extra rows of a report"""
     evidence: EvidenceFields = EvidenceFields()
-    """which sessions and turns hold an answer"""
+    """location of the sessions and turns that hold the answer"""
     abstention: Abstention = Abstention()
-    """which items must not be answered"""
+    """which items have no answer and must not be answered"""
     question_date: QuestionDate = QuestionDate()
-    """where the date of a question comes from"""
+    """source of the question date"""
     timezone: Zone = "UTC"
-    """of dates without one; UTC"""
+    """time zone of dates without one; UTC"""
     date_formats: tuple[DateFormat, ...] = ()
-    """strptime formats tried before the known ones; unix, unix_ms: numbers since 1970"""
+    """strptime formats that are tried before the built-in ones; unix and unix_ms are numeric dates since 1970"""
     corpus: FieldOnly | None = None
-    """rows with the same value share one memory; without it a row is a corpus"""
+    """field whose value rows of one corpus share; without it each row is a corpus"""
     visibility: Visibility | None = None
-    """the cut-off of what an item may see; each distinct one is a corpus of its own"""
+    """cut-off of the history that an item may see; each distinct cut-off makes a corpus of its own"""
     overlay: str | None = None
-    """a list of doubted answers: a name in overlays/, or a path"""
+    """list of disputed gold answers: a name in overlays/, or a path"""
     cluster_by: Literal["corpus"] | None = "corpus"
-    """unit of the intervals: corpus"""
+    """independent unit for confidence intervals: corpus"""
     ingestion: Ingestion = Ingestion()
-    """what becomes a memory"""
+    """how the history becomes memories"""
     search: Search = Search()
-    """how much is asked for"""
+    """number of hits to request"""
     evaluation: Evaluation
-    """who answers and who judges"""
+    """how answers are made and judged"""
     epochs_reducer: Literal["mean", "mode", "max"] = "mean"
-    """how the epochs of an item become one value"""
+    """how the values of an item's epochs are combined"""
     metrics: tuple[str | MetricEntry, ...] = ()
     """names, or name with method, config, breakdown and evaluator"""
     required_capabilities: tuple[Capability, ...] = ("add_memory", "retrieve_memory")
-    """what a provider must offer; one that lacks it is skipped"""
+    """operations that a provider must support; other providers are skipped"""
     runtime: Runtime = Runtime()
-    """accepted and not used, so that manifests that have it load: a run always writes its journal"""
+    """accepted for compatibility with manifests, without effect: a run always writes its journal"""
 
     @field_validator("categories", mode="before")
     @classmethod
     def _text_labels(cls, value: object) -> object:
-        """Names may look like numbers."""
+        """Accept names that are numbers."""
         if not isinstance(value, Mapping):
             return value
         return {key: str(name) if isinstance(name, int | float) else name for key, name in value.items()}
 
 
 class ItemFlatten(ConfigModel):
-    """One item a child of a list in each row."""
+    """Make one item of each child of a list in each row."""
 
     field: FieldPath
-    """the list of which each child becomes an item"""
+    """path of the list whose children become items"""
     max_items: Positive | None = None
-    """children kept of each row; how many are dropped is reported"""
+    """most children per row; the number of dropped children is reported"""
     promote_fields: tuple[str, ...] = ()
-    """keys of the row that each child gets too"""
+    """keys of the row that are copied to each child"""
 
 
 class HistorySection(ConfigModel):
-    """How much of each history is ingested; anything but ``full`` is never publishable."""
+    """The part of each history that is ingested; results of any mode but ``full`` are not publishable."""
 
     mode: Literal["full", "lazy", "shared"] = "full"
     """full; lazy: evidence sessions only; shared: those and the first others. Only full is publishable"""
     shared_sample_size: Positive = 10
-    """sessions of a shared history"""
+    """number of sessions in a shared history"""
 
 
 class DeletionSection(ConfigModel):
     """The three steps of an add-delete-verify benchmark."""
 
     target: FieldPath
-    """what is deleted"""
+    """path of the memory to delete"""
     verify_query: FieldPath
-    """what is asked after the deletion"""
+    """path of the query to run after the deletion"""
     deleted_content: FieldPath | None = None
-    """what must not be found any more"""
+    """path of the text that must not be found any more"""
     fuzzy_match: bool = False
-    """also count a text that is nearly the same"""
+    """also count a nearly equal text as found"""
     phase_delay_ms: Milliseconds = 0
     """pause between add, delete and verify"""
 
 
 class Rendering(ConfigModel):
-    """How a session becomes text where the file states more than a template."""
+    """The text forms of sessions and turns in a manifest, in addition to its template."""
 
     formatter: Literal["conversation", "json", "raw"] = "conversation"
-    """how a session becomes text"""
+    """form of a session's text"""
     dialogue: Literal["auto", "speaker_text", "role_content"] = "auto"
-    """how a turn becomes a line"""
+    """form of a turn's line"""
 
 
 class MatchOptions(ConfigModel):
     """Options of exact-match."""
 
     case_sensitive: bool = False
-    """tell upper from lower case"""
+    """distinguish upper and lower case"""
     normalize_whitespace: bool = True
-    """take runs of blanks for one"""
+    """treat a run of white space as one space"""
 
 
 class BenchmarkConfig(BenchmarkFile):
-    """What a benchmark is, from either dialect. The fields added here are set by the manifest dialect only."""
+    """A benchmark config from either dialect. The fields added here are set by the manifest dialect only."""
 
     row_id_candidates: tuple[str, ...] = ()
-    """row ids come from the first of these that row 1 has; none: ``row_1``..."""
+    """the row id is read from the first of these fields that row 1 has; if none, ids are ``row_1``, ``row_2`` ..."""
     fields_by_name: bool = False
-    """turns are read by the usual names instead of an itemSchema"""
+    """read turns by the usual field names instead of an itemSchema"""
     memory_metadata: tuple[str, ...] = ()
-    """row fields that go to ``Memory.metadata``"""
+    """row fields that are copied to ``Memory.metadata``"""
     flatten: ItemFlatten | None = None
-    """one item a child of a list in each row"""
+    """make one item of each child of a list in each row"""
     history: HistorySection = HistorySection()
-    """how much of each history is ingested"""
+    """the part of each history that is ingested"""
     deletion: DeletionSection | None = None
     """the steps of an add-delete-verify benchmark"""
     rendering: Rendering = Rendering()
@@ -223,17 +223,17 @@ class BenchmarkConfig(BenchmarkFile):
 
     @property
     def origin(self) -> ConfigOrigin | None:
-        """The files behind it; None for a config that came back from a journal."""
+        """Return the files of the config; None for a config that was read from a journal."""
         return self._origin
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Notes for the reader; none of them stops a run."""
+        """Return the notes on the config; they do not stop a run."""
         return self._notes
 
     @property
     def unit(self) -> Unit:
-        """What one memory is, unless the provider's config states otherwise."""
+        """Return the unit of one memory, unless the provider's config sets another."""
         return UNIT_OF_MODE[self.ingestion.mode]
 
     @property
@@ -242,12 +242,12 @@ class BenchmarkConfig(BenchmarkFile):
 
     @property
     def has_choices(self) -> bool:
-        """True when the config names the field that holds the options of a question."""
+        """Return True when the config names the field with the options of a question."""
         return bool(self.fields.choice_paths or any(one.choices_field for one in self.fields.question_lists))
 
     @property
     def has_evidence(self) -> bool:
-        """True when the config states where the gold is."""
+        """Return True when the config names fields of the gold evidence."""
         nested = any(one.evidence_field for one in self.fields.question_lists)
         fields = (
             self.evidence.session_ids_field, self.evidence.turn_ids_field, self.evidence.turn_flag,
@@ -257,7 +257,7 @@ class BenchmarkConfig(BenchmarkFile):
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """The reasons why a result of this config is not publishable; empty if there is none."""
+        """Return the reasons why results of this config are not publishable; empty if there are none."""
         found = {
             "altered": self.ingestion.preprocessing.escape_html,
             "reduced_history": self.history.mode != "full",
@@ -266,34 +266,34 @@ class BenchmarkConfig(BenchmarkFile):
         return tuple(mark for mark, holds in found.items() if holds)
 
     def place(self, *path: str | int) -> str:
-        """``file:line:column`` of a key, for errors."""
+        """Return ``file:line:column`` of a key, for errors."""
         return self._origin.place(path) if self._origin else self.name
 
     def written(self, *path: str | int) -> str:
-        """A key with dots, as its file writes it, for sentences."""
+        """Return a key joined with dots, spelled as in its file, for messages."""
         return self._origin.written(path) if self._origin else ".".join(map(str, path))
 
     def says(self, *path: str | int) -> bool:
-        """True when a file of the config gives the key itself, not its default."""
+        """Return True when a file of the config sets the key; False for a default."""
         return self._origin is not None and self._origin.says(path)
 
     def folder_of(self, *path: str | int) -> Path | None:
-        """The folder of the file that gave a value."""
+        """Return the folder of the file that sets a value."""
         return self._origin.folder_of(path) if self._origin else None
 
     def question_type(self, name: str | None) -> QuestionType | None:
-        """The declared type of that name."""
+        """Return the declared question type with this name."""
         return next((kind for kind in self.question_types if kind.name == name), None)
 
     def judge_prompt(self, question_type: str | None, *, abstention: bool = False) -> tuple[str, str] | None:
-        """Name and text of the judge's prompt: abstention first, then by type, then the default."""
+        """Return name and text of the judge's prompt: for abstention, else by question type, else the default."""
         prompts = self.evaluation.judge_prompts
         if abstention and prompts.abstention is not None:
             return "abstention", prompts.abstention
         return self._prompt(prompts.by_question_type, prompts.default, question_type)
 
     def answer_prompt(self, question_type: str | None) -> tuple[str, str] | None:
-        """Name and text of the answer prompt: by type, then the default."""
+        """Return name and text of the answer prompt: by question type, else the default."""
         prompts = self.evaluation.answer_prompt
         return self._prompt(prompts.by_question_type, prompts.default, question_type)
 
@@ -306,7 +306,7 @@ class BenchmarkConfig(BenchmarkFile):
 
 
 _APART = {"aliases", "tags", "display_name", "description", "published", "extends", "runtime", "overlay"}
-"""what describes, what has been merged in, and the overlay, which has a digest of its own in the plan"""
+"""fields left out of the identity: descriptions, merged parents, and the overlay, whose digest is in the plan"""
 
 _ADDED: Mapping[str, object] = {
     "abstention": {"equals", "phrases", "where"},
@@ -321,13 +321,13 @@ _ADDED: Mapping[str, object] = {
         "": {"methods", "methods_by", "values", "labels"},  # of the section itself
     },
 }
-"""keys that earlier versions did not know: a config that is silent about them keeps its digest"""
+"""keys that earlier versions did not have: left out when unset, so that older configs keep their digest"""
 _SILENT = (("through", False), ("methods_by", "question_type"))
-"""their defaults, where they have one"""
+"""added keys with a default, and the default"""
 
 
 def identity_tree(config: BenchmarkConfig) -> dict[str, object]:
-    """The resolved config without what only describes it or states where a file lies."""
+    """Return the resolved config without descriptions and file locations."""
     tree = config.model_dump(mode="json", exclude=_APART)
     tree["data"].pop("local_path")
     tree["data"].pop("fetch")
@@ -336,7 +336,7 @@ def identity_tree(config: BenchmarkConfig) -> dict[str, object]:
 
 
 def _forget(tree: object, added: object) -> None:
-    """Take out the added keys about which a config states nothing."""
+    """Remove the added keys that the config does not set."""
     if isinstance(tree, list):
         for one in tree:
             _forget(one, added)
@@ -354,5 +354,5 @@ def _forget(tree: object, added: object) -> None:
 
 
 def config_sha256(config: BenchmarkConfig) -> str:
-    """SHA-256 of the RFC 8785 form of `identity_tree`."""
+    """Return the SHA-256 of the RFC 8785 form of `identity_tree`."""
     return digest(identity_tree(config))

@@ -1,13 +1,13 @@
-"""From a file to a `BenchmarkConfig`: dialect, extends, prompt files, and all checks that need no data.
+"""Read a file into a `BenchmarkConfig`: dialect, extends, prompt files, and all checks that need no data.
 
 Here too:
 
-* What a benchmark config must hold beyond the types of its fields, and what its reader should know.
+* The checks of a benchmark config beyond the types of its fields, and the notes for its user.
 
 Example::
 
     config = read_benchmark(Path("configs/benchmarks/demo.yaml"), find=catalog_path)
-    config.notes        # what a reader should know
+    config.notes        # notes for the user
     problems_of(config)     # [ConfigError('demo.yaml:1:1: name "demo2" must equal the file name "demo"')]
     notes_of(config)        # ('runtime.checkpointing: false has no effect: a run always has its journal',)
 """
@@ -29,7 +29,7 @@ from bench.config.template import Template
 from bench.errors import ConfigError
 
 ANSWERLESS = frozenset({"none", "deletion-check", "mcq", "rubric", "rubric-points", "order-agreement", "memory-audit"})
-"""evaluators that need no accepted answer"""
+"""evaluators that need no gold answer"""
 SESSION_NAMES = ("date", "sessionDate", "session", "turns", "metadata.*")
 _SLOT_NAME = re.compile(r"(?<!\$)\$\{\s*([A-Za-z_]\w*)\s*[|}]")
 ANSWER_NAMES = ("question", "questionDate", "retrievedContext", "choices", "speakerA", "speakerB")
@@ -38,7 +38,7 @@ _SHOWS_CHOICES = re.compile(r"(?<!\$)\$\{\s*choices\b")
 
 
 def session_fields(config: BenchmarkConfig) -> tuple[str, ...]:
-    """The fields that formatTemplate takes from the object that a session is."""
+    """Return the fields that formatTemplate reads from the session object."""
     template = config.ingestion.preprocessing.format_template
     if template is None or not any(context.session for context in config.fields.contexts):
         return ()
@@ -54,16 +54,16 @@ SUFFIXES = {
     ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".tsv": "tsv", ".parquet": "parquet",
     ".pq": "parquet",
 }  # fmt: skip
-"""what a file holds by its suffix; .gz may follow"""
+"""file suffix -> format; .gz may follow"""
 
 
 def suffix_of(name: str) -> str:
-    """The suffix of a file, whatever packs it."""
+    """Return the suffix of a file, ignoring .gz."""
     return PurePath(name.removesuffix(".gz")).suffix.lower()
 
 
 def problems_of(config: BenchmarkConfig) -> list[ConfigError]:
-    """Every finding, in no special order."""
+    """Return every problem of the config, unordered."""
     checks = (_name, _schema, _context, _format, _evaluation, _types, _abstention, _gold, _templates)
     found = [(config.place(*path), text, hint) for check in checks for path, text, hint in check(config)]
     return [ConfigError(text, where=where, hint=hint) for where, text, hint in found]
@@ -101,14 +101,14 @@ def _schema(config: BenchmarkConfig) -> Iterator[Finding]:
 
 
 def contexts_of(config: BenchmarkConfig) -> Iterator[tuple[TreePath, ContextSection]]:
-    """Each history with its place in the file."""
+    """Yield each history section with its key path."""
     one = not isinstance(config.fields.context, tuple)
     for index, context in enumerate(config.fields.contexts):
         yield ("schema", "context") if one else ("schema", "context", index), context
 
 
 def questions_of(config: BenchmarkConfig) -> Iterator[tuple[TreePath, Questions]]:
-    """Each list of nested questions with its place in the file."""
+    """Yield each section of nested questions with its key path."""
     several = isinstance(config.fields.questions, tuple)
     for index, questions in enumerate(config.fields.question_lists):
         yield ("schema", "questions", index) if several else ("schema", "questions"), questions
@@ -118,7 +118,7 @@ OF_LISTS, OF_KEYS = ("date_field", "session_id_field"), ("session_pattern", "dat
 
 
 def _context(config: BenchmarkConfig) -> Iterator[Finding]:
-    """Sessions in a list have lists of dates and ids beside it, sessions under keys have them in their keys."""
+    """Check that dates and ids of sessions are in parallel lists for an array, and in keys for an object."""
     for place, context in contexts_of(config):
         kind = context.type
         unread = {"array": (*OF_KEYS, "id"), "object": (*OF_LISTS, "id"), "session": (*OF_LISTS, *OF_KEYS),
@@ -184,7 +184,7 @@ def _evaluation(config: BenchmarkConfig) -> Iterator[Finding]:
 
 
 def _prompts_without_choices(config: BenchmarkConfig) -> Iterator[Finding]:
-    """A model cannot choose among options that it is not shown."""
+    """Check that a multiple-choice prompt shows the choices."""
     prompts = config.evaluation.answer_prompt
     named: list[tuple[tuple[str, ...], str]] = [(("default",), prompts.default or "")]
     named += [(("byQuestionType", kind), text) for kind, text in prompts.by_question_type.items()]
@@ -214,11 +214,11 @@ _MEAN_ANSWERABLE = frozenset((
     "canbeanswered", "cananswer", "possible", "ispossible", "answerpossible", "answerexists", "answeravailable",
     "isanswerpresent", "answerpresent", "ispresent", "answerincontext", "solvable", "issolvable",
 ))  # fmt: skip
-"""names of flags, without case and marks, that are true where there is an answer"""
+"""names of flags that are true for an answerable question, without case and separators"""
 
 
 def _abstention(config: BenchmarkConfig) -> Iterator[Finding]:
-    """A flag whose name states that there is an answer is never taken for one that states there is none."""
+    """Check that a flag named like ``answerable`` is not used as an abstention flag without ``equals: false``."""
     rule = config.abstention
     if rule.field is None:
         if rule.equals is not None:
@@ -238,7 +238,7 @@ def _texts(tree: object) -> Iterator[str]:
 
 
 def _gold(config: BenchmarkConfig) -> Iterator[Finding]:
-    """A gold field never goes to a provider, and children of a row have ids of their own."""
+    """Check that no gold field is sent to a provider, and that nested questions have ids of their own."""
     fields, evidence = config.fields, config.evidence
     named = (
         fields.answer,
@@ -268,7 +268,7 @@ def _templates(config: BenchmarkConfig) -> Iterator[Finding]:
 
 
 def templates_of(config: BenchmarkConfig) -> Iterator[tuple[TreePath, str, tuple[str, ...]]]:
-    """Every template of a config with its place and the names it may use."""
+    """Yield every template of a config with its key path and the names it may use."""
     template = config.ingestion.preprocessing.format_template
     if template is not None:
         yield ("ingestion", "preprocessing", "formatTemplate"), template, session_names(config)
@@ -330,7 +330,7 @@ MAX_EXTENDS = 10
 
 
 def read_benchmark(path: Path, *, find: Find, workspace: Path | None = None) -> BenchmarkConfig:
-    """Read one benchmark file of either dialect; ConfigError with every finding of the file."""
+    """Read one benchmark file of either dialect; ConfigError lists every problem of the file."""
     origin = ConfigOrigin(sources=_chain(path, find))
     is_manifest = _is_manifest(origin.sources[0])
     if any(_is_manifest(source) != is_manifest for source in origin.sources):
@@ -352,7 +352,7 @@ def _is_manifest(source: Source) -> bool:
 
 
 def _chain(path: Path, find: Find) -> tuple[Source, ...]:
-    """The file and what it extends, nearest first."""
+    """Return the file and the files it extends, nearest first."""
     sources = [Source.read(path)]
     while (name := sources[-1].tree.get("extends")) is not None:
         parent = find(name) if isinstance(name, str) else None
@@ -367,7 +367,7 @@ def _chain(path: Path, find: Find) -> tuple[Source, ...]:
 
 
 def _merged(origin: ConfigOrigin) -> Source:
-    """One source with the merged tree, whose places are those of the nearest file."""
+    """Return one source with the merged tree; places point to the nearest file."""
     if len(origin.sources) == 1:
         return origin.sources[0]
     tree = origin.tree() | _own(origin.sources[0])
@@ -375,12 +375,12 @@ def _merged(origin: ConfigOrigin) -> Source:
 
 
 def _own(child: Source) -> dict[str, object]:
-    """The keys that are never inherited: aliases."""
+    """Return the keys that are never inherited: aliases."""
     return {"aliases": child.tree.get("aliases") or []}
 
 
 class _Merged(Source):
-    """A source of several files: a place is asked of the file that has the key."""
+    """A merged source of several files; the place of a key is in the file that has it."""
 
     __slots__ = ("origin",)
     origin: ConfigOrigin
@@ -394,7 +394,7 @@ class _Merged(Source):
 
 
 def _from_yaml(origin: ConfigOrigin, workspace: Path | None) -> tuple[BenchmarkConfig, list[ConfigError]]:
-    """The config, and the prompt files that are not there; their ``@file`` is it is written."""
+    """Return the config and the errors of missing prompt files, whose ``@file`` text is kept."""
     file = load(_merged(origin), BenchmarkFile)
     values = file.model_dump(by_alias=True)
     problems = _insert_prompts(values["evaluation"], origin, workspace)
@@ -405,7 +405,7 @@ def _from_yaml(origin: ConfigOrigin, workspace: Path | None) -> tuple[BenchmarkC
 
 
 def _home_of_data(values: dict[str, object], origin: ConfigOrigin) -> None:
-    """The cache place carries the name of the config that defines what to fetch, so children share the file."""
+    """Name the cache path after the config that defines the download, so that configs that extend it share the file."""
     data = values["data"]
     assert isinstance(data, dict)
     if data["localPath"] is not None or data["files"]:
@@ -428,7 +428,7 @@ _PROMPTS: tuple[TreePath, ...] = (
 
 
 def _insert_prompts(evaluation: object, origin: ConfigOrigin, workspace: Path | None) -> list[ConfigError]:
-    """Replace each ``@file`` by the file's text."""
+    """Replace each ``@file`` with the text of the file."""
     problems: list[ConfigError] = []
     for section, key in _PROMPTS:
         holder = evaluation[section]  # type: ignore[index]
@@ -471,7 +471,7 @@ def _from_manifest(origin: ConfigOrigin) -> tuple[BenchmarkConfig, list[ConfigEr
 
 
 def _instructions(manifest: Manifest, origin: ConfigOrigin) -> dict[str, str]:
-    """Read the type_instructions_file beside the manifest: a map of type to instruction."""
+    """Read the type_instructions_file next to the manifest: a map of type to instruction."""
     if not isinstance(manifest.evaluation, LlmAsJudge) or manifest.evaluation.type_instructions_file is None:
         return {}
     path: TreePath = ("evaluation", "type_instructions_file")

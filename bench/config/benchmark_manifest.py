@@ -2,7 +2,7 @@
 
 Here too:
 
-* The parts of a manifest: ingestion by strategy, the query, evaluation by protocol.
+* The parts of a manifest: ingestion by strategy, query, evaluation by protocol.
 
 Example::
 
@@ -36,18 +36,18 @@ from bench.config.jsontext import TreePath
 
 
 class ManifestPart(ConfigModel):
-    """Keys of this dialect are snake_case."""
+    """A part of the manifest; its keys are snake_case."""
 
     model_config = ConfigDict(alias_generator=None)
 
 
 class _Ingestion(ManifestPart):
-    """What every strategy may say about corpora and evidence."""
+    """The ingestion keys of every strategy."""
 
     corpus_field: FieldPath | None = None
-    """rows of one value share a memory"""
+    """field whose value rows of one corpus share"""
     date_header: bool = True
-    """the date is first line of a session's text"""
+    """begin the text of a session with its date"""
     answer_session_ids_field: FieldPath | None = None
     """path of the ids of the sessions that hold the answer"""
     evidence_field: FieldPath | None = None
@@ -57,16 +57,16 @@ class _Ingestion(ManifestPart):
 
 
 class Simple(_Ingestion):
-    """One text a row, or a list of texts."""
+    """One text per row, or a list of texts."""
 
     strategy: Literal["simple"]
-    """a text or a list of texts a row"""
+    """one text per row, or a list of texts"""
     content_field: FieldPath
     """path of the text, or of the list of texts"""
     is_array: bool = False
     """content_field is a list; each element becomes a memory"""
     metadata_fields: tuple[str, ...] = ()
-    """row fields that are sent along as metadata; gold is refused here"""
+    """row fields that are sent as metadata; gold is rejected"""
 
     def context(self) -> dict[str, object]:
         return {"field": self.content_field, "type": "array" if self.is_array else "string"}
@@ -80,24 +80,24 @@ class SessionBased(_Ingestion):
     sessions_field: FieldPath
     """path of the conversations of a row"""
     session_ids_field: FieldPath | None = None
-    """path of the list of session ids, as long as the sessions"""
+    """path of the list of session ids, parallel to the sessions"""
     dates_field: FieldPath | None = None
-    """path of the list of session dates, as long as the sessions"""
+    """path of the list of session dates, parallel to the sessions"""
     sessions_format: Literal["array", "dynamic_keys"] = "array"
-    """array: a list of sessions; dynamic_keys: an object with a numbered key a session"""
+    """array: a list of sessions; dynamic_keys: an object with one numbered key per session"""
     session_key_prefix: str = "session_"
-    """dynamic_keys: what is before the number of a session's key"""
+    """dynamic_keys: text before the number in a session's key"""
     date_key_suffix: str = "_date_time"
-    """dynamic_keys: a session's date is under its key with this added"""
+    """dynamic_keys: suffix that turns a session's key into the key of its date"""
     mode: Literal["full", "lazy", "shared"] = "full"
-    """full: all of a history; lazy: evidence sessions only; shared: those and the first others. Only full is
+    """full: the whole history; lazy: evidence sessions only; shared: those and the first others. Only full is
     publishable"""
     shared_sample_size: Positive = 10
-    """sessions a history keeps in mode shared"""
+    """number of sessions of a history in mode shared"""
     content_formatter: Literal["conversation", "json", "raw"] = "conversation"
-    """how a session becomes text: lines, the JSON of its turns, or as it is"""
+    """form of a session's text: lines, JSON of its turns, or unchanged"""
     dialogue_content_formatter: Literal["auto", "speaker_text", "role_content"] = "auto"
-    """a turn's line begins with its speaker or its role; auto: with what it has"""
+    """a turn's line begins with its speaker or its role; auto: with whichever it has"""
 
     def context(self) -> dict[str, object]:
         pattern = f"{self.session_key_prefix}*"
@@ -112,18 +112,18 @@ class SessionBased(_Ingestion):
 
 
 class AddDeleteVerify(_Ingestion):
-    """Add a text, delete it, look whether it is gone."""
+    """Add a text, delete it, check that it is gone."""
 
     strategy: Literal["add-delete-verify"]
-    """a text is added, deleted and looked for"""
+    """a text is added, deleted and searched"""
     add_content_field: FieldPath
     """path of the text that is stored"""
     delete_target_field: FieldPath
-    """path of what names the row whose memory is deleted"""
+    """path of the id of the row whose memory is deleted"""
     verify_query_field: FieldPath
-    """path of the search that must find the text before, and not after"""
+    """path of the query that must find the text before the deletion, and not after it"""
     phase_delay_ms: Milliseconds = 0
-    """least wait between the three steps, beside readiness"""
+    """least pause between the three steps, in addition to readiness checks"""
 
     def context(self) -> dict[str, object]:
         return {"field": self.add_content_field, "type": "string"}
@@ -133,22 +133,22 @@ class ManifestQuery(ManifestPart):
     question_field: FieldPath
     """path of the question"""
     expected_answer_field: FieldPath | None = None
-    """path of the accepted answer, or of a list of them"""
+    """path of the accepted answer, or of a list of accepted answers"""
     retrieval_limit: Positive = 10
-    """k, the hits asked for; -k of a run wins"""
+    """k, the number of hits to request; -k of a run takes precedence"""
     date_field: FieldPath | None = None
-    """path of the day on which the question is asked"""
+    """path of the date on which the question is asked"""
 
 
 class ExactMatch(ManifestPart):
     protocol: Literal["exact-match"]
-    """the answer must be an expected one"""
+    """the answer must equal an expected one"""
     type_field: FieldPath | None = None
     """path of the question type"""
     case_sensitive: bool = False
-    """tell upper from lower case"""
+    """distinguish upper and lower case"""
     normalize_whitespace: bool = True
-    """take runs of blanks for one"""
+    """treat a run of white space as one space"""
 
 
 class LlmAsJudge(ManifestPart):
@@ -157,79 +157,79 @@ class LlmAsJudge(ManifestPart):
     type_field: FieldPath | None = None
     """path of the question type"""
     type_instructions_file: str | None = None
-    """JSON file beside this one: question type -> what the judge is asked; _default for the rest"""
+    """JSON file next to this one: question type -> instruction for the judge; _default for the others"""
 
 
 class DeletionCheck(ManifestPart):
     protocol: Literal["deletion-check"]
-    """what was deleted must not be found"""
+    """the deleted text must not be found"""
     verification_query_field: FieldPath
-    """path of the search; comes before verify_query_field"""
+    """path of the query; takes precedence over verify_query_field"""
     deleted_content_field: FieldPath
-    """path of the text that must be gone"""
+    """path of the deleted text"""
     fuzzy_match: bool = False
-    """also count a text that is nearly the same"""
+    """also count a nearly equal text as found"""
 
 
 ROW_IDS = ("id", "question_id", "sample_id", "case_id")
 
 
 class Manifest(ManifestPart):
-    """The whole file."""
+    """The whole manifest file."""
 
     manifest_version: Literal["1"]
-    """of this dialect"""
+    """version of this dialect"""
     name: Segment
-    """how runs name it; equals the folder's name"""
+    """name that runs use; equals the name of the folder"""
     version: str
-    """raise it when items or protocol change"""
+    """version of the benchmark; increase it when items or protocol change"""
     description: str | None = None
     """one sentence"""
     source: str | None = None
-    """where it comes from: an address"""
+    """URL of the source of the data"""
     license: str | None = None
-    """SPDX name of the data's licence"""
+    """SPDX identifier of the license of the data"""
     tags: tuple[str, ...] = ()
-    """for bench list --tags"""
+    """tags for bench list --tags"""
     aliases: tuple[Segment, ...] = ()
-    """other names it answers to"""
+    """alternative names"""
     extends: str | None = None
-    """a benchmark whose keys hold where this file is silent"""
+    """name of a benchmark whose keys apply where this file has none"""
     data_file: str
-    """the rows: .json, .jsonl or .csv, beside this file"""
+    """file with the rows: .json, .jsonl or .csv, next to this file"""
     sha256: Sha256 | None = None
-    """of data_file; another file is refused"""
+    """SHA-256 of data_file; a file with another digest is rejected"""
     ingestion: Annotated[Simple | SessionBased | AddDeleteVerify, Field(discriminator="strategy")]
-    """what is stored, and where the gold is"""
+    """content to ingest, and location of the gold"""
     query: ManifestQuery
-    """what is asked"""
+    """the question of each item"""
     evaluation: Annotated[ExactMatch | LlmAsJudge | DeletionCheck, Field(discriminator="protocol")]
-    """how an answer is judged"""
+    """how answers are judged"""
     metrics: tuple[str, ...]
     """names or aliases of bench list metrics"""
     required_capabilities: tuple[Capability, ...]
-    """what a provider must offer; one that lacks it is skipped"""
+    """operations that a provider must support; other providers are skipped"""
     flatten: ItemFlatten | None = None
-    """one item a child of a list in each row, in place of one a row"""
+    """make one item of each child of a list in each row, instead of one per row"""
     id_field: FieldPath | None = None
     """path of the item's id; without it the first of id, question_id, sample_id, case_id that row 1 has"""
     groups: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
     """name -> question types: extra rows of a report"""
     abstention: Abstention = Abstention()
-    """which items must not be answered"""
+    """which items have no answer and must not be answered"""
     question_date: QuestionDate = QuestionDate()
-    """where the date of a question comes from"""
+    """source of the question date"""
     timezone: Zone = "UTC"
-    """IANA name, for dates without an offset"""
+    """IANA time zone of dates without an offset"""
     date_formats: tuple[DateFormat, ...] = ()
-    """strptime formats tried before the known ones"""
+    """strptime formats that are tried before the built-in ones"""
     overlay: str | None = None
-    """a list of doubted answers: a name in overlays/, or a path"""
+    """list of disputed gold answers: a name in overlays/, or a path"""
     cluster_by: Literal["corpus"] | None = "corpus"
-    """what intervals take for one independent unit; null: each item"""
+    """independent unit for confidence intervals; null: each item"""
 
     def as_benchmark(self, instructions: Mapping[str, str]) -> dict[str, object]:
-        """Say the same in the words of `BenchmarkConfig`; ``instructions`` is the read type_instructions_file."""
+        """Return the fields of a `BenchmarkConfig`; ``instructions`` is the content of type_instructions_file."""
         same = self.model_dump(include=_SAME, by_alias=True)
         return (
             same
@@ -347,4 +347,4 @@ PLACES: Mapping[TreePath, TreePath] = {
     ("evaluation", "method"): ("evaluation", "protocol"),
     ("type_instructions",): ("evaluation", "type_instructions_file"),
 }
-"""Where a key of the model is in a manifest."""
+"""key path of `BenchmarkConfig` -> key path in a manifest"""

@@ -2,7 +2,7 @@
 
 Here too:
 
-* Who answers and who judges: the section ``evaluation`` of a benchmark file, and its metrics.
+* The section ``evaluation`` of a benchmark file (answering model, judge, prompts), and its metrics.
 
 Example::
 
@@ -39,16 +39,16 @@ Scalar = bool | int | float | str
 
 
 class Criterion(ConfigModel):
-    """What a value must be; every key that is given must hold."""
+    """Conditions on a value; all given keys must hold."""
 
     differs: Scalar | None = Field(default=None, alias="not")
-    """not this text"""
+    """the value is not this text"""
     like: str | None = None
-    """fits the pattern, in which * represents anything"""
+    """the value matches this pattern, in which * matches anything"""
     above: float | None = None
-    """a number above this one"""
+    """the value is greater than this number"""
     present: bool | None = None
-    """true: it is there and not empty; false: it is not"""
+    """true: the value is present and not empty; false: it is absent or empty"""
 
     @model_validator(mode="after")
     def _compares(self) -> Criterion:
@@ -62,26 +62,26 @@ Where = Mapping[FieldPath, Condition]
 
 
 class FieldStep(ConfigModel):
-    """How a row gets one field more: ``decode``, ``zip`` or ``file``."""
+    """A field that is added to each row by ``decode``, ``zip`` or ``file``."""
 
     decode: FieldValue | None = None
-    """a text that is read as JSON, else as a Python literal"""
+    """path of a text that is parsed as JSON, else as a Python literal"""
     zip: Mapping[str, FieldValue] | None = None
-    """name -> a list: one list of objects from lists side by side"""
+    """name -> path of a list: parallel lists become one list of objects"""
     file: str | None = None
-    """another file whose rows are joined; a template: a file a row"""
+    """path of another file whose rows are joined; with a template, one file per row"""
     rows: FieldPath | None = None
-    """where its rows are in it"""
+    """path of the rows in that file"""
     columns: tuple[str, ...] = ()
-    """names of its columns, where it has no header"""
+    """column names of that file, if it has no header"""
     where: Where = Field(default_factory=dict)
-    """which of its rows count"""
+    """conditions on the rows of that file"""
     key: FieldValue | None = None
-    """a value of its rows ..."""
+    """path of a value in the rows of that file ..."""
     by: FieldValue | None = None
-    """... that equals this one of ours; a list: a row for each, in that order"""
+    """... that equals the value at this path in our rows; for a list, one joined row per element, in its order"""
     many: bool = False
-    """all such rows, maybe none"""
+    """join all matching rows, possibly none"""
 
     @model_validator(mode="after")
     def _one_kind(self) -> FieldStep:
@@ -95,78 +95,78 @@ class FieldStep(ConfigModel):
 
 
 class Data(ConfigModel):
-    """Where the rows come from."""
+    """The location of the rows."""
 
     type: Literal["huggingface", "local", "url"]
-    """local: a file that is there; the others are fetched by bench download"""
+    """local: a file on disk; the others are downloaded by bench download"""
     path: str = ""
     """repository id, file, or URL"""
     files: tuple[str, ...] = ()
-    """several files instead of a path, one after the other; local only"""
+    """several local files instead of a path, read one after the other"""
     file: str | None = None
     """the file inside the repository"""
     revision: str | None = None
-    """pinned commit"""
+    """pinned commit of the repository"""
     local_path: str | None = None
-    """where the file lies; beside a ``local`` path: the same path, and it is the user who brings the file"""
+    """local path of the file; next to a ``local`` path: the same path, for a file that the user provides"""
     format: Format | None = None
-    """by suffix where it is not given"""
+    """file format; by default from the suffix"""
     sha256: Sha256 | None = None
-    """of the file; another one is refused"""
+    """SHA-256 of the file; a file with another digest is rejected"""
     fetch: Mapping[str, str] = Field(default_factory=dict)
-    """file in the workspace -> its address (a URL, or hf:OWNER/NAME/FILE) for bench download; of type local"""
+    """for type local: file in the workspace -> address for bench download (a URL, or hf:OWNER/NAME/FILE)"""
     columns: tuple[str, ...] = ()
-    """names of the columns of a csv or tsv without a header line"""
+    """column names of a csv or tsv file without a header line"""
     rows: FieldPath | None = None
-    """path of the rows in a document: in a json file, else in each line"""
+    """path of the rows in a JSON document: in the whole json file, or in each line of jsonl"""
     with_: Mapping[str, FieldStep] = Field(default_factory=dict, alias="with")
-    """name -> step: fields that each row gets, in order"""
+    """name -> step: fields that are added to each row, in this order"""
     where: Where = Field(default_factory=dict)
-    """value -> what it must be: which rows count"""
+    """path -> condition: only rows that meet all conditions are used"""
 
     @property
     def joins(self) -> bool:
-        """True when other files belong to the rows."""
+        """Return True when other files are joined to the rows."""
         return any(step.file is not None for step in self.with_.values())
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The files of the rows as the config writes them."""
+        """Return the files with the rows, as the config writes them."""
         if self.files:
             return self.files
         return (self.path if self.type == "local" else self.local_path or self.path,)
 
 
 class ItemSchema(ConfigModel):
-    """Where the parts of a turn are inside it."""
+    """The paths of the parts of a turn."""
 
     content: FieldValue | None = None
-    """JSON path of a turn's text"""
+    """JSONPath of a turn's text"""
     role: FieldValue | None = None
-    """JSON path of the role: user or assistant"""
+    """JSONPath of the role: user or assistant"""
     speaker: FieldValue | None = None
-    """JSON path of the speaker's name"""
+    """JSONPath of the speaker's name"""
     text: FieldValue | None = None
-    """JSON path of the text, where content is taken"""
+    """JSONPath of the text, as an alternative to content"""
     dialog_id: FieldValue | None = None
-    """the turn's id"""
+    """JSONPath of the turn's id"""
     caption: FieldValue | None = None
-    """what its picture shows"""
+    """JSONPath of the caption of the turn's picture"""
     id: FieldValue | None = None
-    """id of a session of one turn; inside sessions the turn's id"""
+    """JSONPath of the id: of a session with one turn, or of a turn inside a session"""
     date: FieldValue | None = None
-    """JSON path of a turn's own date"""
+    """JSONPath of a turn's own date"""
 
 
 class SessionParts(ConfigModel):
-    """Where the parts of a session are in the element that it is."""
+    """The paths of the parts of a session in its element."""
 
     id: FieldValue | None = None
-    """its id"""
+    """path of the session's id"""
     date: FieldValue | None = None
-    """its date"""
+    """path of the session's date"""
     turns: FieldPath | None = None
-    """its turns; the element itself where it is a list"""
+    """path of the session's turns; by default the element itself, which is a list"""
 
 
 class ContextSection(ConfigModel):
@@ -175,21 +175,21 @@ class ContextSection(ConfigModel):
     field: FieldPath
     """path of the history in a row"""
     type: Literal["array", "object", "string", "session"] = "array"
-    """array of sessions, object with a key a session, one string, or session: the field is one session"""
+    """array: list of sessions; object: one key per session; string: one text; session: one session"""
     id: FieldValue | None = None
     """id of the one session of type session or string"""
     session: SessionParts | None = None
-    """where id, date and turns are in each element of an array"""
+    """paths of id, date and turns in each element of an array"""
     date_field: FieldPath | None = None
-    """path of the list of session dates, as long as the sessions"""
+    """path of the list of session dates, parallel to the sessions"""
     session_id_field: FieldPath | None = None
-    """path of the list of session ids"""
+    """path of the list of session ids, parallel to the sessions"""
     session_pattern: str = "session_*"
-    """``*`` represents digits"""
+    """keys that hold sessions; ``*`` matches digits"""
     date_pattern: str = "session_*_date_time"
-    """keys that hold dates, * for digits; type object"""
+    """keys that hold dates, for type object; ``*`` matches digits"""
     item_schema: ItemSchema | None = None
-    """where the parts of a turn are"""
+    """paths of the parts of a turn"""
 
     @field_validator("session_pattern", "date_pattern")
     @classmethod
@@ -200,120 +200,120 @@ class ContextSection(ConfigModel):
 
 
 class Questions(ConfigModel):
-    """Questions nested in a row: they share its history."""
+    """Questions nested in a row; they share its history."""
 
     field: FieldPath
     """path of the list of questions in a row"""
     where: Where = Field(default_factory=dict)
-    """value of a question -> what it must be: which of them count"""
+    """path -> condition: only questions that meet all conditions are used"""
     question_field: FieldValue
-    """of the question, inside one of them"""
+    """path of the question's text"""
     answer_field: FieldPaths | None = None
-    """of the expected answer; a list of paths: all answers that are there"""
+    """path of the expected answer; for a list of paths: every answer found"""
     evidence_field: FieldPaths | None = None
-    """of the evidence ids"""
+    """path of the evidence ids"""
     category_field: FieldValue | None = None
-    """of the question type"""
+    """path of the question type"""
     id_field: FieldValue | None = None
-    """of the item's id"""
+    """path of the item's id"""
     date_field: FieldValue | None = None
-    """of the question's date"""
+    """path of the question's date"""
     choices_field: FieldPaths | None = None
-    """of the choices, or a list of paths, one for each choice"""
+    """path of the choices, or a list of paths, one per choice"""
 
 
 class Choices(ConfigModel):
-    """Choices whose order is not the file's."""
+    """Choices in a shuffled order."""
 
     from_: FieldPaths = Field(alias="from")
     """path of the choices, or a list of paths"""
     shuffle: bool = False
-    """true: an order that is fixed for an item and does not tell the right one"""
+    """true: an order that depends on the item only and does not reveal the right choice"""
 
 
 class RubricPoints(ConfigModel):
-    """Points that are objects."""
+    """Rubric points that are objects."""
 
     from_: FieldPath = Field(alias="from")
     """path of the objects"""
     text: FieldPath
-    """what a point says, in one of them"""
+    """path of a point's text in the object"""
     where: Where = Field(default_factory=dict)
-    """value of an object -> what it must be: which of them count"""
+    """path -> condition: only objects that meet all conditions are used"""
 
 
 class SchemaSection(ConfigModel):
-    """Where the parts of a row are."""
+    """The paths of the parts of a row."""
 
     item_id: FieldValue
-    """path of the item's id; unique over the file"""
+    """path of the item's id, which is unique in the data"""
     question: FieldValue | None = None
-    """path of the question, where a row asks one"""
+    """path of the question, for one question per row"""
     answer: FieldPaths | None = None
-    """path of the expected answer or answers; a list of paths: all answers that are there"""
+    """path of the expected answer or answers; for a list of paths: every answer found"""
     choices: FieldPaths | Choices | None = None
-    """path of the choices, for mcq, or a list of paths, one for each choice; with shuffle: from and shuffle"""
+    """path of the choices, for mcq; or a list of paths, one per choice; or from and shuffle"""
     rubric: FieldPaths | RubricPoints | None = None
-    """path of the rubric's points, or a list of paths; of points that are objects: from, text and where"""
+    """path of the rubric's points, or a list of paths; for points that are objects: from, text and where"""
     choice_answer: FieldValue | None = None
     """path of the right choice"""
     context: ContextSection | Annotated[tuple[ContextSection, ...], Field(min_length=1)]
-    """where the history is; a list: histories one after the other"""
+    """location of the history; a list: several histories, one after the other"""
     questions: Questions | Annotated[tuple[Questions, ...], Field(min_length=1)] | None = None
-    """where nested questions are; they share the row's corpus; a list: several lists, one after the other"""
+    """location of nested questions, which share the row's corpus; a list: several lists, one after the other"""
     metadata: Mapping[str, FieldValue] = Field(default_factory=dict)
-    """``questionType`` and ``questionDate`` fill the item; the rest is carried and never sent"""
+    """``questionType`` and ``questionDate`` set the item's type and date; other metadata is kept and never sent"""
 
     @property
     def contexts(self) -> tuple[ContextSection, ...]:
-        """The histories of a row."""
+        """Return the history sections."""
         return self.context if isinstance(self.context, tuple) else (self.context,)
 
     @property
     def question_lists(self) -> tuple[Questions, ...]:
-        """The lists of nested questions; none where a row asks one."""
+        """Return the sections of nested questions; empty for one question per row."""
         if self.questions is None:
             return ()
         return self.questions if isinstance(self.questions, tuple) else (self.questions,)
 
     @property
     def rubric_paths(self) -> FieldPaths | None:
-        """Where the points of a rubric are."""
+        """Return the path of the rubric's points."""
         return self.rubric.from_ if isinstance(self.rubric, RubricPoints) else self.rubric
 
     @property
     def choice_paths(self) -> FieldPaths | None:
-        """Where the choices are."""
+        """Return the path of the choices."""
         return self.choices.from_ if isinstance(self.choices, Choices) else self.choices
 
 
 class QuestionType(ConfigModel):
     name: str
-    """as items carry it"""
+    """name of the type, as items have it"""
     evaluation_prompt: str = "default"
     """name of the judge prompt for this type"""
     allow_off_by_one: bool = False
-    """adds that rule to the judge's task"""
+    """tell the judge to accept numbers that are off by one"""
 
 
 class EvidenceFields(ConfigModel):
-    """Where the gold is."""
+    """The location of the gold evidence."""
 
     session_ids_field: FieldPaths | None = None
     """path of the ids of sessions that hold the answer, or a list of paths"""
     turn_ids_field: FieldPaths | None = None
-    """path of the ids of turns that do, or a list of paths"""
+    """path of the ids of turns that hold the answer, or a list of paths"""
     turn_flag: FieldPath | None = None
-    """a key of a turn that is true for gold turns"""
+    """key of a turn that is true for gold turns"""
     texts_field: FieldPaths | None = None
-    """path of sentences that hold the answer, for granularity text"""
+    """path of the sentences that hold the answer, for granularity text"""
     parser: Parser = "direct"
     """``direct``: a turn's id; ``dialog_refs``: ids such as ``D1:3``, also several in one text; ``exact_text``: the
     turn's own text; ``ranges``: numbers and ranges at its end, ``1, 3-5``; ``position``: ``SESSION#N``, from 0"""
     reference: FieldValue | None = None
-    """a template that makes an id of each object that the evidence path finds"""
+    """template that makes an id from each object that the evidence path finds"""
     grade: FieldValue | None = None
-    """how relevant each of these objects is: a number, the gain of nDCG; 0 or less is not relevant"""
+    """path of the relevance of each of these objects, a number used as gain by nDCG; 0 or less is not relevant"""
 
     @model_validator(mode="after")
     def _graded_by_object(self) -> EvidenceFields:
@@ -323,22 +323,22 @@ class EvidenceFields(ConfigModel):
 
 
 class Abstention(ConfigModel):
-    """Which items ask for something that is not in the history; any match counts."""
+    """Rules for items that have no answer in the history; one matching rule is enough."""
 
     id_pattern: Pattern | None = None
     """regular expression found in the item's id"""
     question_types: tuple[str, ...] = ()
     """types whose items have no answer"""
     field: FieldPath | None = None
-    """path of a flag that is true where there is no answer"""
+    """path of a flag that is true when there is no answer"""
     equals: bool | int | str | None = None
-    """value of ``field`` that means there is no answer: false for a flag such as ``answerable``"""
+    """value of ``field`` that means there is no answer, such as false for a flag ``answerable``"""
     where: Where = Field(default_factory=dict)
-    """value -> what it must be, of the question, its row or its history"""
+    """path -> condition, looked up in the question, its row or its history"""
     phrases: tuple[str, ...] = ()
-    """texts by which an answer declines, in its first sentence; refusals in 19 languages are known"""
+    """additional texts that decline to answer, searched in the first sentence; refusals in 19 languages are built in"""
     score_retrieval: bool = False
-    """true: their evidence counts in retrieval metrics"""
+    """true: the evidence of these items counts in retrieval metrics"""
 
 
 class QuestionDate(ConfigModel):
@@ -347,26 +347,26 @@ class QuestionDate(ConfigModel):
 
 
 class PublicFacts(ConfigModel):
-    """What is known of a public benchmark beside its files; shown, and part of no digest."""
+    """Published facts about a benchmark; shown only, and not part of any digest."""
 
     page: str | None = None
-    """its page in the documentation; the name where it is not given"""
+    """name of its documentation page; by default the benchmark's name"""
     split: str | None = None
-    """which part of the data this config reads"""
+    """the part of the data that this config reads"""
     items: Positive | None = None
-    """questions in it"""
+    """number of questions"""
     memories: Positive | None = None
-    """memories that are stored for them"""
+    """number of memories that are stored for the questions"""
     memory_tokens: Positive | None = None
-    """tokens of one memory, on average"""
+    """mean number of tokens of a memory"""
     size: str | None = None
-    """the same in words, with where it is from"""
+    """the size in words, with its source"""
     score: str | None = None
     """how the official score is computed"""
     differs: str | None = None
-    """what is computed here instead, or besides, and why"""
+    """differences to the official score, and the reasons"""
     baselines: tuple[str, ...] = ()
-    """published results, each with where it is from"""
+    """published results, each with its source"""
 
 
 class FieldOnly(ConfigModel):
@@ -377,59 +377,59 @@ class FieldOnly(ConfigModel):
 
 
 class Visibility(FieldOnly):
-    """The cut-off of an item."""
+    """The cut-off of the history that an item may see."""
 
     through: bool = False
-    """true: the session or date of the cut-off itself is seen"""
+    """true: the session or date of the cut-off itself is included"""
 
 
 class ChunkSection(ConfigModel):
     words: Positive
-    """so many words at most, cut at sentence and line ends"""
+    """most words per chunk; chunks end at sentence and line ends"""
 
 
 class Preprocessing(ConfigModel):
     escape_html: bool = False
-    """changes the stored text; the run is marked altered"""
+    """escape HTML in the stored text; the run is marked as altered"""
     remove_roles: tuple[str, ...] = ()
-    """turns of these roles are not ingested"""
+    """roles whose turns are not ingested"""
     remove_fields: tuple[str, ...] = ()
-    """keys dropped from each turn before it is rendered"""
+    """keys that are removed from each turn before rendering"""
     format_template: str | None = None
-    """text of a session memory"""
+    """template for the text of a session memory"""
 
 
 class Ingestion(ConfigModel):
     mode: Mode = "session-based"
-    """session-based: a memory a session; incremental: a memory a turn; bulk: everything at once"""
+    """session-based: one memory per session; incremental: one per turn; bulk: one per corpus"""
     date_header: Literal["session", "always", "never"] = "session"
-    """where a memory begins with its date: session unit only, always, never"""
+    """memories that begin with their date: sessions only, all, or none"""
     batch_size: Positive | None = None
-    """memories per add call, never more than the provider takes; unset: as many as it takes"""
+    """memories per add call, up to the provider's limit; unset: the provider's limit"""
     delay_between_batches: Milliseconds = 0
-    """ms between two adds of a corpus"""
+    """milliseconds between two add calls of a corpus"""
     preprocessing: Preprocessing = Preprocessing()
-    """what is changed before a memory is made"""
+    """changes before memories are made"""
     chunk: ChunkSection | None = None
-    """pieces of a context of type string: each is a turn"""
+    """split a context of type string into pieces, which become turns"""
 
 
 class Search(ConfigModel):
     default_limit: Positive = 10
-    """k; -k wins"""
+    """k, the number of hits; -k takes precedence"""
     default_threshold: float | None = None
-    """given to providers that map $.threshold"""
+    """score threshold for providers that map $.threshold"""
     include_chunks: bool = False
-    """ask for chunks where they are supported"""
+    """request chunks from providers that support them"""
 
 
 class Runtime(ConfigModel):
     checkpointing: bool = True
-    """false has no effect and is noted"""
+    """false has no effect and gives a note"""
     resumable: bool = True
-    """false has no effect and is noted"""
+    """false has no effect and gives a note"""
     checkpoint_granularity: Literal["item", "batch", "session"] = "item"
-    """has no effect: a run keeps every phase"""
+    """without effect: a run stores every phase"""
 
 
 _METHOD_ALIASES = {"llm-as-judge": "llm-judge", "locomo_qa_score": "locomo-f1", "code_correctness": "code-correctness"}
@@ -437,11 +437,11 @@ _METHOD_ALIASES = {"llm-as-judge": "llm-judge", "locomo_qa_score": "locomo-f1", 
 
 class ModelChoice(ConfigModel):
     model: str | None = None
-    """provider/model; the flag wins, neither means none"""
+    """provider/model; the flag takes precedence; if both are unset, no model is used"""
     temperature: Temperature = 0
-    """0 = as deterministic as the model can be"""
+    """0 is the most deterministic setting of the model"""
     max_tokens: PositiveInt | None = None
-    """tokens of a reply, reasoning included; the flag wins, neither means 1024"""
+    """most tokens of a reply, reasoning included; the flag takes precedence; by default 1024"""
 
 
 class AnswerPrompt(ConfigModel):
@@ -459,46 +459,46 @@ class JudgePromptFiles(ConfigModel):
     source: Literal["custom", "paper"] = "custom"
     """custom, or paper: the prompts of the benchmark's paper"""
     paper_reference: str | None = None
-    """where in the paper"""
+    """place of the prompts in the paper"""
     default: str | None = None
     """text, or @file"""
     by_question_type: Mapping[str, str] = Field(default_factory=dict)
     """name -> text, or @file"""
     abstention: str | None = None
-    """for items that must not be answered; wins over the type's"""
+    """prompt for items without an answer; takes precedence over the type's"""
     user_override: bool = True
     """false: --judge-prompt is refused"""
 
 
 class Evaluation(ConfigModel):
     method: Method
-    """the evaluator that decides right or wrong"""
+    """evaluator that decides whether an answer is right"""
     methods: Mapping[str, Method] = Field(default_factory=dict)
-    """value of methodsBy, * for anything -> the evaluator of those items instead"""
+    """value of methodsBy, or * for any -> evaluator of these items"""
     methods_by: str = "question_type"
     """question_type, a metadata key, or choices (present, absent)"""
     values: tuple[float, ...] = ()
-    """what a rubric point may be worth, for rubric-points; 0, 0.5 and 1"""
+    """possible values of a rubric point, for rubric-points; by default 0, 0.5 and 1"""
     labels: Mapping[str, float] = Field(default_factory=dict)
-    """for labels: what the judge may say -> its value"""
+    """labels that the judge may return -> their value, for method labels"""
     answering_model: ModelChoice = ModelChoice()
-    """who answers"""
+    """the model that answers"""
     answer_prompt: AnswerPrompt = AnswerPrompt()
-    """what it is asked"""
+    """the prompt for answers"""
     judge: ModelChoice = ModelChoice()
-    """who judges, for methods that need a judge"""
+    """the judge model, for methods that need one"""
     judge_prompts: JudgePromptFiles = JudgePromptFiles()
-    """what the judge is asked"""
+    """the prompts for the judge"""
     pack: str | None = None
-    """NAME@VERSION"""
+    """prompt pack, NAME@VERSION"""
     granularity: Granularity = "auto"
-    """level of evidence: turn, session, auto, or text: a hit represents the sentences that its text holds"""
+    """evidence level: turn, session, auto, or text, where a hit counts for the sentences that its text contains"""
     custom_evaluator: PythonClass | None = None
-    """./file.py:Class beside this file, for method custom"""
+    """./file.py:Class next to this file, for method custom"""
 
     @property
     def every_method(self) -> tuple[str, ...]:
-        """The evaluator, then those that some items have instead."""
+        """Return the evaluator, followed by those that replace it for some items."""
         return tuple(dict.fromkeys((self.method, *self.methods.values())))
 
     @field_validator("values", "labels")
@@ -512,7 +512,7 @@ class Evaluation(ConfigModel):
     @field_validator("method", mode="before")
     @classmethod
     def _aliases(cls, value: object) -> object:
-        """Some names have a second spelling."""
+        """Replace an alias of a method by its name."""
         return _METHOD_ALIASES.get(value, value) if isinstance(value, str) else value
 
 
@@ -522,10 +522,10 @@ class MetricEntry(ConfigModel):
     name: str
     """a name or alias of bench list metrics"""
     method: str | None = None
-    """which evaluator's verdicts it reads"""
+    """the evaluator whose verdicts the metric reads"""
     config: Mapping[str, object] = Field(default_factory=dict)
     """parameters of the metric"""
     breakdown: tuple[str, ...] = ()
     """dimensions: question_type, or a metadata key"""
     evaluator: PythonClass | None = None
-    """./file.py:Class of a metric or evaluator of your own"""
+    """./file.py:Class of a custom metric or evaluator"""

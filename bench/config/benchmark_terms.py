@@ -2,7 +2,7 @@
 
 Here too:
 
-* Which file set what: the sources of a config, the file itself first, then what it extends.
+* The source files of a config: the file itself first, then the files it extends.
 
 Example::
 
@@ -90,10 +90,10 @@ def _python_class(value: str) -> str:
 Segment = Annotated[str, AfterValidator(_segment)]
 FieldPath = Annotated[str, AfterValidator(_field_path)]
 FirstOf = Annotated[tuple[FieldPath, ...], Field(min_length=1)]
-"""several of which the first that is there counts"""
+"""alternative paths: the first one with a value is used"""
 FieldValue = FieldPath | FirstOf
 FieldPaths = FieldPath | Annotated[tuple[FieldPath | FirstOf, ...], Field(min_length=1)]
-"""one path, or several whose values are all taken; of a list in the list the first that is there"""
+"""one path, or several whose values are all used; in an inner list the first one with a value is used"""
 Pattern = Annotated[str, AfterValidator(_pattern)]
 Zone = Annotated[str, AfterValidator(_zone)]
 DateFormat = Annotated[str, AfterValidator(_date_format)]
@@ -131,11 +131,11 @@ METHODS = (
     "none",
 )
 PLUG_INS = "bench.evaluators"
-"""entry points whose names are methods too"""
+"""entry points that add evaluators, whose names are allowed as methods"""
 
 
 def _known_method(name: str) -> str:
-    """A method of our own, or the name of an installed evaluator."""
+    """Return the name of a built-in method or of an installed evaluator."""
     if name in METHODS or name in {point.name for point in plug_ins(PLUG_INS)}:
         return name
     listed = ", ".join(f"'{method}'" for method in METHODS)
@@ -149,53 +149,53 @@ UNIT_OF_MODE: dict[Mode, Unit] = {"session-based": "session", "incremental": "tu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigOrigin:
-    """The chain of files behind one config; ``aliases`` maps a model path to the dialect's own."""
+    """The chain of files of one config; ``aliases`` maps a model's key path to the one of the dialect."""
 
     sources: tuple[Source, ...]
     aliases: Mapping[TreePath, TreePath] = field(default_factory=dict)
 
     @property
     def path(self) -> Path:
-        """The file that the config is known by."""
+        """Return the path of the file that names the config."""
         return self.sources[0].path
 
     @property
     def folder(self) -> Path:
-        """The folder of the config, in which its files are looked for first."""
+        """Return the folder of the config, in which its files are looked up first."""
         return self.path.parent
 
     def tree(self) -> dict[str, object]:
-        """Every file merged, the nearest last."""
+        """Return the merged tree of all files; the nearest file takes precedence."""
         merged: dict[str, object] = {}
         for source in reversed(self.sources):
             merged = merge(merged, source.tree)
         return merged
 
     def place(self, path: TreePath) -> str:
-        """``file:line:column`` of a key, in the nearest file that has it."""
+        """Return ``file:line:column`` of a key, in the nearest file that has it."""
         path = self.spelt(path)
         return self.source_of(path).place(path)
 
     def written(self, path: TreePath) -> str:
-        """The key with dots, as the file that has it writes it."""
+        """Return a key joined with dots, spelled as in the file that has it."""
         path = self.spelt(path)
         return ".".join(map(str, self.source_of(path).locate(path)))
 
     def says(self, path: TreePath) -> bool:
-        """True when one of the files has the key itself."""
+        """Return True when one of the files has the key."""
         path = self.spelt(path)
         return len(self.source_of(path).locate(path)) == len(path)
 
     def folder_of(self, path: TreePath) -> Path:
-        """The folder of the file that gave a value."""
+        """Return the folder of the file that sets a value."""
         return self.source_of(self.spelt(path)).path.parent
 
     def source_of(self, path: TreePath) -> Source:
-        """The nearest file that goes farthest along the path."""
+        """Return the file that has the longest part of the key path, the nearest one if several do."""
         return max(self.sources, key=lambda source: len(source.locate(path)))
 
     def spelt(self, path: TreePath) -> TreePath:
-        """The path as the dialect of the files spells it."""
+        """Return the key path as the dialect of the files spells it."""
         for end in range(len(path), 0, -1):
             if path[:end] in self.aliases:
                 return self.aliases[path[:end]] + path[end:]
@@ -203,7 +203,10 @@ class ConfigOrigin:
 
 
 def merge(base: Mapping[str, object], over: Mapping[str, object]) -> dict[str, object]:
-    """Deep-merge: maps merge, lists and scalars replace, null removes; either spelling of a key counts."""
+    """Deep-merge two trees: maps are merged, lists and scalars replaced, null removes a key.
+
+    Both spellings of a key match.
+    """
     merged = dict(base)
     for key, value in over.items():
         known = key if key in merged else next((old for old in merged if fold(old) == fold(key)), key)

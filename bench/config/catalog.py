@@ -1,6 +1,6 @@
-"""Every config by name: those of the workspace first, then the built-in ones.
+"""Find configs by name: first those of the workspace, then the built-in ones.
 
-Loading only lists files and glances at their first keys, so that one broken file hides no other::
+Loading lists the files and reads only their first keys, so that an invalid file does not hide others::
 
     catalog = Catalog.load(Path("."))
     [entry.name for entry in catalog.benchmarks()]
@@ -38,7 +38,7 @@ _SUFFIXES = (".yaml", ".yml", ".json")
 
 @cache
 def builtin_root() -> Path:
-    """The folder that holds the shipped ``configs/`` and ``datasets/``: the wheel's data, or the checkout."""
+    """Return the folder with the shipped ``configs/`` and ``datasets/``: the wheel's data, or the checkout."""
     package = Path(__file__).resolve().parent.parent
     data = package / "_data"
     return data if data.is_dir() else package.parent
@@ -46,7 +46,7 @@ def builtin_root() -> Path:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogEntry:
-    """One config file, glanced at: enough to list and to find it."""
+    """One config file, of which only the first keys are read: enough to list and find it."""
 
     name: str
     kind: Kind
@@ -57,12 +57,12 @@ class CatalogEntry:
     description: str | None = None
     builtin: bool = False
     shadowed: bool = False
-    """a workspace file of the same name is used instead"""
+    """a workspace file with the same name is used instead"""
     problem: str | None = None
-    """why a glance failed; the file is listed all the same"""
+    """the reason why the first keys could not be read; the file is listed nevertheless"""
 
     def answers_to(self, name: str) -> bool:
-        """True for the name and each alias, whatever the case."""
+        """Return True for the name and each alias, ignoring case."""
         return name.lower() in {self.name.lower(), *(alias.lower() for alias in self.aliases)}
 
 
@@ -93,7 +93,7 @@ class Catalog:
         return self._entries["runs"]
 
     def entries(self, kind: Kind) -> list[CatalogEntry]:
-        """Every config of one kind by name, shadowed ones too."""
+        """Return every config of one kind sorted by name, including shadowed ones."""
         return self._entries[kind]
 
     @cached_property
@@ -108,7 +108,10 @@ class Catalog:
                 yield _shipped(path, kind, _written(path)) if root == shipped else _glance(path, kind, builtin=False)
 
     def find(self, kind: Kind, name: str) -> CatalogEntry:
-        """Find by name or alias; UsageError with the nearest name, ConfigError for a name that two files claim."""
+        """Find a config by name or alias.
+
+        UsageError suggests the nearest name, ConfigError when two files have the name.
+        """
         found = [entry for entry in self._entries[kind] if entry.answers_to(name) and not entry.shadowed]
         exact = [entry for entry in found if entry.name.lower() == name.lower()] or found
         if len(exact) > 1:
@@ -129,17 +132,17 @@ class Catalog:
         )
 
     def benchmark(self, name: str) -> BenchmarkConfig:
-        """Load one benchmark in full."""
+        """Load a benchmark config by name."""
         return self.read_benchmark(self.find("benchmarks", name).path)
 
     def read_benchmark(self, path: Path) -> BenchmarkConfig:
-        """Load a benchmark file that may lie anywhere; ``extends`` is looked up here."""
+        """Load a benchmark file from any path; ``extends`` is looked up in this catalog."""
         from bench.config.benchmark_file import read_benchmark
 
         return read_benchmark(path, find=self._path_of_benchmark, workspace=self.workspace)
 
     def check(self, entry: CatalogEntry) -> None:
-        """Raise the ConfigError of a file that cannot be used; its data is not looked at."""
+        """Raise a ConfigError when the file cannot be used; its data is not checked."""
         match entry.kind:
             case "benchmarks":
                 self.read_benchmark(entry.path)
@@ -164,14 +167,14 @@ class Catalog:
             return None
 
     def provider(self, name: str) -> ProviderConfig:
-        """Load one provider in full."""
+        """Load a provider config by name."""
         from bench.config.provider_file import load_provider
 
         return load_provider(self.find("providers", name).path)
 
 
 def _files(folder: Path, *, manifests: bool) -> Iterator[Path]:
-    """The configs of a folder; ``NAME/manifest.json`` counts for benchmarks."""
+    """Yield the config files of a folder, including ``NAME/manifest.json`` for benchmarks."""
     try:
         entries = list(os.scandir(folder))
     except (FileNotFoundError, NotADirectoryError):
@@ -185,7 +188,7 @@ def _files(folder: Path, *, manifests: bool) -> Iterator[Path]:
 
 
 def _with_shadows(entries: Iterable[CatalogEntry]) -> list[CatalogEntry]:
-    """Mark a shipped config whose name the workspace took; the rest stays as it is."""
+    """Mark the shipped configs whose name a workspace config has too."""
     listed = list(entries)
     own = {entry.name.lower() for entry in listed if not entry.builtin}
     marked = [_shadow(entry) if entry.builtin and entry.name.lower() in own else entry for entry in listed]
@@ -207,12 +210,12 @@ def _written(path: Path) -> int:
 
 @lru_cache(maxsize=256)
 def _shipped(path: Path, kind: Kind, _written: int) -> CatalogEntry:
-    """A shipped config, glanced at again only once it was written again."""
+    """Return the catalog entry of a shipped config, cached until the file changes."""
     return _glance(path, kind, builtin=True)
 
 
 def _glance(path: Path, kind: Kind, *, builtin: bool) -> CatalogEntry:
-    """Read the first keys, where it can be without a YAML parser: a full load of fifty files would take a second."""
+    """Read the first keys, without a YAML parser if possible: parsing fifty files would take a second."""
     fallback = path.parent.name if path.name == "manifest.json" else path.stem
     try:
         keys = _keys_of(path, path.read_text(encoding="utf-8-sig"), kind)
@@ -245,7 +248,7 @@ def _keys_of(path: Path, text: str, kind: Kind) -> object:
 
 
 def _top_keys(text: str) -> dict[str, object] | None:
-    """The listed keys at column 1 with plain texts or lists of words; None for a file that writes them otherwise."""
+    """Return the listed keys at column 1, with their texts or lists of words; None for a file with other syntax."""
     found: dict[str, object] = {}
     for key, value, below in _listed(text.splitlines()):
         plain = _plain(value, below)
@@ -256,7 +259,7 @@ def _top_keys(text: str) -> dict[str, object] | None:
 
 
 def _listed(lines: list[str]) -> Iterator[tuple[str, str, list[str]]]:
-    """Each listed key with the rest of its line and the lines that belong to it."""
+    """Yield each listed key with the rest of its line and the lines below that belong to it."""
     for at, line in enumerate(lines):
         match = _KEY.fullmatch(line)
         if match is not None and match[1] in _LISTED:
@@ -265,7 +268,7 @@ def _listed(lines: list[str]) -> Iterator[tuple[str, str, list[str]]]:
 
 
 def _plain(text: str, below: list[str]) -> object | None:
-    """One line, or a list of words in one line or below; None for anything that takes a parser."""
+    """Return a value on one line, or a list of words; None for a value that needs a parser."""
     words = re.fullmatch(rf"\[ *(?:({_WORD}(?: *, *{_WORD})*) *)?\]{_COMMENT}", text)
     if words is not None and not below:
         return [part.strip() for part in (words[1] or "").split(",") if part.strip()]

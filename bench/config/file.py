@@ -2,7 +2,7 @@
 
 Here too:
 
-* The words for what pydantic found: which field, what is wrong, the nearest known name.
+* The messages for pydantic's errors: the field, the problem, the nearest known name.
 
 Example::
 
@@ -14,7 +14,7 @@ Example::
     explain(source, Manifest, {"type": "extra_forbidden", "loc": ("query", "retreival_limit"), ...})
     # ConfigError: manifest.json:23:5: unknown field "retreival_limit" in query; did you mean "retrieval_limit"?
 
-All findings of a file come at once, each with ``file:line:column`` and the nearest known name.
+All problems of a file are reported together, each with ``file:line:column`` and the nearest known name.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ from bench.errors import ConfigError
 
 MAX_BYTES = 2_000_000
 BOTH_SPELLINGS = "both_spellings"
-"""kind of the finding that a field is given twice; its context names both keys"""
+"""pydantic error type for a field that is given in both spellings; its context has both keys"""
 _PLACE = re.compile(r"(.+):(\d+):(\d+)", re.DOTALL)
 
 
 class ConfigModel(BaseModel):
-    """A closed, frozen piece of config. Each key may be camelCase or snake_case, never both at once."""
+    """A closed, frozen config section. Each key may be camelCase or snake_case, but not both."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -59,7 +59,7 @@ class ConfigModel(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _one_spelling(cls, value: object) -> object:
-        """Refuse a field that is given in both spellings, or by its inner name."""
+        """Reject a field that is given in both spellings, or by its internal name."""
         if not isinstance(value, Mapping):
             return value
         for name, keys in keys_of_fields(cls):
@@ -74,12 +74,12 @@ class ConfigModel(BaseModel):
 
 @cache
 def keys_of_fields(model: type[BaseModel]) -> list[tuple[str, list[str]]]:
-    """The fields of a model, each with every key by which a file may give it."""
+    """Return the fields of a model, each with every key that a file may use for it."""
     return [(name, keys_of(name, info)) for name, info in model.model_fields.items()]
 
 
 def keys_of(name: str, info: FieldInfo) -> list[str]:
-    """Every key by which a file may give a field, the preferred one first; its inner name is none where it differs."""
+    """Return every key for a field, the preferred one first; an internal name that differs is not included."""
     if isinstance(info.validation_alias, AliasChoices):
         return list(dict.fromkeys((*map(str, info.validation_alias.choices), name)))
     renamed = info.alias_priority == 2 and info.alias != name
@@ -88,7 +88,7 @@ def keys_of(name: str, info: FieldInfo) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """The tree of one file and where each of its keys is."""
+    """The tree of one file and the place of each key."""
 
     path: Path
     tree: Mapping[str, object]
@@ -96,12 +96,12 @@ class Source:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Read YAML or JSON (by suffix), UTF-8; ConfigError for anything that is not a map of keys."""
+        """Read a UTF-8 YAML or JSON file (by suffix); ConfigError unless it is a map of keys."""
         return cls.parse(_read_text(path), path)
 
     @classmethod
     def parse(cls, text: str, path: Path) -> Self:
-        """Read the text as if it stood in ``path``."""
+        """Parse a text as the content of the file ``path``."""
         label = show(path)
         tree, places = parse_json(text, label) if path.suffix == ".json" else _parse_yaml(text, label)
         if not isinstance(tree, dict):
@@ -110,16 +110,16 @@ class Source:
 
     @property
     def label(self) -> str:
-        """The path as errors show it: relative to the working folder where that is shorter."""
+        """Return the path for errors: relative to the working directory if inside."""
         return show(self.path)
 
     def place(self, path: TreePath) -> str:
-        """Give ``file:line:column`` of the key, or of the nearest enclosing key that the file has."""
+        """Return ``file:line:column`` of the key, or of the nearest enclosing key that the file has."""
         line, column = self.places.get(self.locate(path), (1, 1))
         return f"{self.label}:{line}:{column}"
 
     def locate(self, path: TreePath) -> TreePath:
-        """Follow the path as far as the file goes; a key may be spelt the other way."""
+        """Return the longest part of the key path that the file has, in the file's spelling."""
         node: object = self.tree
         found: TreePath = ()
         for part in path:
@@ -132,7 +132,7 @@ class Source:
 
 
 def _key_of(node: object, part: str | int) -> str | int | None:
-    """The part as the node spells it; None where it is not there (a union tag, an absent key)."""
+    """Return the key as the node spells it; None when the node lacks it (a union tag, an absent key)."""
     if isinstance(node, list):
         return part if isinstance(part, int) and 0 <= part < len(node) else None
     if not isinstance(node, Mapping):
@@ -143,12 +143,12 @@ def _key_of(node: object, part: str | int) -> str | int | None:
 
 
 def fold(key: str) -> str:
-    """The key in lower case without underscores, so that ``runId`` and ``run_id`` are equal."""
+    """Return the key in lower case without underscores, so that ``runId`` and ``run_id`` are equal."""
     return key.replace("_", "").lower()
 
 
 def show(path: Path) -> str:
-    """A path as errors print it."""
+    """Return a path for errors: relative to the working directory if inside."""
     try:
         return str(path.resolve().relative_to(Path.cwd()))
     except (ValueError, OSError):
@@ -180,7 +180,7 @@ Model = TypeVar("Model", bound=ConfigModel)
 
 
 def load(source: Source, model: type[Model]) -> Model:
-    """Validate the whole file; raise one ConfigError that holds every finding, in file order."""
+    """Validate the whole file; the ConfigError lists every problem in file order."""
     try:
         return model.model_validate(source.tree)
     except ValidationError as error:
@@ -188,7 +188,7 @@ def load(source: Source, model: type[Model]) -> Model:
 
 
 def findings(source: Source, model: type[ConfigModel], error: ValidationError) -> list[ConfigError]:
-    """Turn pydantic's errors into ours, in the order of the file, each text once."""
+    """Convert pydantic's errors to ConfigErrors in file order, without duplicates."""
 
     def line_and_column(details: ErrorDetails) -> tuple[int, int]:
         return source.places.get(key_of(source, details), (1, 1))
@@ -199,7 +199,7 @@ def findings(source: Source, model: type[ConfigModel], error: ValidationError) -
 
 
 def in_file_order(problems: Iterable[ConfigError]) -> list[ConfigError]:
-    """The findings of several checks as a reader meets them, line by line; those without a place come last."""
+    """Sort the problems of several checks by line; those without a place come last."""
 
     def place(error: ConfigError) -> tuple[bool, str, int, int]:
         found = _PLACE.fullmatch(error.where or "")
@@ -209,7 +209,7 @@ def in_file_order(problems: Iterable[ConfigError]) -> list[ConfigError]:
 
 
 def _other_branch(source: Source, entry: ErrorDetails, every: list[ErrorDetails]) -> bool:
-    """True for "no text" reported of a map that another branch of the union read farther."""
+    """Return True for a type error of a union branch when another branch matched more of the value."""
     stem = entry["loc"][:-1]
     if not stem or source.locate(tuple(entry["loc"])) != source.locate(tuple(stem)):
         return False
@@ -239,19 +239,19 @@ _WANTED = {
 
 
 def nearest(name: str, known: Iterable[str], *, n: int = 1) -> list[str]:
-    """The closest known names, best first; none when nothing is near."""
+    """Return up to ``n`` similar known names, best first; empty if none is similar."""
     lowered = {candidate.lower(): candidate for candidate in sorted(known)}
     return [lowered[match] for match in difflib.get_close_matches(name.lower(), lowered, n=n, cutoff=0.6)]
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The sentence part with the nearest name, or nothing."""
+    """Return the suffix of a message that suggests the most similar name; empty if none is similar."""
     near = nearest(name, known)
     return f'; did you mean "{near[0]}"?' if near else ""
 
 
 def explain(source: Source, model: type[ConfigModel], error: ErrorDetails) -> ConfigError:
-    """Word one finding with the place of its key."""
+    """Return a ConfigError for a pydantic error, with the place of its key."""
     path = source.locate(tuple(error["loc"]))
     where = source.place(key_of(source, error))
     match error["type"]:
@@ -270,14 +270,14 @@ def explain(source: Source, model: type[ConfigModel], error: ErrorDetails) -> Co
 
 
 def key_of(source: Source, error: ErrorDetails) -> TreePath:
-    """The key that a finding is about; of two spellings of one field the second in the file."""
+    """Return the key of an error; for a field given in two spellings, the second key in the file."""
     path = source.locate(tuple(error["loc"]))
     spelt = [(*path, str(key)) for key in error.get("ctx", {}).values()] if error["type"] == BOTH_SPELLINGS else []
     return max((one for one in spelt if one in source.places), key=source.places.__getitem__, default=path)
 
 
 def name_of(path: TreePath) -> str:
-    """A path as people write it: ``metrics[1].name``."""
+    """Return a key path as text: ``metrics[1].name``."""
     text = ""
     for part in path:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
@@ -285,7 +285,7 @@ def name_of(path: TreePath) -> str:
 
 
 def quote(value: object) -> str:
-    """A value as the file would show it, at most 100 characters."""
+    """Return a value as a file would write it, at most 100 characters."""
     return shortened(f'"{value}"' if isinstance(value, str) else _literal(value))
 
 
@@ -335,7 +335,7 @@ def _wrong_tag(source: Source, path: TreePath, error: ErrorDetails) -> ConfigErr
 
 
 def about_flag(error: ErrorDetails) -> str:
-    """Word one finding about a flag, which has no place in a file: ``--limit must be greater than ..., not 0``."""
+    """Return the message for an invalid flag: ``--limit must be greater than ..., not 0``."""
     flag = f"--{str(error['loc'][0]).replace('_', '-')}" if error["loc"] else "flags"
     if error["type"] in ("value_error", "assertion_error"):
         return f"{flag}: {_plain(error['msg'])}"
@@ -349,7 +349,7 @@ def about_flag(error: ErrorDetails) -> str:
 
 
 def _plain(message: str) -> str:
-    """pydantic's sentence in our words."""
+    """Return pydantic's message in the wording of bench."""
     text = message.removeprefix("Value error, ").removeprefix("Assertion failed, ")
     return re.sub(r"^(Input|String|Value|List|Tuple|Dictionary) should", "must", text)
 
@@ -370,7 +370,7 @@ def _other(path: TreePath, error: ErrorDetails, where: str) -> ConfigError:
 
 
 def spellings(model: type[BaseModel]) -> list[str]:
-    """Every accepted key of a model, in each of its spellings."""
+    """Return every accepted key of a model, in all spellings."""
     return [key for _, keys in keys_of_fields(model) for key in keys]
 
 
@@ -379,7 +379,7 @@ def _preferred(model: type[BaseModel]) -> list[str]:
 
 
 def model_at(model: type[BaseModel], path: TreePath) -> type[BaseModel] | None:
-    """The model that reads the map at ``path``, which may hold union tags; None where keys are free."""
+    """Return the model of the map at ``path``, which may contain union tags; None where any key is allowed."""
     current: list[object] = [model]
     for part in path:
         chosen = [found for option in current for found in _models(option) if str(part) in _tags(found)]
@@ -388,7 +388,7 @@ def model_at(model: type[BaseModel], path: TreePath) -> type[BaseModel] | None:
 
 
 def _tags(model: type[BaseModel]) -> set[str]:
-    """What a union calls this member: its class name, or the value of its discriminator."""
+    """Return the union tags of a model: its class name, and the values of its discriminator."""
     literals = (info.annotation for info in model.model_fields.values() if get_origin(info.annotation) is Literal)
     return {model.__name__, *(str(value) for literal in literals for value in get_args(literal))}
 
@@ -405,7 +405,7 @@ def _step(annotation: object, part: str | int) -> list[object]:
 
 
 def _options(annotation: object) -> tuple[object, ...]:
-    """The members of a union, or what Annotated wraps; nothing for anything else."""
+    """Return the members of a union, or the type inside Annotated; empty for other types."""
     arguments = get_args(annotation)
     if get_origin(annotation) is Annotated:
         return arguments[:1]

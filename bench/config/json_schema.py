@@ -1,15 +1,15 @@
-"""JSON Schemas of config files, so that editors complete and check them.
+"""JSON Schemas of config files, for completion and checks in editors.
 
 Here too:
 
-* JSON Schemas whose fields carry the docstrings that are below them in the source.
+* Descriptions of fields from the docstrings below them in the source.
 
 Example::
 
     json_schema("benchmark")["properties"]["data"]
     BenchmarkFile.model_json_schema(schema_generator=Described)["properties"]["name"]["description"]
 
-The source is read when a schema is asked for, never when a model is made: a run starts without it.
+The source is read only to make a schema; a run does not need it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ KINDS: tuple[Kind, ...] = ("benchmark", "manifest")
 
 
 def json_schema(kind: Kind) -> dict[str, object]:
-    """The schema of one kind of file (draft 2020-12); keys as the seeds spell them."""
+    """Return the JSON Schema (draft 2020-12) of one kind of file, with its preferred key spellings."""
 
     schema = _model(kind).model_json_schema(by_alias=True, schema_generator=Described)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
@@ -57,10 +57,10 @@ FOREIGN = frozenset({"builtins", "pydantic.main"})
 
 
 class Described(GenerateJsonSchema):
-    """Pydantic's own schema with a description for every documented field."""
+    """Pydantic's JSON Schema with the field docstrings as descriptions."""
 
     def model_schema(self, schema: core_schema.ModelSchema) -> JsonSchemaValue:
-        """The schema of one model; a description that a field was given by hand stays."""
+        """Return the schema of a model; an explicit description of a field takes precedence over its docstring."""
         made = super().model_schema(schema)
         model: type[BaseModel] = schema["cls"]
         texts = docstrings(model)
@@ -72,7 +72,7 @@ class Described(GenerateJsonSchema):
 
 
 def docstrings(kind: type) -> dict[str, str]:
-    """What is below each field of a class and of those it extends, by field name; only classes of ours."""
+    """Return the field docstrings of a class and its bases by field name; foreign bases are skipped."""
     texts: dict[str, str] = {}
     for cls in reversed(kind.__mro__):
         if cls.__module__ not in FOREIGN:

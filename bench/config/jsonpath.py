@@ -24,32 +24,32 @@ class _Every(Enum):
 
 
 EVERY: Final = _Every.EVERY
-"""the step that takes every element"""
+"""the step ``[*]``, which matches every element"""
 
 Step = str | int | _Every | tuple[str, ...]
 Key = str | int
-"""what a star or union passed on its way"""
+"""a key or index that a star or union matched"""
 NOTHING: Final = object()
-"""what a path gives that leads nowhere; null is a value"""
+"""the result of a path that matches nothing; null is a value"""
 
 _PLAIN = pattern(r"(?:\.[A-Za-z_\u0080-\U0010ffff][\w\u0080-\U0010ffff-]*|\[-?(?:0|[1-9]\d*)\]|\[\*\]|\.\*)*")
 _STEP = pattern(r"\.\*|\.([^.\[*]+)|\[(-?\d+)\]|\[\*\]")
 
 
 class PathMissing(LookupError):
-    """A path that leads to nothing, or to several values where one was asked for."""
+    """A path that matches nothing, or several values where one is required."""
 
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """A compiled path; ``text`` is as the user wrote it, ``steps`` what it does."""
+    """A compiled path; ``text`` is its source, ``steps`` its compiled steps."""
 
     text: str
     steps: tuple[Step, ...]
     single: bool = field(init=False)
-    """it can only give one value"""
+    """the path matches at most one value"""
     name: str | None = field(init=False, repr=False, compare=False)
-    """the one field that it names, as most paths of a hit do; None for any other path"""
+    """the field name when the path is a single name, else None"""
 
     def __post_init__(self) -> None:
         first = self.steps[0] if len(self.steps) == 1 else None
@@ -58,19 +58,19 @@ class Path:
 
     @property
     def root(self) -> str | None:
-        """The first name, which in a request body must be a request variable."""
+        """Return the first name, which in a request body is the name of a request variable."""
         first = self.steps[0] if self.steps else None
         return first if isinstance(first, str) else None
 
     def one(self, value: object) -> object:
-        """Give the one value (null counts); PathMissing otherwise."""
+        """Return the only value, which may be null; PathMissing if there is none or several."""
         found = self.all(value)
         if len(found) != 1:
             raise PathMissing(f"{self.text} gives {len(found) or 'no'} value{'s' if found else ''}")
         return found[0]
 
     def get(self, value: object) -> object | None:
-        """Give the one value, or None where it is missing or null."""
+        """Return the only value, or None when it is missing or null."""
         if self.name is not None and type(value) is dict:
             return value.get(self.name)
         if not self.single:
@@ -80,7 +80,7 @@ class Path:
         return None if found is NOTHING else found
 
     def first(self, value: object) -> object | None:
-        """Give the first value of several, or None where there is none."""
+        """Return the first value, or None when there is none."""
         if self.name is not None and type(value) is dict:
             return value.get(self.name)
         if not self.single:
@@ -89,7 +89,7 @@ class Path:
         return None if found is NOTHING else found
 
     def all(self, value: object) -> list[object]:
-        """Give every value, in order; an empty list where the path leads to nothing."""
+        """Return every value in order; empty when the path matches nothing."""
         if self.single:
             one = self._walk(value)
             return [] if one is NOTHING else [one]
@@ -99,7 +99,7 @@ class Path:
         return found
 
     def keyed(self, value: object) -> list[tuple[tuple[Key, ...], object]]:
-        """Every value with the key that each star and union on the way passed."""
+        """Return every value with the keys that stars and unions matched on the way."""
         found: list[tuple[tuple[Key, ...], object]] = [((), value)]
         for step in self.steps:
             if isinstance(step, str | int):
@@ -109,7 +109,7 @@ class Path:
         return found
 
     def _walk(self, value: object) -> object:
-        """The value at the end of a single path, or NOTHING; what is read once a hit takes no list and no call."""
+        """Return the value of a single path, or NOTHING; a fast path for reading hits."""
         for step in self.steps:
             if type(value) is dict and type(step) is str:
                 if step not in value:
@@ -136,14 +136,14 @@ def _children(node: object, step: Step) -> Sequence[object]:
 
 
 def _passed(node: object, step: Step) -> Iterable[tuple[Key, object]]:
-    """The children that a star or a union of names takes, with their keys."""
+    """Return the children that a star or a union of names matches, with their keys."""
     if isinstance(step, tuple):
         return [(name, node[name]) for name in step if name in node] if isinstance(node, Mapping) else []
     return enumerate(node) if isinstance(node, list) else node.items() if isinstance(node, Mapping) else []
 
 
 def compile_path(text: str, *, where: str | None = None, bare: bool = False) -> Path:
-    """Compile ``$...`` (or ``@...``); with ``bare`` a text without ``$`` is one field name, dots and all."""
+    """Compile ``$...`` or ``@...``; with ``bare``, a text without ``$`` is one field name, dots included."""
     if not text.startswith(("$", "@")):
         if bare and text:
             return Path(text, (text,))
@@ -163,7 +163,7 @@ def _plain_step(part: re.Match[str]) -> Step:
 
 
 def _by_library(text: str, where: str | None) -> tuple[Step, ...]:
-    """Quoted names and every error message: python-jsonpath, imported only when needed (0.2 s)."""
+    """Parse quoted names, or raise the error, with python-jsonpath, whose import takes 0.2 s."""
     if not re.match(r".\s*[.\[]", text):  # the library reads "$a" as "$.a"
         raise ConfigError(f'"{text}" is not a JSON path: "." or "[" follows "$"', where=where, hint="see RFC 9535")
     import jsonpath

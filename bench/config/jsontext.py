@@ -1,7 +1,6 @@
 """Read strict JSON into plain values, with the place of each key and element.
 
-Refuses what a lenient reader would swallow: repeated keys, NaN, infinities, trailing commas, half characters, deep
-nesting::
+Rejects repeated keys, NaN, infinities, trailing commas, unpaired surrogates and deep nesting::
 
     tree, places = parse_json('{"k": 10}', "manifest.json")
     places[("k",)]      # (1, 2): line and column of the key
@@ -30,7 +29,7 @@ HALF_PAIR = "half of a surrogate pair, which is not Unicode text"
 
 
 class _Reader:
-    """One pass over the text; ``places`` fills up on the way."""
+    """A parser that reads the text once and fills ``places``."""
 
     def __init__(self, text: str, label: str) -> None:
         self.text = text
@@ -134,7 +133,7 @@ class _Reader:
                 return found
 
     def closes(self, end: str) -> bool:
-        """Eat a comma or the closing bracket; True at the end."""
+        """Consume a comma or the closing bracket; return True for the bracket."""
         char = self.skip()
         if char not in (",", end):
             self.fail(f'"," or "{end}" is missing', self.at)
@@ -143,16 +142,16 @@ class _Reader:
 
 
 def shortened(text: str) -> str:
-    """A value as an error shows it: at most 100 characters."""
+    """Return a text cut to at most 100 characters, for errors."""
     return text if len(text) <= 100 else text[:97] + "..."
 
 
 def position(text: str, offset: int) -> tuple[int, int]:
-    """Line and column, both from 1, of a character offset."""
+    """Return the 1-based line and column of a character offset."""
     return text.count("\n", 0, offset) + 1, offset - text.rfind("\n", 0, offset)
 
 
 def parse_json(text: str, label: str) -> tuple[object, Places]:
-    """Give the value and the place of each key and element; ConfigError with line and column."""
+    """Return the value and the place of each key and element; ConfigError with line and column."""
     reader = _Reader(text, label)
     return reader.document(), reader.places

@@ -2,7 +2,7 @@
 
 Here too:
 
-* What is special about one model: its context, how it replies, and extra fields of its requests.
+* The settings of one model: its context size, how it replies, and extra fields of its requests.
 
 Example::
 
@@ -16,8 +16,8 @@ Example::
     refused_field({"model": "x"})                                 # "model"
     merged({"a": {"b": 1}}, {"a": {"c": 2}})                      # {"a": {"b": 1, "c": 2}}
 
-``vllm/qwen3-8b`` is then a model name. A file whose name is a known prefix (``openai``) only adds to it. A run file has
-the same settings under ``models:``, by full name; they win over the file's.
+``vllm/qwen3-8b`` is then a model name. A file with the name of a built-in prefix (``openai``) only adds settings to it.
+A run file has the same settings under ``models:``, by full model name; they take precedence over the file's.
 """
 
 from __future__ import annotations
@@ -63,26 +63,26 @@ RESERVED: Mapping[str, str] = {
     **dict.fromkeys(("responseformat", "responsemimetype", "responsejsonschema", "responseschema"), "judges set it"),
     **dict.fromkeys(("dimensions", "outputdimensionality", "encodingformat"), "use client_embeddings of the provider"),
 }
-"""a field as it is folded -> why it is refused, or what to use"""
+"""field name as `fold` writes it -> why it is rejected, or which key to use"""
 SETTINGS = ("generationconfig", "options")
-"""objects whose fields count as fields of the request"""
+"""objects whose fields are checked like fields of the request"""
 
 
 class ModelSettings(ConfigModel):
-    """What is special about one model."""
+    """The settings of one model."""
 
     context: PositiveInt | None = None
-    """tokens its prompt and answer may have together; what does not fit is cut from the retrieved context"""
+    """most tokens of prompt and answer together; the retrieved context is cut to fit"""
     fixed_temperature: bool = False
-    """it refuses a temperature, so none is sent"""
+    """the model rejects a temperature, so none is sent"""
     body: Mapping[str, object] = Field(default_factory=dict)
-    """extra fields of each request, part of the plan; ``model``, ``messages`` and the like are refused"""
+    """extra fields of each request, part of the plan; ``model``, ``messages`` and similar fields are rejected"""
     stream: bool = False
-    """it only streams its replies"""
+    """the model supports streamed replies only"""
     batch: PositiveInt | None = None
-    """texts that it embeds in one request, at most"""
+    """most texts to embed in one request"""
     path: str | None = None
-    """folder with the weights of a model that embeds here (``local/NAME``)"""
+    """folder with the weights of a model that runs in this process (``local/NAME``)"""
 
     @field_validator("body")
     @classmethod
@@ -99,14 +99,14 @@ class ModelSettings(ConfigModel):
         return value
 
     def identity(self) -> dict[str, object]:
-        """Return what can change a result; how a reply or a batch is transferred cannot."""
+        """Return the settings that can change a result; streaming and batching cannot."""
         return self.model_dump(mode="json", include={"context", "fixed_temperature"}) | (
             {"body": dict(self.body)} if self.body else {}
         )
 
 
 def refused_field(body: Mapping[str, object]) -> tuple[str, str] | None:
-    """Return the first field that cannot be set with its reason; None when all can."""
+    """Return the first field that must not be set and the reason; None when all are allowed."""
     for name, value in body.items():
         folded = str(name).replace("_", "").replace("-", "").lower()
         if folded in RESERVED:
@@ -118,7 +118,7 @@ def refused_field(body: Mapping[str, object]) -> tuple[str, str] | None:
 
 
 def merged(body: Mapping[str, object], extra: Mapping[str, object]) -> dict[str, object]:
-    """Lay extra fields over a request, objects field by field."""
+    """Return a request with extra fields added; objects are merged field by field."""
     found = dict(body)
     for name, value in extra.items():
         known = found.get(name)
@@ -131,49 +131,49 @@ Dialect = Literal["openai", "anthropic", "google"]
 KNOWN_PREFIXES = ("openai", "anthropic", "google", "openrouter", "groq", "ollama", "azure")
 BUILTIN = "builtin"
 LOCAL = "local"
-"""the prefix of the models that embed on this machine"""
+"""prefix of embedding models that run in this process"""
 
 
 class ModelLimit(Limit):
-    """The limiter of each role at this endpoint."""
+    """The rate limiter of each role at this endpoint."""
 
     feedback: FeedbackSection | None = None
-    """names of the headers that tell how much is left"""
+    """names of the headers with the remaining quota"""
 
 
 class ModelFile(ConfigModel):
-    """One endpoint and the models behind it."""
+    """One endpoint and its models."""
 
     api_version: Literal["bench/v1"] = "bench/v1"
-    """of this dialect"""
+    """version of this dialect"""
     name: LowerName
-    """the prefix; equals the file's name"""
+    """prefix of the model names; equals the name of the file"""
     description: str = ""
     """one sentence"""
     dialect: Dialect | None = None
-    """which API it speaks; required unless the name is a known prefix"""
+    """API of the endpoint; required unless the name is a known prefix"""
     base_url: HttpUrl | None = None
-    """up to and including the version segment, as the vendor's clients take it"""
+    """URL of the API including the version segment, as the vendor's clients take it"""
     auth: Auth | None = None
-    """how a call states who asks; none where it is left out"""
+    """authentication of requests; by default none"""
     limits: ModelLimit = ModelLimit()
-    """one limiter for each role"""
+    """limits, applied to each role separately"""
     timeout_s: Annotated[float, Field(gt=0, le=86_400)] | None = None
-    """one attempt; default 60"""
+    """seconds per attempt; by default 60"""
     models: dict[str, ModelSettings] = Field(default_factory=dict)
-    """the vendor's name of a model -> what is special about it"""
+    """the vendor's name of a model -> its settings"""
 
     @property
     def adds_to_known(self) -> bool:
-        """The file adds limits and settings to a prefix that is known without it."""
+        """Return True when the file only adds limits and settings to a built-in prefix."""
         return self.name in KNOWN_PREFIXES or (self.name == LOCAL and self.base_url is None)
 
 
 def read_model_file(path: Path) -> ModelFile:
-    """Read one file.
+    """Read one model file.
 
     Raises:
-        ConfigError: anything is wrong with it, each finding with its place.
+        ConfigError: every problem, each with its place.
     """
     source = Source.read(path)
     model = load(source, ModelFile)
@@ -184,10 +184,10 @@ def read_model_file(path: Path) -> ModelFile:
 
 
 def with_settings(files: Mapping[str, ModelFile], settings: Mapping[str, ModelSettings]) -> dict[str, ModelFile]:
-    """Lay the settings of a run, by full name, over the files.
+    """Apply the model settings of a run, by full model name, to the files.
 
     Raises:
-        UsageError: a name without an endpoint of its own.
+        UsageError: for a name without an endpoint.
     """
     found = dict(files)
     for name, own in settings.items():
@@ -209,7 +209,7 @@ def with_settings(files: Mapping[str, ModelFile], settings: Mapping[str, ModelSe
 
 
 def _unread(file: ModelFile, models: Mapping[str, ModelSettings]) -> Iterator[str]:
-    """Name the settings that a model has no use for."""
+    """Yield a message for each setting that does not apply to its model."""
     here = file.name == LOCAL and file.base_url is None
     where = "that embeds on this machine" if here else "behind an endpoint"
     for name, own in models.items():

@@ -1,4 +1,4 @@
-"""Overlay files, lists of doubtful golds: ``overlays/NAME.yaml`` next to a benchmark's config.
+"""Overlay files with disputed gold answers: ``overlays/NAME.yaml`` next to a benchmark's config.
 
 Example::
 
@@ -7,7 +7,7 @@ Example::
     source: our own audit
     items: [{id: c2, kind: wrong_answer, note: the text says 7, corrected_answer: 7}]
 
-Whether it fits a dataset is asked where the data is at hand: :mod:`bench.plan.model`.
+The overlay is checked against the dataset in :mod:`bench.plan.model`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from bench.errors import ConfigError
 
 
 def _text(value: object) -> object:
-    """Ids and answers may look like numbers."""
+    """Accept ids and answers that are numbers."""
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
@@ -31,36 +31,36 @@ Filled = Annotated[str, Field(min_length=1), BeforeValidator(_text)]
 
 
 class DoubtedItem(ConfigModel):
-    """One item whose gold is doubted."""
+    """One item with a disputed gold answer."""
 
     id: Filled
-    """of the item"""
+    """id of the item"""
     kind: Filled
-    """a word: wrong_answer, ambiguous, typo"""
+    """kind of doubt, one word: wrong_answer, ambiguous, typo"""
     note: Text | None = None
-    """why"""
+    """reason for the doubt"""
     corrected_answer: Text | None = None
-    """what it should be"""
+    """corrected gold answer"""
 
 
 class OverlayFile(ConfigModel):
-    """The whole file."""
+    """The whole overlay file."""
 
     benchmark: str | None = None
     """name of the benchmark"""
     dataset_sha256: Text
-    """of the data file, as bench describe shows it"""
+    """SHA-256 of the data file, as bench describe shows it"""
     source: str | None = None
-    """who found it"""
+    """author of the list"""
     items: tuple[DoubtedItem, ...]
-    """the doubted ones, each once"""
+    """the disputed items, each once"""
 
 
 def read_overlay(source: Source) -> OverlayFile:
-    """Read an overlay.
+    """Read an overlay file.
 
     Raises:
-        ConfigError: every finding of the file, each with its place.
+        ConfigError: every problem, each with its place.
     """
     file = load(source, OverlayFile)
     problems = list(_twice(source, file))

@@ -1,9 +1,9 @@
-"""The provider config as a value: every key of the dialect, every error with its place.
+"""The provider config as one model; every error has the place of its key.
 
 Here too:
 
-* What of a provider file is identity: everything that can change what is asked or how answers are read.
-* What is started for a provider: a service of a compose file, or an MCP server.
+* The identity of a provider file: all settings that can change requests or the reading of responses.
+* The services that bench starts for a provider: of a compose file, or an MCP server.
 
 Example::
 
@@ -11,12 +11,12 @@ Example::
     config.endpoints.search.response.contents       # ("$.text",)
     config.sha256                                    # identity, without secrets and with the environment unresolved
 
-``provider_sections`` and ``traffic`` hold the blocks around the calls, ``provider_calls`` the calls and how answers are
-read, ``provider_body`` the body templates, ``provider_checks`` what needs more than one block. Nothing here touches the
-network or reads a secret.
+The blocks around the calls are in ``provider_sections`` and ``traffic``, the calls and their responses in
+``provider_calls``, the body templates in ``provider_body``, and checks of several blocks in ``provider_checks``. This
+module uses no network and reads no secret.
 
-Names for people, proof of verification, limits, time-outs and prices may change between a run and its resume;
-the rest may not. Variables stay unresolved, so the digest is the same on every machine and holds no secret.
+Names for people, verification, limits, timeouts and prices may change between a run and its resume; all other settings
+may not. Variables stay unresolved, so that the digest is the same on every machine and contains no secret.
 """
 
 from __future__ import annotations
@@ -72,19 +72,19 @@ NOT_IDENTITY = {
 
 
 def identity(config: ProviderConfig) -> dict[str, object]:
-    """The result-affecting part of a config as a JSON tree."""
+    """Return the part of a config that can change results, as a JSON tree."""
     tree = config.model_dump(mode="json", exclude=NOT_IDENTITY, exclude_defaults=True)  # type: ignore[arg-type]
     code = adapter_digest(config)
     return {key: each_text(value, _cleaned) for key, value in {**tree, **code}.items()}
 
 
 def digest(config: ProviderConfig) -> str:
-    """sha256 of the canonical form of :func:`identity`."""
+    """Return the SHA-256 of the canonical form of :func:`identity`."""
     return canonical_digest(identity(config))
 
 
 def adapter_digest(config: ProviderConfig) -> dict[str, object]:
-    """The code of an adapter file beside the config is part of what is measured."""
+    """Return the digest of an adapter file next to the config, since its code is part of the measurement."""
     file = (config.adapter or "").partition(":")[0]
     path = config.folder / file
     if not file.endswith(".py") or not path.is_file():
@@ -97,31 +97,31 @@ def _cleaned(text: str) -> str:
 
 
 class Docker(ConfigModel):
-    """A service of a compose file that is started when nothing answers."""
+    """A service of a compose file that is started when its address does not answer."""
 
     compose: str
-    """compose file, from this file's folder"""
+    """compose file, relative to this file's folder"""
     service: str
     """name of the service in it"""
     healthcheck: str
-    """path or URL; a 2xx states it is up"""
+    """path or URL; a 2xx response means that the service is ready"""
     base_url: HttpUrl
-    """where it answers; if it does already, nothing is started"""
+    """URL of the service; when it already answers, nothing is started"""
     health_timeout_s: Annotated[int, Field(ge=1, le=3600)] = 120
-    """seconds it may take to come up"""
+    """most seconds until the service is ready"""
 
 
 class Mcp(ConfigModel):
-    """An MCP server: a command over stdio or a URL of the streamable transport."""
+    """An MCP server: a command over stdio, or a URL of the streamable HTTP transport."""
 
     command: tuple[str, ...] | None = None
-    """program and arguments of a server over stdio; ended with the run"""
+    """program and arguments of a stdio server; it is stopped at the end of the run"""
     env: dict[str, VariableName] = Field(default_factory=dict)
     """variable of the server -> environment variable that holds its value"""
     cwd: str | None = None
-    """its working folder, from this file's folder"""
+    """working directory of the server, relative to this file's folder"""
     url: HttpUrl | None = None
-    """address of a server that runs; auth applies"""
+    """URL of a running server; auth applies"""
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
@@ -131,66 +131,66 @@ class Mcp(ConfigModel):
 
 
 class ProviderConfig(ConfigModel):
-    """One memory system: what it is, where it is, what is sent and how answers are read."""
+    """One memory system: its address, the requests to send, and how to read the responses."""
 
     api_version: Literal["bench/v1"] = "bench/v1"
-    """of this dialect"""
+    """version of this dialect"""
     name: LowerName
-    """lower case, digits, dots, dashes and underscores; how runs name it"""
+    """lower case, digits, dots, dashes and underscores; runs use this name"""
     display_name: str | None = None
-    """the name for people"""
+    """human-readable name"""
     description: str = ""
     """one sentence"""
     docs: str | None = None
-    """address of its documentation"""
+    """URL of its documentation"""
     tags: tuple[str, ...] = ()
-    """for bench list --tags"""
+    """tags for bench list --tags"""
     aliases: tuple[str, ...] = ()
-    """other names it answers to"""
+    """alternative names"""
     type: Literal["hosted", "local", "docker", "mcp"]
-    """hosted: an API elsewhere; local: on this machine or in this process; docker: started by us; mcp: an MCP server"""
+    """hosted: a remote API; local: on this machine or in this process; docker: started by bench; mcp: an MCP server"""
     verified: Verified | None = None
-    """how far the file was tested, against which version, when"""
+    """how, when and with which version the file was tested"""
     determinism: Literal["deterministic", "drifts", "search_mutates", "unknown"] = "unknown"
-    """drifts: rankings change in the background; search_mutates: a search changes what is stored"""
+    """drifts: rankings change over time; search_mutates: a search changes the stored memories"""
     connection: Connection = Connection()
-    """address and time-outs"""
+    """address and timeouts"""
     auth: tuple[Auth, ...] = ()
-    """how a call states who asks"""
+    """authentication of requests"""
     scoping: Scoping = Scoping()
     """how a namespace is written in calls"""
     vars: dict[str, str] = Field(default_factory=dict)
-    """texts that templates of this file may name"""
+    """texts that templates of this file may use"""
     setup: tuple[SetupCall, ...] = ()
-    """calls in order, once a namespace, before it is probed"""
+    """calls in order, once per namespace, before the check that it is empty"""
     teardown: tuple[NamedCall, ...] = ()
-    """calls in order, once a namespace, after it is cleared"""
+    """calls in order, once per namespace, after it is cleared"""
     endpoints: Endpoints | None = None
-    """add, search, clear and the others"""
+    """calls for add, search, clear and other operations"""
     ingest: IngestSection = IngestSection()
-    """unit and batches of what is sent, and what to do when no one knows whether it was stored"""
+    """unit and batches of memories, and how to continue when the outcome of an add is unknown"""
     wait: WaitBlock | None = None
-    """how to learn that what was added can be found"""
+    """how to check that added memories can be found"""
     client_embeddings: ClientEmbeddings | None = None
-    """vectors that we make, for services that store vectors"""
+    """embeddings made by bench, for services that store vectors"""
     embeds_with: str | None = None
-    """embedding model that the service itself uses, as results name it; builtin: it embeds, no one states with what"""
+    """embedding model of the service, as results name it; builtin: it embeds with an unknown model"""
     errors: Errors = Errors()
-    """statuses and body texts that mean something of their own"""
+    """statuses and response bodies with a special meaning"""
     limits: LimitsSection = LimitsSection()
     """rates, concurrency and the largest k"""
     rate_limit: RateLimit = RateLimit()
-    """retries and pauses in the words of older files"""
+    """retries and pauses, with the keys of older files"""
     capabilities: CapabilitiesConfig = CapabilitiesConfig()
-    """what it can do; what is left out follows from the endpoints"""
+    """features of the service; by default derived from the endpoints"""
     prices: CallPrices = CallPrices()
-    """USD of one call"""
+    """price of one call in USD"""
     docker: Docker | None = None
     """compose file and health check, for type docker"""
     mcp: Mcp | None = None
     """command or address of the server, and its tools"""
     adapter: str | None = None
-    """Python class instead of endpoints: ./file.py:Class or an entry point"""
+    """Python class used instead of endpoints: ./file.py:Class or an entry point"""
     local: dict[str, object] = Field(default_factory=dict)
     """options of the adapter"""
     _source: Source | None = PrivateAttr(default=None)
@@ -204,7 +204,7 @@ class ProviderConfig(ConfigModel):
     @model_validator(mode="before")
     @classmethod
     def _own_embedding(cls, tree: object) -> object:
-        """``local.embedding {provider, model, dimensions}`` is ``client_embeddings`` in the words of older files."""
+        """Convert ``local.embedding {provider, model, dimensions}`` of older files to ``client_embeddings``."""
         if not isinstance(tree, dict) or {"client_embeddings", "clientEmbeddings"} & tree.keys():
             return tree
         local = tree.get("local")
@@ -217,35 +217,35 @@ class ProviderConfig(ConfigModel):
 
     @property
     def path(self) -> Path | None:
-        """The file it was read from, None for a built-in."""
+        """Return the path of the file; None for a built-in provider."""
         return self._source.path if self._source else None
 
     @property
     def folder(self) -> Path:
-        """The folder to which relative paths of the file refer."""
+        """Return the folder that relative paths of the file refer to."""
         return self.path.parent if self.path else Path()
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """The warnings that ``bench validate`` shows without failing."""
+        """Return the warnings, which ``bench validate`` shows without failing."""
         return self._warnings
 
     def place(self, *path: str | int) -> str | None:
-        """``file:line:column`` of a key, for errors that only show when the provider is opened."""
+        """Return ``file:line:column`` of a key, for errors that occur when the provider is opened."""
         return self._source.place(path) if self._source else None
 
     @property
     def places(self) -> Places | None:
-        """The place of each key of the file."""
+        """Return the place of each key of the file."""
         return self._source.places if self._source else None
 
     @property
     def shown_name(self) -> str:
-        """The name for people."""
+        """Return the human-readable name."""
         return self.display_name or self.name
 
     def at(self, base_url: str) -> ProviderConfig:
-        """The same service at another address."""
+        """Return a copy of the config with another address."""
         if self.docker is not None and self.type == "docker":
             return self.model_copy(update={"docker": self.docker.model_copy(update={"base_url": base_url})})
         if self.mcp is not None and self.type == "mcp":
@@ -254,17 +254,17 @@ class ProviderConfig(ConfigModel):
 
     @property
     def bills(self) -> bool:
-        """Someone else runs the service and may take money for a call."""
+        """Return True when the service is remote, so that its calls may cost money."""
         return self.type == "hosted" or (self.mcp is not None and self.mcp.url is not None)
 
     @property
     def base_url(self) -> str | None:
-        """The service's address with the environment unresolved; None for what has none, as a server over stdio."""
+        """Return the service's address with unresolved variables; None without an address, as for a stdio server."""
         if self.type == "docker" and self.docker is not None:
             return self.docker.base_url
         return self.mcp.url if self.type == "mcp" and self.mcp is not None else self.connection.base_url
 
     @cached_property
     def sha256(self) -> str:
-        """Digest of everything that can change what the provider is asked or how its answers are read."""
+        """Return the digest of all settings that can change requests or the reading of responses."""
         return digest(self)

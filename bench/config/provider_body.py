@@ -2,7 +2,7 @@
 
 Here too:
 
-* What a body tree is made of: constants, paths, texts, maps, lists and the operators, each able to fill itself.
+* The nodes of a body tree: constants, paths, texts, maps, lists and operators, each with a method ``fill``.
 
 Example::
 
@@ -13,7 +13,7 @@ Example::
 A string that is a path becomes the value with its type; ``${name}`` inside a string becomes text; ``$$.x`` and
 ``$${`` are literals.
 
-Values are never scanned again once they are in, so a memory may hold ``${x}`` or ``$.x`` as text.
+Inserted values are not scanned again, so a memory may contain ``${x}`` or ``$.x`` as text.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from bench.config.provider_sections import ELEMENT, MESSAGE, OPERATORS
 from bench.errors import ConfigError
 
 Place = tuple[str | int, ...]
-"""where in the file a node is, relative to its call"""
+"""key path of a node in the file, relative to its call"""
 
 
 class Missing(LookupError):
-    """A path that finds nothing, or a value that cannot be text, while a tree is filled."""
+    """A path that matches nothing, or a value that cannot be text, when a tree is filled."""
 
     def __init__(self, path: str, problem: str = "nothing there") -> None:
         super().__init__(f'"{path}": {problem}')
@@ -43,7 +43,7 @@ class Missing(LookupError):
 
 
 class _Absent:
-    """The value of a key that vanishes."""
+    """The value of a key that is left out."""
 
 
 ABSENT = _Absent()
@@ -51,27 +51,27 @@ ABSENT = _Absent()
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The values that a tree may use: request variables, the current element, constants and the environment."""
+    """The values available to a tree: request variables, the current element, constants and the environment."""
 
     values: Mapping[str, object]
     element: object = ABSENT
 
 
 class Node(Protocol):
-    """One compiled piece of a tree."""
+    """One compiled node of a tree."""
 
     def fill(self, scope: Scope) -> object:
-        """The value for this scope, or ``ABSENT``."""
+        """Return the value for this scope, or ``ABSENT``."""
         ...
 
     def uses(self) -> Iterator[tuple[str, Place]]:
-        """Names of the request variables it needs, with their places."""
+        """Yield the names of the request variables that the node needs, with their places."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A value that is sent as it is."""
+    """A constant value."""
 
     value: object
 
@@ -84,7 +84,7 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A path with its type: below the variables (``$``) or below the current element (``@``)."""
+    """A typed path: below the variables (``$``) or below the current element (``@``)."""
 
     text: str
     path: Path
@@ -106,7 +106,7 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A string with ``${name}`` in it; ``parts`` alternates literal text and names."""
+    """A string with ``${name}`` variables; ``parts`` alternates literal texts and names."""
 
     parts: tuple[str, ...]
     place: Place = ()
@@ -115,7 +115,7 @@ class Text:
         return self.join(scope.values, str)
 
     def join(self, values: Mapping[str, object], encode: Callable[[str], str]) -> str:
-        """The text with each variable passed through ``encode`` (percent-encoding in paths)."""
+        """Return the text with each variable encoded by ``encode``, such as percent-encoding in paths."""
         return "".join(
             part if index % 2 == 0 else encode(as_text(part, values)) for index, part in enumerate(self.parts)
         )
@@ -127,7 +127,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Mapped:
-    """A JSON object; a key whose value is absent vanishes."""
+    """A JSON object; a key with an absent value is left out."""
 
     entries: tuple[tuple[str, Node], ...]
 
@@ -142,7 +142,7 @@ class Mapped:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A JSON list; an absent element vanishes."""
+    """A JSON list; an absent element is left out."""
 
     elements: tuple[Node, ...]
 
@@ -157,7 +157,7 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Each:
-    """One tree for each element of a list."""
+    """One tree per element of a list."""
 
     source: Reference
     do: Node
@@ -176,7 +176,7 @@ class Each:
 
 @dataclass(frozen=True, slots=True)
 class OmitIfNull:
-    """Vanishes when the value is null or missing."""
+    """A tree that is left out when its value is null or missing."""
 
     inner: Node
 
@@ -193,7 +193,7 @@ class OmitIfNull:
 
 @dataclass(frozen=True, slots=True)
 class AsJson:
-    """The inner tree as one JSON string."""
+    """A tree that is sent as one JSON string."""
 
     inner: Node
 
@@ -206,14 +206,14 @@ class AsJson:
 
 
 class JsonLines(str):
-    """JSON values, one per line, each line with its end: sent as it is and not as a JSON string."""
+    """JSON values, one per line: sent unchanged, not as a JSON string."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class AsLines:
-    """The elements of a list as lines of JSON; a list among them gives a line for each of its own elements."""
+    """The elements of a list as lines of JSON; a nested list gives one line per element."""
 
     inner: Node
     place: Place = ()
@@ -235,7 +235,7 @@ def _line(value: object) -> str:
 
 
 def as_text(name: str, values: Mapping[str, object]) -> str:
-    """A variable inside a text: strings as they are, booleans and numbers as JSON writes them."""
+    """Return a variable as text: strings unchanged, booleans and numbers as JSON writes them."""
     if name not in values:
         raise Missing(name)
     value = values[name]
@@ -253,7 +253,7 @@ _ELEMENT = re.compile(r"@(?:$|[.\[])")
 
 
 def unfilled(text: str) -> list[str]:
-    """The names in ``${...}`` of a text, escaped ones left out."""
+    """Return the names in ``${...}`` of a text, without escaped ones."""
     return [match[2] for match in _VARIABLE.finditer(text) if not match[1]]
 
 
@@ -267,15 +267,15 @@ class TreeError(ValueError):
 
 
 Fields = frozenset[str] | None
-"""known fields of the current element; empty = any, None = not inside $each"""
+"""known fields of the current element; empty = any field, None = outside $each"""
 
 Resolve = Callable[[str], str]
-"""fills ``${UPPER}`` of a text"""
+"""replaces ``${UPPER}`` variables in a text"""
 
 
 @dataclass(frozen=True, slots=True)
 class Compiler:
-    """Turns the tree of a file into nodes; ``resolve`` fills the environment's variables."""
+    """The compiler of body trees; ``resolve`` replaces environment variables."""
 
     resolve: Resolve = field(default=lambda text: text)
 
@@ -283,7 +283,7 @@ class Compiler:
         """Compile one value of a body.
 
         Raises:
-            TreeError: an operator, path or variable that the dialect does not know.
+            TreeError: for an operator, path or variable that the dialect does not have.
         """
         if isinstance(value, str):
             return self.string(value, place, element)
@@ -295,7 +295,7 @@ class Compiler:
         return Constant(value)
 
     def string(self, text: str, place: Place = (), element: Fields = None) -> Node:
-        """Compile a string: a literal, a path or a text with variables."""
+        """Compile a string: a literal, a path, or a text with variables."""
         if text.startswith("$$") and _ROOTED.match(text[1:]):
             return self.text(text[1:], place)
         if _ROOTED.match(text):
@@ -324,7 +324,7 @@ class Compiler:
         return Text(tuple(parts), place) if len(parts) > 1 else Constant(parts[0])
 
     def path(self, text: str) -> Node:
-        """Compile the path of a call: a value of the environment is one segment, percent-encoded."""
+        """Compile the path of a call; a value from the environment is one percent-encoded segment."""
         return Compiler(lambda variable: quote(self.resolve(variable), safe="")).text(text)
 
     def _mapping(self, value: Mapping[object, object], place: Place, element: Fields) -> Node:
@@ -381,7 +381,7 @@ class Compiler:
 
 
 def _fields_of(source: Reference) -> frozenset[str]:
-    """Fields that the elements of a list have; empty = not known, anything goes."""
+    """Return the fields that the elements of a list have; empty when they are unknown, so that any field is allowed."""
     if source.text == "$.items":
         return ELEMENT
     return MESSAGE if source.text in {"$.messages", "@.messages"} else frozenset()

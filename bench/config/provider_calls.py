@@ -1,13 +1,13 @@
-"""The calls of a provider file: what is sent; how an answer is read is in :mod:`bench.config.provider_calls`.
+"""The calls of a provider file: the request to send, and how to read the response.
 
 Here too:
 
-* How answers are read: ids of what was stored, failures inside a good answer, and hits with their way back.
+* The parts of a response: ids of stored memories, failures of single memories, and hits with their memory ids.
 
-Foreign content (``headers``, ``query``, ``body``, ``multipart``, ``capture`` names) is kept as it is; the trees
-are compiled by :mod:`bench.config.provider_body` and checked by :mod:`bench.config.provider_checks`.
+Content for the service (``headers``, ``query``, ``body``, ``multipart``, ``capture`` names) is kept unchanged. Its
+trees are compiled by :mod:`bench.config.provider_body` and checked by :mod:`bench.config.provider_checks`.
 
-Each class is one block; each path in it is compiled by :mod:`bench.config.provider_templates` when the file is read.
+Each class is one block of the file; its paths are compiled by :mod:`bench.config.provider_templates`.
 """
 
 from __future__ import annotations
@@ -21,77 +21,77 @@ from bench.config.provider_sections import Milliseconds
 
 
 class IdMap(ConfigModel):
-    """Ids that the service gave, mapped to memory ids and kept with the run."""
+    """A map from ids of the service to memory ids, stored with the run."""
 
     name: str
-    """under which it is captured; id_from states captured: NAME"""
+    """name of the map, for captured: NAME in id_from"""
     key: str
-    """a path, or ``uuid``: the ids that we made of namespace and memory id"""
+    """path of the service's id, or ``uuid``: ids that bench made from namespace and memory id"""
     value: str
-    """a path, or ``sent``: the memories of the batch in order"""
+    """path of the memory id, or ``sent``: the memories of the batch in order"""
 
 
 class AddResponse(ConfigModel):
-    """What an add states about what it stored."""
+    """The paths to read from the response of an add call."""
 
     ids: str | None = None
-    """path of the job ids that wait asks about, one or a list"""
+    """path of one job id or a list, which wait polls"""
     id_map: IdMap | None = None
-    """ids that the service gave to what was sent"""
+    """map from the service's ids to the memories sent"""
     text: bool = False
-    """type mcp: the answer is plain text, not JSON"""
+    """type mcp: the response is plain text, not JSON"""
 
 
 class Partial(ConfigModel):
-    """Failures of single memories inside a 2xx, matched by id."""
+    """Failures of single memories in a 2xx response, matched by id."""
 
     items: str
-    """path of the list with an element a memory"""
+    """path of the list with one element per memory"""
     id: str
-    """path in an element: the memory's id"""
+    """path of the memory's id in an element"""
     failed_when: dict[str, list[object]]
-    """path in an element -> values, any of which states that it failed"""
+    """path in an element -> values that mean failure"""
     message: str | None = None
-    """path in an element: why"""
+    """path of the reason in an element"""
 
 
 class HitFlatten(ConfigModel):
-    """Each parent yields its children, with fields of the parent kept."""
+    """Replace each parent by its children, with selected fields of the parent."""
 
     path: str
-    """path in a parent: the list of its children"""
+    """path of the children in a parent"""
     keep: dict[str, str] = Field(default_factory=dict)
     """name in the child -> path in the parent"""
 
 
 class ScoreSection(ConfigModel):
-    """What a score means."""
+    """The path, meaning and order of scores."""
 
     field: str | None = None
-    """path in a hit; missing or null is not a score"""
+    """path of the score in a hit; a missing or null value is not a score"""
     kind: Literal["similarity", "distance", "rank"] = "similarity"
-    """which end is better; rank: the number is a place, so hits have no scores"""
+    """similarity: higher is better; distance: lower is better; rank: a position, so hits have no scores"""
     transform: Literal["none", "1-x", "1/(1+x)", "-x"] = "none"
     """applied to the number x"""
     order: Literal["as_returned", "asc", "desc"] = "as_returned"
-    """as_returned: the service's order is; else sorted by score, ties as returned"""
+    """as_returned: keep the service's order; else sort by score, ties as returned"""
 
 
 class IdForm(ConfigModel):
-    """One way from a hit back to the memory it represents."""
+    """One way to find the memory of a hit."""
 
     field: str | None = None
-    """path in a hit: memory ids, or what tag_prefix, pattern or captured start from"""
+    """path in a hit of memory ids, or of the texts that tag_prefix, pattern or captured use"""
     metadata: str | None = None
-    """key of the hit's metadata that holds the id"""
+    """key of the hit's metadata that holds the memory id"""
     tag_prefix: str | None = None
-    """tags under field that begin so, ${runTag} and the like filled in; the rest is the id"""
+    """prefix of tags under field, with ${runTag} and similar variables; the rest of a tag is the id"""
     pattern: str | None = None
-    """regular expression for texts under field: its one group is the id, ${runTag} and the like are filled in"""
+    """regular expression for texts under field, with ${runTag} and similar variables; its only group is the id"""
     captured: str | None = None
-    """name of an id_map or capture that leads from the ids under field to ours"""
+    """name of an id_map or capture that maps the ids under field to memory ids"""
     content_hash: bool = False
-    """by equal text, where nothing else leads back"""
+    """find the memory by equal text, when no other way works"""
 
     @model_validator(mode="after")
     def _one_form(self) -> Self:
@@ -110,34 +110,34 @@ class IdForm(ConfigModel):
 
 
 class SearchResponse(ConfigModel):
-    """How hits are read from the answer of a search."""
+    """The paths to read hits from the response of a search."""
 
     results: str | None = None
     """path of the list of hits"""
     zip: dict[str, str] | None = None
-    """field -> path of one of several parallel lists, which become hits; in place of results"""
+    """field -> path of one of several parallel lists, which are combined into hits; instead of results"""
     flatten: HitFlatten | None = None
-    """each element of results holds a list of hits"""
+    """each element of results contains a list of hits"""
     missing_is_empty: bool = False
-    """no list means no hits, in place of an error"""
+    """a missing list means no hits, instead of an error"""
     text: bool = False
-    """``type: mcp``: plain text, a hit a line or block"""
+    """``type: mcp``: plain text, one hit per line or block"""
     content_field: str | list[str] | None = None
-    """path in a hit of its text; of several the first that has any"""
+    """path of the text in a hit; for several paths, the first one with a text"""
     content_join: str = "\n"
-    """between several texts of one hit"""
+    """separator between several texts of one hit"""
     score_field: str | None = None
     """short for score.field"""
     score: ScoreSection = ScoreSection()
-    """where the score is and what it means"""
+    """path and meaning of the score"""
     chunks_field: str | None = None
-    """path in a hit of the chunks it was found by; shown, and counted as its text"""
+    """path in a hit of the chunks that matched; shown, and part of the hit's text"""
     id_field: str | None = None
     """short for id_from with one field"""
     id_from: Literal["none"] | list[IdForm] | None = None
-    """ways back to memory ids, tried in order; none: there is no way. Unset: metadata bench_id, then $.id"""
+    """ways to find the memory ids, tried in order; none: hits have no ids. Unset: metadata bench_id, then $.id"""
     when: str | None = None
-    """path in a hit of its date"""
+    """path of the date in a hit"""
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -155,21 +155,21 @@ class SearchResponse(ConfigModel):
 
     @property
     def contents(self) -> tuple[str, ...]:
-        """The content paths in order of preference."""
+        """Return the content paths in order of preference."""
         if isinstance(self.content_field, str):
             return (self.content_field,)
         return tuple(self.content_field or ())
 
 
 class PageSection(ConfigModel):
-    """Asking on until k hits are there."""
+    """Paging: further requests until k hits are read."""
 
     cursor: str
-    """path of the next page's cursor; empty ends it"""
+    """path of the next page's cursor; an empty value ends paging"""
     param: str
-    """URL parameter that sends it"""
+    """URL parameter for the cursor"""
     max_pages: Annotated[int, Field(ge=1, le=1000)] = 5
-    """requests a search makes at most"""
+    """most requests per search"""
 
 
 class MultipartSection(ConfigModel):
@@ -184,46 +184,46 @@ class MultipartSection(ConfigModel):
 
 
 class Idempotency(ConfigModel):
-    """The header that makes a repeated add harmless."""
+    """The header that makes a repeated add call safe."""
 
     header: str = "Idempotency-Key"
-    """carries $.batchKey, the same on each retry"""
+    """header that carries $.batchKey, the same on each retry"""
 
 
 class RequestSection(ConfigModel):
     """One request."""
 
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"] | None = None
-    """none for a tool of an MCP server"""
+    """HTTP method; none for a tool of an MCP server"""
     path: str | None = None
-    """template after baseUrl; each variable is one encoded segment"""
+    """template of the path after baseUrl; each variable is one encoded segment"""
     tool: str | None = None
-    """``type: mcp`` instead of method and path"""
+    """``type: mcp``: tool name, instead of method and path"""
     query: dict[str, object] = Field(default_factory=dict)
-    """URL parameters; a list repeats one, $omit_if_null leaves one out"""
+    """URL parameters; a list repeats a parameter, $omit_if_null leaves one out"""
     headers: dict[str, object] = Field(default_factory=dict)
-    """beside those of connection"""
+    """headers in addition to those of connection"""
     body: object = None
-    """tree of JSON with paths such as $.k, ${texts} and the operators $each, $column, $omit_if_null, $literal, $json;
+    """JSON tree with paths such as $.k, ${texts} and the operators $each, $column, $omit_if_null, $literal, $json;
     {$lines: LIST} as the whole body is NDJSON"""
     multipart: dict[str, str | MultipartSection] | None = None
-    """form field -> text, or a file; in place of body"""
+    """form field -> text, or a file; instead of body"""
     for_each: str | None = None
-    """path of a list: the call is sent for each element, named ${each}"""
+    """path of a list: the call is sent once per element, available as ${each}"""
     capture: dict[str, str | list[str]] = Field(default_factory=dict)
-    """name -> path in the answer, kept with the run for later calls; [path] appends to a list"""
+    """name -> path in the response, stored with the run for later calls; [path] appends to a list"""
     treat_as_ok: tuple[int, ...] = ()
-    """statuses that are not errors, such as 404 of a delete"""
+    """statuses that are not errors, such as 404 for a delete"""
     idempotency: Idempotency | None = None
-    """lets the service tell a repeated add, so that it may be retried"""
+    """lets the service recognize a repeated add, so that it can be retried"""
     idempotent: bool | None = None
-    """may be sent again after a lost answer; unset: GET, PUT, DELETE and searches may"""
+    """the call may be repeated after a lost response; unset: GET, PUT, DELETE and searches may"""
     timeout: Milliseconds | None = None
-    """milliseconds an attempt may take; unset: that of connection"""
+    """milliseconds per attempt; unset: the timeout of connection"""
 
     @property
     def has_body(self) -> bool:
-        """True when the file gives a body, be it null."""
+        """Return True when the file sets a body, even if it is null."""
         return "body" in self.model_fields_set
 
     @field_validator("path")
@@ -254,16 +254,16 @@ class NamedCall(RequestSection):
     """A call of ``teardown``."""
 
     name: str = Field(min_length=1)
-    """how errors and the journal call it"""
+    """name of the call in errors and the journal"""
 
 
 class Existing(RequestSection):
-    """Looks for what a set-up call would make, so that an interrupted set-up is taken up and not made twice."""
+    """A lookup of what a setup call would create, so that an interrupted setup continues without creating it twice."""
 
     results: str | None = None
-    """path to a list of candidates; None = the answer itself is the one"""
+    """path of the list of candidates; by default the response is the only candidate"""
     match: dict[str, object] = Field(default_factory=dict)
-    """path in a candidate -> the value that it must have"""
+    """path in a candidate -> required value"""
 
     @model_validator(mode="after")
     def _told_apart(self) -> Self:
@@ -273,21 +273,21 @@ class Existing(RequestSection):
 
 
 class SetupCall(NamedCall):
-    """A call of ``setup``; with ``existing`` it is sent only when nothing is found."""
+    """A call of ``setup``; with ``existing`` it is sent only when the lookup finds nothing."""
 
     existing: Existing | None = None
-    """a look for what an interrupted set-up may have made"""
+    """lookup of what an interrupted setup may have created"""
 
 
 class AddCall(RequestSection):
-    """``add``: one batch; ``steps`` for services that need several requests."""
+    """``add``: stores one batch; ``steps`` for services that need several requests."""
 
     steps: tuple[RequestSection, ...] = ()
-    """calls in order, in place of method and path"""
+    """calls in order, instead of method and path"""
     response: AddResponse = AddResponse()
-    """what is read from the answer"""
+    """how to read the response"""
     partial: Partial | None = None
-    """how single failures show in a good answer"""
+    """how to find failures of single memories in a successful response"""
 
     @model_validator(mode="after")
     def _steps_alone(self) -> Self:
@@ -297,37 +297,37 @@ class AddCall(RequestSection):
 
 
 class SearchCall(RequestSection):
-    """``search``."""
+    """``search``: finds hits for a query."""
 
     response: SearchResponse
-    """how hits are read from the answer"""
+    """how to read hits from the response"""
     page: PageSection | None = None
-    """how more hits are fetched, up to k"""
+    """how to request further hits, up to k"""
 
 
 class WaitBlock(ConfigModel):
-    """When what was added can be found."""
+    """The wait until added memories can be found."""
 
     request: RequestSection | None = None
-    """the status call; without one a stored memory is searched until it is found"""
+    """status request; without one, a stored memory is searched until it is found"""
     scope: Literal["id", "namespace"] | None = None
-    """one status call a job id or one a namespace; unset: id where add gives ids"""
+    """one status call per job id or per namespace; unset: id if add returns ids"""
     until: dict[str, list[object]] = Field(default_factory=dict)
-    """path -> values: ready when each path has one of its values"""
+    """path -> values: ready when every path has one of its values"""
     fail_on: dict[str, list[object]] = Field(default_factory=dict)
-    """path -> values: failed when any path has one of its values; looked at first"""
+    """path -> values: failed when any path has one of its values; checked first"""
     count_at_least: str | None = None
-    """path of a number or list: ready when it reaches the memories sent"""
+    """path of a number or list: ready when it reaches the number of memories sent"""
     interval_ms: Milliseconds = 500
-    """first pause between two looks; grows by half each time"""
+    """first pause between two checks; each pause is 1.5 times the one before"""
     max_interval_ms: Milliseconds = 5000
     """longest pause"""
     timeout_s: Annotated[float, Field(gt=0, le=7 * 86_400)] = 600
-    """seconds; then the corpus is not_ready"""
+    """seconds until the corpus counts as not_ready"""
     settle_ms: Annotated[int, Field(ge=0, le=86_400_000)] = 0
-    """waited once more when it is ready"""
+    """milliseconds to wait after the corpus is ready"""
     id_map: IdMap | None = None
-    """ids that only the status call shows"""
+    """map from ids that only the status response contains"""
 
     @model_validator(mode="before")
     @classmethod
@@ -349,25 +349,25 @@ class WaitBlock(ConfigModel):
 
 
 class ClearCall(RequestSection):
-    """``clear``; services that delete in the background have a ``wait`` inside."""
+    """``clear``: empties a namespace; ``wait`` is for services that delete in the background."""
 
     response: AddResponse = AddResponse()
-    """job ids of a deletion that continues in the background"""
+    """job ids of a background deletion"""
     wait: WaitBlock | None = None
-    """when such a deletion is done"""
+    """how to wait for a background deletion"""
     existing: Existing | None = None
-    """a look for what an add made whose answer was lost; ``capture`` reads what is found"""
+    """lookup of what an add with a lost response stored; ``capture`` reads the result"""
 
 
 class VerifyCall(RequestSection):
-    """``verify_clear``: asked until the namespace is empty."""
+    """``verify_clear``: repeated until the namespace is empty."""
 
     empty: str | None = None
-    """path that must be 0, null, missing or []"""
+    """path of a value that must be 0, null, missing or []"""
     ok_status: tuple[int, ...] = ()
-    """statuses that say it is gone, such as 404"""
+    """statuses that mean the namespace is gone, such as 404"""
     timeout_s: Annotated[float, Field(gt=0, le=86_400)] = 30
-    """seconds to ask; then not_cleared is noted and the run continues"""
+    """seconds to repeat the check; then not_cleared is noted and the run continues"""
 
     @model_validator(mode="after")
     def _one_test(self) -> Self:
@@ -377,50 +377,50 @@ class VerifyCall(RequestSection):
 
 
 class ValueCall(RequestSection):
-    """``count`` or ``version``: one value of the answer."""
+    """``count`` or ``version``: one value of the response."""
 
     value: str = "$"
-    """path of it; for count a number or a list"""
+    """path of the value; for count a number or a list"""
 
 
 class HealthCall(RequestSection):
-    """``health``: 503 means not ready yet."""
+    """``health``: a readiness check, where 503 means not ready yet."""
 
     value: str | None = None
-    """path that must be there"""
+    """path of a value that must be present"""
     ready_timeout_s: Annotated[float, Field(gt=0, le=86_400)] = 60
-    """seconds it may say 503"""
+    """most seconds of 503 responses"""
 
 
 class ListCall(RequestSection):
-    """``list``: hits of a namespace or of one session."""
+    """``list``: reads the memories of a namespace or of one session."""
 
     response: SearchResponse
-    """how memories are read from the answer"""
+    """how to read memories from the response"""
 
 
 class Endpoints(ConfigModel):
-    """The calls by what they are for."""
+    """The calls by purpose."""
 
     add: AddCall
     """stores one batch"""
     search: SearchCall
     """finds up to k hits"""
     delete: RequestSection | None = None
-    """removes memories: $.ids, or one call an id with $.id"""
+    """deletes memories: $.ids, or one call per id with $.id"""
     update: RequestSection | None = None
     """replaces memories"""
     finish: AddCall | None = None
-    """once a namespace after its last add: flush, start of processing"""
+    """once per namespace after its last add: flush, or start of processing"""
     clear: ClearCall | None = None
-    """empties a namespace; without it capabilities.clear must be false"""
+    """empties a namespace; if unset, capabilities.clear must be false"""
     verify_clear: VerifyCall | None = None
-    """looks whether it is empty"""
+    """checks that a namespace is empty"""
     count: ValueCall | None = None
-    """memories of a namespace; without it a search probes for emptiness"""
+    """counts the memories of a namespace; if unset, a search checks for emptiness"""
     health: HealthCall | None = None
-    """asked before the first call until the service is up"""
+    """repeated before the first call until the service is ready"""
     version: ValueCall | None = None
-    """the service's version, for the receipt"""
+    """reads the service's version, for the receipt"""
     list: ListCall | None = None
-    """memories of a namespace, or of $.sessionId"""
+    """reads the memories of a namespace, or of $.sessionId"""

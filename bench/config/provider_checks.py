@@ -95,7 +95,7 @@ def _durability(source: Source, config: ProviderConfig) -> Iterator[ConfigError]
 
 
 def _single(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
-    """One namespace for all is emptied before the next corpus."""
+    """Check that a provider with a single namespace can clear it before the next corpus."""
     endpoints = config.endpoints
     cannot = not config.capabilities.clear or (endpoints is not None and endpoints.clear is None)
     if config.scoping.single and cannot:
@@ -104,7 +104,7 @@ def _single(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
 
 
 def _passwords(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
-    """A connection string that holds a password would show it to every reader of the file."""
+    """Check that no connection string contains a password, which every reader of the file would see."""
     for path, text in texts(config.local, ("local",)):
         written = VARIABLE.sub(lambda match: match[2] or "", text)
         if without_password(written) != written:
@@ -113,7 +113,7 @@ def _passwords(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
 
 
 def _calls(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
-    """Calls of an HTTP provider have a method, calls of an MCP server a tool."""
+    """Check that calls of an HTTP provider have a method and calls of an MCP server a tool."""
     for path, call in calls_of(config):
         if (call.tool is not None) != (config.type == "mcp") and not getattr(call, "steps", ()):
             word = "tool" if config.type == "mcp" else "method and path"
@@ -196,7 +196,7 @@ def _operations(source: Source, config: ProviderConfig) -> Iterator[ConfigError]
 
 
 def _forms(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
-    """``captured`` names a map that some call fills."""
+    """Check that every ``captured`` name is filled by some call."""
     endpoints = config.endpoints
     forms = endpoints.search.response.id_from if endpoints else None
     if endpoints is None or not isinstance(forms, list):
@@ -222,7 +222,7 @@ CHECKS: tuple[Check, ...] = (
 
 
 def calls_of(config: ProviderConfig) -> Iterator[tuple[tuple[str | int, ...], RequestSection]]:
-    """Every call of a config with its path in the file."""
+    """Yield every call of a config with its key path."""
     for index, call in enumerate(config.setup):
         yield ("setup", index), call
         if call.existing is not None:

@@ -5,7 +5,8 @@ Example::
     config = load_provider(Path("configs/providers/acme.yaml"))
     # ConfigError: acme.yaml:4:1: auth is not read: a command gets its keys from mcp.env
 
-Checked without importing anything: a file must exist and define the class, a module is looked up when it is used.
+An adapter is checked without an import: its file must exist and define the class. A module is looked up when it is
+used.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ FOREIGN_SUFFIXES = (".ts", ".js", ".mjs")
 
 
 def load_provider(source: Source | Path) -> ProviderConfig:
-    """Read a provider file and check all that can be known without calling anything.
+    """Read a provider file and check everything that needs no call.
 
     Raises:
-        ConfigError: every problem of the file at once, each with file:line:column.
+        ConfigError: every problem of the file, each with file:line:column.
     """
     read = source if isinstance(source, Source) else Source.read(source)
     problems: list[ConfigError] = []
@@ -49,7 +50,7 @@ def load_provider(source: Source | Path) -> ProviderConfig:
 
 
 def problems_of(source: Source, config: ProviderConfig | None) -> list[ConfigError]:
-    """Every finding; ``config`` is None when the shape of the file is already wrong."""
+    """Return every problem; ``config`` is None when the file does not match the schema."""
     found = [*template_problems(source), *answer_path_problems(source)]
     if config is not None:
         for check in (*CHECKS, unread_problems):
@@ -88,7 +89,7 @@ def _repeatable(call: RequestSection) -> bool:
 
 
 def adapter_problem(adapter: str, source: Source) -> ConfigError | None:
-    """The one thing that is wrong with an ``adapter`` line, or None."""
+    """Return the problem of an ``adapter`` value, or None."""
     where = source.place(("adapter",))
     name, _, class_name = adapter.partition(":")
     if name.endswith(FOREIGN_SUFFIXES):
@@ -133,13 +134,13 @@ def _file_problem(name: str, class_name: str, source: Source, where: str) -> Con
 
 
 OF_CALLS = ("endpoints", "setup", "teardown", "wait", "mcp")
-"""what the interpreter of endpoints reads; an adapter makes its calls itself"""
+"""blocks for declarative endpoints, which a provider with an adapter does not read"""
 EMBEDDING = frozenset({"embedding", "embedder"})
-"""``local`` keys of older files that say with what a service embeds"""
+"""``local`` keys of older files that name the service's embedding model"""
 
 
 def unread_problems(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
-    """Every block that has no reader in this file."""
+    """Yield a problem for every block that this kind of provider does not read."""
     unread = _beside_an_adapter(config) if config.adapter else _without_adapter(config)
     for path, why in unread:
         where = source.locate(path)

@@ -2,12 +2,12 @@
 
 Here too:
 
-* The words of the dialect: operations, request variables of each call, operators of body trees.
+* The names of the dialect: operations, request variables of each call, operators of body trees.
 
-Each class is one block; each field is one row of the reference in docs/add-a-provider.md. What one block can say
-about itself is checked here, what needs a second block is checked in :mod:`bench.config.provider`.
+Each class is one block; each field is one row of the reference in docs/add-a-provider.md. Checks of a single block are
+here, checks of several blocks are in :mod:`bench.config.provider_checks`.
 
-Every name a file may use is here once; checks and interpreter read the same tables.
+Every name that a file may use is defined here once, for the checks and the interpreter.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from bench.settings import VARIABLE
 OPERATIONS = ("add_memory", "retrieve_memory", "delete_memory", "update_memory", "list_memories")
 
 Milliseconds = Annotated[int, Field(gt=0, le=86_400_000)]
-"""up to a day"""
+"""milliseconds, up to a day"""
 Pause = Annotated[int, Field(ge=0, le=3_600_000)]
 """milliseconds, up to an hour"""
 Retries = Annotated[int, Field(ge=0, le=100)]
@@ -40,10 +40,10 @@ EVERYWHERE = frozenset({"runTag", "userId", "namespace", "runId", "benchmarkId",
 ELEMENT = frozenset(
     {"id", "content", "when", "role", "speaker", "sessionId", "messages", "metadata", "embedding", "uuid", "index"}
 )
-"""fields of one element of ``items``; at the root too when a call carries one memory"""
+"""fields of one element of ``items``; also top-level variables when a call has one memory"""
 
 MESSAGE = frozenset({"content", "role", "speaker", "when"})
-"""fields of one turn inside ``messages``"""
+"""fields of one turn in ``messages``"""
 
 ADD = frozenset({"items", "batchKey"})
 SEARCH = frozenset({"query", "k", "limit", "queryWhen", "queryEmbedding", "threshold", "includeChunks"})
@@ -53,7 +53,7 @@ SETUP = frozenset({"dimensions"})
 DELETE = frozenset({"ids", "id"})
 LIST = frozenset({"sessionId"})
 EACH = "each"
-"""the element of ``for_each``"""
+"""variable with the current element of ``for_each``"""
 
 OPERATORS = ("$each", "$do", "$column", "$omit_if_null", "$literal", "$json", "$lines")
 
@@ -61,13 +61,13 @@ _LONG_TOKEN = pattern(r"(?=[^\s]*[0-9])(?=[^\s]*[A-Za-z])[A-Za-z0-9+/=_\-]{32,}"
 
 
 def looks_like_key(text: str) -> bool:
-    """Say whether ``text`` holds something that is shaped like a secret."""
+    """Return True when ``text`` contains something that looks like a secret."""
     bare = re.sub(r"\$\{[^}]*\}", "", text)
     return KEY_LIKE.search(bare) is not None or _LONG_TOKEN.search(bare) is not None
 
 
 def _http_url(text: str) -> str:
-    """Accept http(s) URLs without credentials; a variable is judged by its default."""
+    """Validate an http(s) URL without credentials; a variable is checked by its default."""
     shown = VARIABLE.sub(lambda match: match.group(2) or "http://variable", text)
     if not shown.startswith(("http://", "https://")):
         raise ValueError("must start with http:// or https://")
@@ -77,10 +77,10 @@ def _http_url(text: str) -> str:
 
 
 def checked_address(url: str, where: str | None = None) -> str:
-    """Return a base address whose variables are filled in, or not yet in a rehearsal, without a slash at its end.
+    """Return a base URL without a trailing slash; its variables may be unresolved in a dry run.
 
     Raises:
-        ConfigError: no request can be made of it.
+        ConfigError: when requests cannot use the URL.
     """
     try:
         parts = urlsplit(url)
@@ -113,48 +113,48 @@ HeaderValue = Annotated[str, AfterValidator(_header_value)]
 
 
 class Verified(ConfigModel):
-    """What the claim that this file works rests on."""
+    """The level, date and version of the test of this file."""
 
     level: Literal["live", "recorded", "documented"]
-    """live: tested on the real thing; recorded: on captured traffic; documented: on its documentation"""
+    """live: tested against the real service; recorded: against recorded traffic; documented: by its documentation"""
     date: date
-    """day of that test, YYYY-MM-DD"""
+    """date of the test, YYYY-MM-DD"""
     upstream: str = Field(default="bench", min_length=1)
-    """version it was tested with; bench for algorithms of our own"""
+    """version that was tested; bench for built-in algorithms"""
 
 
 class Connection(ConfigModel):
-    """Where the service is and how long an attempt may take."""
+    """The address of the service and the timeouts of its calls."""
 
     base_url: HttpUrl | None = None
-    """http(s) address that paths are added to; required for hosted; credentials belong into auth"""
+    """http(s) URL that paths are appended to; required for hosted; credentials belong in auth"""
     timeout: Milliseconds = 30_000
-    """milliseconds an attempt may take"""
+    """milliseconds per attempt"""
     connect_timeout: Milliseconds = 10_000
-    """milliseconds until the connection is"""
+    """milliseconds to connect"""
     max_response_bytes: Annotated[int, Field(ge=1, le=2**30)] = 8 * 1024 * 1024
-    """a larger answer is an error; 8 MiB"""
+    """size above which a response is an error; 8 MiB"""
     headers: dict[str, HeaderValue] = Field(default_factory=dict)
-    """sent with every call; a key belongs into auth"""
+    """headers of every call; a key belongs in auth"""
 
 
 class Auth(ConfigModel):
-    """How the key travels; the key itself is only ever named."""
+    """The authentication of requests; the file names the environment variable with the key, never the key itself."""
 
     type: Literal["bearer", "token", "apikey", "basic", "query", "none"]
-    """bearer and token: a prefixed header; apikey: a bare one; basic: user and key; query: a URL parameter"""
+    """bearer, token: header with a prefix; apikey: header without one; basic: user and key; query: URL parameter"""
     header: str | None = None
-    """its name; default Authorization, for apikey X-API-Key"""
+    """name of the header; default Authorization, for apikey X-API-Key"""
     prefix: str | None = None
     """text before the key; default "Bearer " for bearer, "Token " for token"""
     env_var: VariableName | None = None
-    """name of the environment variable that holds the key; required unless none"""
+    """environment variable that holds the key; required unless none"""
     param: str | None = None
     """URL parameter that carries the key, for query"""
     user: str | None = None
     """user name, for basic"""
     optional: bool = False
-    """send nothing while the variable is unset, in place of an error"""
+    """send no key while the variable is unset, instead of an error"""
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
@@ -168,16 +168,16 @@ class Auth(ConfigModel):
 
 
 class Sanitize(ConfigModel):
-    """What the readable part of a namespace may hold; the hash of 16 characters is never cut."""
+    """Allowed characters and length of the readable part of a namespace; its 16-character hash is never cut."""
 
     allowed: str = "A-Za-z0-9._-"
-    """characters that stay, as inside the brackets of a regular expression"""
+    """characters that are kept, as inside the brackets of a regular expression"""
     replace: str = "-"
-    """what replaces any other"""
+    """replacement for all other characters"""
     max_length: int = Field(default=64, ge=24)
-    """characters of the whole name; the readable part is cut"""
+    """most characters of the whole name; the readable part is cut"""
     lowercase: bool = False
-    """no capitals"""
+    """convert to lower case"""
 
     @field_validator("allowed")
     @classmethod
@@ -190,18 +190,18 @@ class Sanitize(ConfigModel):
 
 
 class Scoping(ConfigModel):
-    """How a namespace is named."""
+    """The names of namespaces, and how the service separates them."""
 
     strategy: Literal["containerTags", "userId", "sessionId", "custom", "single"] = "custom"
-    """how the service tells users apart; sessionId: calls have $.sessionId; single: it has one namespace for all"""
+    """how the service separates users; sessionId: calls have $.sessionId; single: it has one namespace for all"""
     run_id_format: str = "bench-${benchmarkId}-${runId}"
-    """readable part of a namespace, of benchmarkId, runId, corpusId and attempt; a hash follows"""
+    """template of the readable part of a namespace, with benchmarkId, runId, corpusId and attempt; a hash follows"""
     sanitize: Sanitize = Sanitize()
-    """which characters it may hold, and how many"""
+    """allowed characters and length"""
 
     @property
     def single(self) -> bool:
-        """The service has one namespace: it takes one corpus at a time."""
+        """Return True when the service has only one namespace, and so takes one corpus at a time."""
         return self.strategy == "single"
 
     @field_validator("run_id_format")
@@ -214,32 +214,32 @@ class Scoping(ConfigModel):
 
 
 class Chunk(ConfigModel):
-    """Size and overlap in tokens of ``unit: chunk``."""
+    """Size and overlap in tokens for ``unit: chunk``."""
 
     size: PositiveInt
     """tokens of a chunk"""
     overlap: NonNegativeInt = 0
-    """tokens that the next chunk repeats"""
+    """tokens shared with the next chunk"""
 
 
 class Batch(ConfigModel):
-    """How much one add call carries."""
+    """Limits of one add call."""
 
     max_items: PositiveInt = 1
-    """memories an add carries"""
+    """most memories per add call"""
     max_bytes: PositiveInt | None = None
-    """of the memories' text in one add; None = no bound"""
+    """most bytes of the memories' text per add call; None = unlimited"""
     max_chars: PositiveInt | None = None
-    """of the memories' text in one add; None = no bound"""
+    """most characters of the memories' text per add call; None = unlimited"""
 
 
 class Split(ConfigModel):
-    """When a memory is sent as pieces ``ID#0``, ``ID#1``."""
+    """The split of a long memory into pieces ``ID#0``, ``ID#1``."""
 
     max_chars: PositiveInt
-    """of a piece; cut at a paragraph, sentence or word"""
+    """most characters of a piece; cut at a paragraph, sentence or word"""
     overlap: NonNegativeInt = 0
-    """characters that the next piece repeats"""
+    """characters shared with the next piece"""
 
     @model_validator(mode="after")
     def _moves_on(self) -> Self:
@@ -249,24 +249,24 @@ class Split(ConfigModel):
 
 
 class IngestSection(ConfigModel):
-    """What one memory is and how it is sent."""
+    """The unit of a memory and how memories are sent."""
 
     unit: Literal["benchmark", "turn", "session", "corpus", "chunk"] = "benchmark"
-    """what one memory is; benchmark: as the benchmark states"""
+    """unit of one memory; benchmark: the benchmark's unit"""
     chunk: Chunk | None = None
     """size of a memory, for unit chunk"""
     text: str | None = None
-    """plain, speaker, dated or a template of speaker, when and content; unset: the benchmark's text"""
+    """plain, speaker, dated or a template with speaker, when and content; unset: the benchmark's text"""
     timestamp: Literal["iso", "date", "unix", "unix_ms", "omit"] = "iso"
-    """how $.when is written: ISO 8601, its date, seconds or milliseconds since 1970, or not at all; UTC"""
+    """format of $.when: ISO 8601, its date, seconds or milliseconds since 1970, or omitted; UTC"""
     batch: Batch = Batch()
-    """how much one add carries"""
+    """limits of one add call"""
     split: Split | None = None
-    """cuts memories that are too long for the service"""
+    """how to split memories that are too long for the service"""
     order: Literal["serial", "parallel"] = "serial"
-    """of the adds of one namespace: one after the other, or several at once"""
+    """add calls of one namespace: one after the other, or several at once"""
     on_unknown: Literal["repeat", "probe", "reset"] = "reset"
-    """after a crash amid an add: repeat it, probe whether it was stored, or reset the namespace"""
+    """after a crash during an add: repeat it, search for the memory, or reset the namespace"""
 
     @field_validator("text")
     @classmethod
@@ -289,56 +289,56 @@ class IngestSection(ConfigModel):
 
 
 class ClientEmbeddings(ConfigModel):
-    """The embeddings that we make for a service that makes none."""
+    """Embeddings made by bench for a service that stores vectors."""
 
     model: str
-    """VENDOR/MODEL; --embedding-model wins"""
+    """VENDOR/MODEL; --embedding-model takes precedence"""
     dimensions: PositiveInt | None = None
-    """length of a vector; another one is an error. None = as the model gives it"""
+    """length of a vector; another length is an error. None = the model's length"""
     batch: PositiveInt = 64
-    """texts a request"""
+    """texts per request"""
     normalize: bool = False
     """scale vectors to length 1"""
     query_prefix: str = ""
-    """put before a query"""
+    """prefix of a query"""
     document_prefix: str = ""
-    """put before a memory's text"""
+    """prefix of a memory's text"""
 
 
 class CapabilitiesConfig(ConfigModel):
-    """What the service can do; shown, and gates benchmarks that require it."""
+    """Features of the service; a benchmark that requires a missing one is skipped."""
 
     supports_chunks: bool = False
-    """hits carry the chunks they were found by"""
+    """hits contain the chunks that matched"""
     supports_batch: bool = False
-    """an add takes several memories"""
+    """an add call takes several memories"""
     supports_metadata: bool = False
     """memories keep metadata"""
     supports_rerank: bool = False
-    """the service reorders hits by itself"""
+    """the service reranks hits"""
     ids: bool = True
-    """hits lead back to memories; false: no retrieval metrics"""
+    """hits can be mapped to memories; false: no retrieval metrics"""
     timestamps: bool = True
-    """memories keep their date"""
+    """memories keep their dates"""
     scores: bool = True
-    """hits carry scores"""
+    """hits have scores"""
     clear: bool = True
     """a namespace can be emptied"""
     delete_memory: bool | None = None
-    """single memories can be deleted; unset: when endpoints.delete is there"""
+    """single memories can be deleted; unset: true if endpoints.delete exists"""
     update_memory: bool | None = None
-    """a memory can be replaced; unset: when endpoints.update is there"""
+    """a memory can be replaced; unset: true if endpoints.update exists"""
     list_memories: bool | None = None
-    """memories can be listed; unset: when endpoints.list is there"""
+    """memories can be listed; unset: true if endpoints.list exists"""
     metadata_values: Literal["any", "flat", "strings", "none"] = "flat"
-    """what metadata may hold: anything, no nesting, texts only, or nothing; the rest is dropped"""
+    """allowed metadata: anything, no nesting, texts only, or none; the rest is dropped"""
     max_k: PositiveInt | None = None
-    """the most hits a search gives; a larger k is sent as this and flagged"""
+    """most hits of a search; a larger k is reduced to this and flagged"""
     max_query_chars: PositiveInt | None = None
-    """the most characters a search takes; a longer question is cut at a word and flagged"""
+    """most characters of a query; a longer question is cut at a word and flagged"""
     max_tokens: PositiveInt | None = None
-    """a search is bounded by tokens and takes no k; hits are cut to k here"""
+    """token limit of a search that takes no k; hits are cut to k by bench"""
 
     def declared(self) -> frozenset[str]:
-        """Optional operations that the file claims."""
+        """Return the optional operations that the file declares."""
         return frozenset(name for name in OPERATIONS if getattr(self, name, None))

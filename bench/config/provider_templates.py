@@ -1,17 +1,15 @@
-"""Templates of a provider file, compiled before the run; an unknown variable is reported with its line.
+"""Compile the templates of a provider file before the run; an unknown variable is reported with its line.
 
 Here too:
 
-* Every path of a provider file that reads an answer, compiled before anything runs: each fault at its line.
+* Compile every path that reads a response; an invalid path is reported with its line.
 
 Example::
 
     chroma.yaml:21:7: unknown variable "collectionId" in endpoints.add.path; nothing captures it
     chroma.yaml:33:21: "$.documents[" is not a path: expected an index
 
-Works on the raw tree, so that a misspelt variable is reported beside a misspelt key.
-
-Works on the raw tree, so that a wrong path is reported beside a misspelt key.
+Both work on the raw tree, so that their errors are reported together with unknown keys.
 """
 
 from __future__ import annotations
@@ -37,12 +35,12 @@ NAMES_OF = {
     "teardown": CLEAR,
     "verifyclear": CLEAR,
 }
-"""request variables by endpoint, beside those of every call"""
+"""request variables of each endpoint, in addition to those of every call"""
 
 
 @dataclass(frozen=True, slots=True)
 class _Template:
-    """One template of a call: its place, how to compile it, and what it may name."""
+    """One template of a call: its place, how to compile it, and the names it may use."""
 
     place: TreePath
     compile: Callable[[], Node]
@@ -50,7 +48,7 @@ class _Template:
 
 
 def template_problems(source: Source) -> Iterator[ConfigError]:
-    """Compile every path, query, header, body and form field of every call; find ``${...}`` that nothing fills."""
+    """Compile every path, query, header, body and form field of every call; yield ``${...}`` that nothing fills."""
     compiled: list[TreePath] = []
     for path, call, names in _calls(source.tree):
         for template in _templates(path, call, names):
@@ -60,14 +58,14 @@ def template_problems(source: Source) -> Iterator[ConfigError]:
 
 
 FROM_ENVIRONMENT = frozenset({"connection", "docker", "mcp", "vars", "local", "auth", "embedswith", "clientembeddings"})
-"""blocks in which ``${UPPER_CASE}`` names a variable of the environment"""
+"""blocks in which ``${UPPER_CASE}`` is an environment variable"""
 READ_ELSEWHERE = frozenset({("ingest", "text"), ("scoping", "runidformat")})
-"""templates of their own kind, whose names their block checks"""
+"""templates whose names are checked by their own block"""
 PROSE = frozenset({"displayname", "description", "docs", "tags", "verified"})
 
 
 def _literal_problems(source: Source, compiled: Sequence[TreePath]) -> Iterator[ConfigError]:
-    """A variable in a text that nothing fills would be sent or compared as it is."""
+    """Yield a problem for each variable that nothing fills, since it would be sent or compared literally."""
     for path, text in texts(source.tree):
         block = tuple(fold(str(part)) for part in path)
         is_template = any(path[: len(place)] == place for place in compiled)
@@ -105,7 +103,7 @@ def _problems(source: Source, template: _Template) -> Iterator[ConfigError]:
 
 
 def _templates(path: TreePath, call: Mapping[str, object], names: frozenset[str]) -> Iterator[_Template]:
-    """The templates of one call."""
+    """Yield the templates of one call."""
     compiler = Compiler()
     loop = _get(call, "for_each")
     if isinstance(loop, str):
@@ -149,7 +147,10 @@ def _compiling(compiler: Compiler, value: object) -> Callable[[], Node]:
 
 
 def _calls(tree: Mapping[str, object]) -> Iterator[tuple[TreePath, Mapping[str, object], frozenset[str]]]:
-    """Every call of the raw tree with the names it may use; set-up calls see only what came before them."""
+    """Yield every call of the raw tree with the names it may use.
+
+    A setup call may use captures of earlier calls only.
+    """
     known = EVERYWHERE | frozenset(_mapping(_get(tree, "vars")))
     if _get(_mapping(_get(tree, "scoping")), "strategy") == "sessionId":
         known |= {"sessionId"}
@@ -223,7 +224,7 @@ def _mapping(value: object) -> Mapping[str, object]:
 
 
 def _get(tree: Mapping[str, object], name: str) -> object:
-    """A key of the dialect in either spelling."""
+    """Return the value of a key in either spelling."""
     if name in tree:
         return tree[name]
     return next((value for key, value in tree.items() if fold(str(key)) == fold(name)), None)
@@ -237,17 +238,17 @@ READS = frozenset(
 )  # fmt: skip
 """keys whose value is a path, as :func:`fold` spells them"""
 WORDS: Mapping[str | int, str] = {"key": "uuid", "value": "sent"}
-"""what an id_map may say in place of a path; a message may be any text"""
+"""words that an id_map accepts instead of a path; a message may be any text"""
 HOLD_PATHS = frozenset({"zip", "keep", "capture"})
 """blocks in which every value is a path"""
 KEYED_BY_PATH = frozenset({"until", "failon", "failedwhen", "match"})
 """blocks whose keys are paths"""
 SENT = frozenset({"query", "headers", "body", "multipart", "foreach"})
-"""blocks of what is sent; their templates are checked in :mod:`bench.config.provider_templates`"""
+"""blocks of the request; their templates are checked in :mod:`bench.config.provider_templates`"""
 
 
 def answer_path_problems(source: Source) -> Iterator[ConfigError]:
-    """Compile every path that reads an answer."""
+    """Compile every path that reads a response."""
     for path, text in _answer_paths(source.tree):
         if text == WORDS.get(path[-1]) or (path[-1] == "message" and not text.startswith("$")):
             continue
@@ -263,7 +264,7 @@ def _answer_paths(tree: Mapping[str, object]) -> Iterator[tuple[TreePath, str]]:
 
 
 def _inside(path: TreePath, node: object) -> Iterator[tuple[TreePath, str]]:
-    """The paths below a block; what is sent is not a path of an answer."""
+    """Yield the paths in a block; blocks of the request are skipped."""
     if isinstance(node, Mapping):
         for key, value in node.items():
             name = str(key)

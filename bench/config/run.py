@@ -1,7 +1,8 @@
 """The run request: every flag of ``bench run``, also as a file ``configs/runs/NAME.yaml``.
 
-Two halves, one flat model. `Experiment` holds what can change a result: it is part of the plan's digest and may
-not change on resume. `Operation` holds how the work is done: it may change at any time and is recorded.
+The model has two parts. `Experiment` has the flags that can change a result: they are part of the plan's digest and
+must not change on resume. `Operation` has the flags that never change a result: they may change at any time and are
+recorded.
 
 Example::
 
@@ -12,7 +13,8 @@ Example::
     concurrency: 20
     max_cost: 5
 
-Keys are the flags' names. A flag wins over the file: ``RunRequest.combine(load(source, RunRequest), flags)``.
+Keys are the names of the flags. A flag takes precedence over the file:
+``RunRequest.combine(load(source, RunRequest), flags)``.
 """
 
 from __future__ import annotations
@@ -53,7 +55,7 @@ _SHARD = r"^\d+/\d+$"
 
 
 def _cores(value: object) -> object:
-    """``auto`` is one for each core that this process may use."""
+    """Replace ``auto`` with the number of cores that this process may use."""
     return (
         len(os.sched_getaffinity(0))
         if value == "auto" and hasattr(os, "sched_getaffinity")
@@ -62,11 +64,11 @@ def _cores(value: object) -> object:
 
 
 LARGEST_SEED = 2**53 - 1
-"""what every program that reads a plan or receipt reads alike"""
+"""the largest integer that every JSON reader of a plan or receipt reads exactly"""
 
 
 def _words(value: object) -> object:
-    """Lists may be spaced, comma-separated or repeated: ``"a,b"``, ``["a,b", "c"]``."""
+    """Accept a list that is spaced, comma-separated or repeated: ``"a,b"``, ``["a,b", "c"]``."""
     entries = [value] if isinstance(value, str) else value
     if not isinstance(entries, list | tuple):
         return entries
@@ -78,12 +80,12 @@ def _words(value: object) -> object:
 
 
 def _texts(value: object) -> object:
-    """One text or a list of texts; never split."""
+    """Accept one text or a list of texts; texts are not split."""
     return (value,) if isinstance(value, str | int) else value
 
 
 def _pairs(value: object) -> object:
-    """``["a=1", "b=2"]`` or a map."""
+    """Accept ``["a=1", "b=2"]`` or a map."""
     entries = [value] if isinstance(value, str) else value
     if not isinstance(entries, list | tuple):
         return entries
@@ -95,7 +97,7 @@ def _pairs(value: object) -> object:
 
 
 def _seconds(value: object) -> object:
-    """``90``, ``"90s"``, ``"15m"``, ``"6h"``, ``"2d"`` as seconds."""
+    """Return ``90``, ``"90s"``, ``"15m"``, ``"6h"``, ``"2d"`` in seconds."""
     if not isinstance(value, str):
         return value
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([smhd]?)\s*", value)
@@ -105,7 +107,7 @@ def _seconds(value: object) -> object:
 
 
 def _cutoffs(value: object) -> object:
-    """One number or several; a text may hold several, as the other lists do."""
+    """Accept one number or several, also as a spaced or comma-separated text."""
     if value is None:
         return ()
     parts = _words(value) if isinstance(value, str | list | tuple) else (value,)
@@ -137,12 +139,12 @@ InFlight = Annotated[int, Field(ge=1, le=MOST_IN_FLIGHT)]
 
 
 def also(plural: str) -> AliasChoices:
-    """The keys of a flag that may be written in the plural too."""
+    """Return the keys of a flag that may also be plural."""
     return AliasChoices(to_camel(plural[:-1]), plural, to_camel(plural))
 
 
 class MetricChoice(ConfigModel):
-    """One entry of ``metrics``: a bare name, or a name with parameters and breakdowns."""
+    """One entry of ``metrics``: a name, or a name with parameters and breakdowns."""
 
     name: str
     """a name or alias of bench list metrics"""
@@ -153,7 +155,7 @@ class MetricChoice(ConfigModel):
     breakdown: tuple[str, ...] = ()
     """dimensions: question_type, or a metadata key"""
     evaluator: str | None = None
-    """./file.py:Class of a metric or evaluator of your own"""
+    """./file.py:Class of a custom metric or evaluator"""
 
     @model_validator(mode="before")
     @classmethod
@@ -162,14 +164,14 @@ class MetricChoice(ConfigModel):
 
 
 class Experiment(ConfigModel):
-    """What can change a result: part of the plan's digest."""
+    """The flags that can change a result; they are part of the plan's digest."""
 
     benchmarks: Words = ()
     """empty = the embedded demo"""
     providers: Words = ()
-    """names or variants ``name@label``; empty = the key-less built-ins"""
+    """names or variants ``name@label``; empty = the built-ins that need no key"""
     set: Pairs = Field(default_factory=dict)
-    """``PROVIDER.path`` -> one config value of that provider or variant"""
+    """``PROVIDER.path`` -> one config value for that provider or variant"""
     limit: Count | None = None
     sample: Count | None = None
     per_type: bool = False
@@ -177,40 +179,40 @@ class Experiment(ConfigModel):
     items_of: Words = ()
     question_type: Texts = ()
     answering_model: Words = Field(default=(), validation_alias=also("answering_models"))
-    """several = one job each; ``none`` = retrieval only; empty = the benchmark's own choice; or ``answering_models``"""
+    """several = one job each; ``none`` = retrieval only; empty = the benchmark's choice; or ``answering_models``"""
     judge_model: Words = Field(default=(), validation_alias=also("judge_models"))
-    """several = one job each; ``none`` = unjudged; empty = the benchmark's own choice; or ``judge_models``"""
+    """several = one job each; ``none`` = no judge; empty = the benchmark's choice; or ``judge_models``"""
     embedding_model: str | None = None
     models: Mapping[str, ModelSettings] = Field(default_factory=dict)
-    """``provider/model`` -> ``body``, ``stream``, ``batch`` and the rest of ``models`` in a model's file"""
+    """``provider/model`` -> ``body``, ``stream``, ``batch`` and the other settings of ``models`` in a model's file"""
     max_answer_tokens: Count | None = None
-    """tokens of an answer, reasoning included"""
+    """most tokens of an answer, reasoning included"""
     max_judge_tokens: Count | None = None
-    """tokens of a judge's reply, reasoning included"""
+    """most tokens of a judge's reply, reasoning included"""
     answer_prompt: str | None = None
     """text, ``@file`` or the name of an existing file"""
     judge_prompt: Texts = ()
-    """as above; ``TYPE=FILE`` for one question type"""
+    """text, ``@file`` or the name of an existing file; ``TYPE=FILE`` for one question type"""
     k: Cutoffs = ()
-    """hits asked for; several = one job each, over one ingest; empty = the benchmark's own choice"""
+    """number of hits; several = one job each, over one ingest; empty = the benchmark's choice"""
     context_budget: Count | None = None
-    """tokens of retrieved context that an answer prompt may hold"""
+    """most tokens of retrieved context in an answer prompt"""
     epochs: Epochs = 1
     epochs_reducer: Literal["mean", "mode", "max"] | None = None
-    """how the epochs of an item become one value: mean, mode or max"""
+    """how the values of an item's epochs are combined: mean, mode or max"""
     seed: Annotated[int, Field(ge=-LARGEST_SEED, le=LARGEST_SEED)] = 0
     metrics: tuple[MetricChoice, ...] = ()
     evaluators: Words = ()
-    """instead of the benchmark's own; the first one decides an item's state"""
+    """evaluators instead of the benchmark's own; the first one decides whether an item is right"""
     prices: Prices = Field(default_factory=dict)
-    """``NAME`` -> USD of each add and search call; ``provider/model`` -> ``{input, output}``, USD per million tokens"""
+    """``NAME`` -> USD per add and per search call; ``provider/model`` -> ``{input, output}``, USD per million tokens"""
     track: Literal["uniform", "vendor"] = "uniform"
-    """vendor = the answer prompt is a provider's own: never in one table with uniform"""
+    """vendor = the answer prompt is a provider's own; such results are never in one table with uniform ones"""
     allow_code_execution: bool = False
 
     @property
     def token_prices(self) -> dict[str, dict[str, Decimal]]:
-        """USD per million tokens by model."""
+        """Return the token prices by model, in USD per million tokens."""
         return {name: one.known for name, one in self.prices.items() if isinstance(one, TokenPrices)}
 
     @field_serializer("k")
@@ -232,7 +234,7 @@ def _shard(value: str) -> str:
 
 
 class Operation(ConfigModel):
-    """How the work is done: may change on resume, is recorded, never changes a result."""
+    """The flags that never change a result; they may change on resume and are recorded."""
 
     start: Count | None = None
     end: Count | None = None
@@ -241,20 +243,20 @@ class Operation(ConfigModel):
     concurrency: InFlight | Literal["auto"] = DEFAULT_CONCURRENCY
     ingest_concurrency: InFlight | None = None
     rate: Pairs = Field(default_factory=dict)
-    """``NAME`` or ``NAME.add`` or ``NAME.search`` -> ``50/s`` or ``600/m``"""
+    """``NAME``, ``NAME.add`` or ``NAME.search`` -> a rate such as ``50/s`` or ``600/m``"""
     timeout: Seconds | None = None
-    """one attempt"""
+    """seconds per attempt"""
     item_timeout: Seconds | None = None
-    """one item's phases together"""
+    """seconds for all phases of one item"""
     isolation: Literal["off", "probe", "full"] = "probe"
     cleanup: Literal["corpus", "run", "never"] = "corpus"
     reuse_build: str = "never"
-    """a run id, or auto: search what that run ingested, as the newest that fits did; never: ingest"""
+    """a run id: search the corpora that it ingested; auto: of the newest matching run; never: ingest"""
     circuit_breaker: bool = True
-    """false: a job continues although its first 20 searches all came back empty; or ``no_circuit_breaker: true``"""
+    """false: a job continues even if its first 20 searches are all empty; or ``no_circuit_breaker: true``"""
     max_error_rate: Annotated[float, Field(ge=0, le=1)] = DEFAULT_MAX_ERROR_RATE
     max_cost: Annotated[float, Field(gt=0)] | None = None
-    """USD"""
+    """most USD that a run may cost"""
     max_time: Annotated[float, BeforeValidator(_seconds), Field(gt=0, le=LONGEST_RUN_S)] | None = None
     min_score: Pairs = Field(default_factory=dict)
     run_id: str | None = None
@@ -268,18 +270,18 @@ class Operation(ConfigModel):
     judge_calibration: bool = False
     output: str | None = None
     batch: bool = False
-    """answers and verdicts go through the batch endpoints of models: cheaper, and up to a day later"""
+    """send answers and judgements through the models' batch endpoints: cheaper, and up to a day later"""
     cache: Literal["read", "write", "readwrite"] | None = None
-    """replies of models are taken from earlier runs of this workspace (read), kept for later ones (write), or both"""
+    """reuse model replies of earlier runs of this workspace (read), store them for later runs (write), or both"""
     workers: Annotated[int, BeforeValidator(_cores), Field(ge=1, le=MOST_WORKERS)] | None = None
-    """processes of this machine that carry out the run together; auto: one for each core"""
+    """processes of this machine that share the run; auto: one per core"""
     cluster: str | None = None
     shards: Annotated[int, Field(ge=1, le=MOST_SHARDS)] | None = None
 
     @model_validator(mode="before")
     @classmethod
     def _as_the_flag_says_it(cls, value: object) -> object:
-        """``no_circuit_breaker: true`` is the flag of that name."""
+        """Accept ``no_circuit_breaker: true``, as the flag is named."""
         key = next((key for key in NO_BREAKER if isinstance(value, Mapping) and isinstance(value.get(key), bool)), None)
         if key is None or not isinstance(value, Mapping):
             return value
@@ -328,7 +330,7 @@ class Operation(ConfigModel):
         return self
 
     def rates_per_s(self) -> dict[str, float]:
-        """Read ``rate`` as requests a second."""
+        """Return ``rate`` in requests per second."""
         return {name: _per_second(name, text) for name, text in self.rate.items()}
 
 
@@ -337,7 +339,7 @@ class RunRequest(Experiment, Operation):
 
     @classmethod
     def combine(cls, below: RunRequest | None, flags: Mapping[str, object]) -> RunRequest:
-        """Lay ``flags`` (None = not given) over a run file or an earlier request; raise UsageError."""
+        """Apply ``flags`` (None = not given) over a run file or an earlier request; UsageError for invalid values."""
         given = {name: value for name, value in flags.items() if value is not None}
         base = below.model_dump(exclude_unset=True) if below is not None else {}
         try:
@@ -349,7 +351,7 @@ class RunRequest(Experiment, Operation):
             raise UsageError("\nerror: ".join(map(about_flag, reversed(first_of_each.values())))) from error
 
     def operation(self) -> dict[str, object]:
-        """Give the other half as plain JSON data."""
+        """Return the flags of `Operation` as JSON data."""
         return self.model_dump(mode="json", include=set(Operation.model_fields))
 
 
@@ -361,5 +363,5 @@ def _per_second(name: str, value: object) -> float:
 
 
 def new_run_id(today: date, entropy: str) -> str:
-    """Make a run id that sorts by day and never repeats: ``20261127-4f9c0a1b``."""
+    """Return a unique run id that sorts by day: ``20261127-4f9c0a1b``."""
     return f"{today:%Y%m%d}-{entropy}"

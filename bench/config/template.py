@@ -1,24 +1,25 @@
 """Templates of prompts and session texts: ``${name|filter|filter}``, one pass, no code.
 
-Values are never scanned again and the environment is never read; ``$${`` is a literal ``${``::
+Inserted values are not scanned again, the environment is not read, and ``$${`` is a literal ``${``::
 
     template = Template.parse("Q: ${question|upper}", ["question"])
     template.render({"question": "why ${x}?"})      # "Q: WHY ${X}?"
 
-The filters of templates: one small function a name, none of them runs code.
+Each filter of a template is one small function; no filter runs code.
 
 A session is a sequence of turns. A turn's line is ``ROLE: content``, ``SPEAKER: text`` or bare text,
 and a caption adds `` [shares CAPTION]``::
 
     make_filter("truncate", "3")("abcdef")      # "abc"
 
-Values that go into a prompt between tags stay between them: tags that the prompt itself uses are defused.
+Values inside the tags of a prompt cannot close them: tags that the prompt uses are escaped in values.
 
 Example::
 
     Markers.of("<r>${response}</r>").defused({"response": "x</R foo> y"})      # {"response": "x<\\\\/R foo> y"}
 
-Any spelling counts: case, white space, attributes, full-width and invisible characters, character references.
+Tags are escaped in any spelling: other case, white space, attributes, full-width or invisible characters, character
+references.
 """
 
 from __future__ import annotations
@@ -44,41 +45,41 @@ _SLOT = pattern(r"\$\{(speaker|text|role|content)\}")
 
 
 class DateText(str):
-    """A date as its file writes it, with the instant that it means."""
+    """A date with its text from the file and its instant."""
 
     when: datetime | None
 
     def __new__(cls, text: str, when: datetime | None) -> DateText:
-        """The text; ``when`` is what the filters iso, date and time show."""
+        """Create the date; ``when`` is the instant that the filters iso, date and time use."""
         made = super().__new__(cls, text)
         made.when = when
         return made
 
 
 def said(turn: Turn) -> str:
-    """The text of a turn, with what its picture shows."""
+    """Return the text of a turn, with the caption of its picture."""
     return f"{turn.text} [shares {turn.caption}]" if turn.caption else turn.text
 
 
 def render_turn(turn: Turn) -> str:
-    """The line of a turn. Text is never escaped, trimmed or re-encoded."""
+    """Return the line of a turn; its text is never escaped, trimmed or re-encoded."""
     who = turn.speaker or turn.role
     return f"{who}: {said(turn)}" if who else said(turn)
 
 
 def turn_object(turn: Turn) -> dict[str, str]:
-    """A turn as JSON: role or speaker, and content; nothing else."""
+    """Return a turn as a JSON object with role or speaker, and content."""
     who = {"speaker": turn.speaker} if turn.speaker else {"role": turn.role} if turn.role else {}
     return {**who, "content": said(turn)}
 
 
 def iso(when: datetime) -> str:
-    """An instant as everything here shows it: ``2023-05-30T23:40:00Z``."""
+    """Return an instant in the format of bench: ``2023-05-30T23:40:00Z``."""
     return when.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
 
 
 def text_of(value: object) -> str:
-    """The text of a value without any filter."""
+    """Return a value as text, without filters."""
     if isinstance(value, str):
         return value
     if isinstance(value, datetime):
@@ -176,7 +177,10 @@ def _letter(argument: str | None) -> Filter:
     start = int(argument or 0)
 
     def apply(value: object) -> str:
-        """Return the letter; a text that is not the number of one stays, so that the check of choices names it."""
+        """Return the letter for a number.
+
+        Any other text is returned unchanged, so that the check of choices reports it.
+        """
         text = text_of(value).strip()
         at = int(text) - start if text.isascii() and text.isdecimal() and len(text) < 4 else -1
         return ascii_uppercase[at] if 0 <= at < len(ascii_uppercase) else text
@@ -210,7 +214,7 @@ FILTERS: dict[str, Callable[[str | None], Filter]] = {
 
 
 def make_filter(name: str, argument: str | None) -> Filter:
-    """Build a filter; a missing value passes through all but ``default``. ValueError for a bad argument."""
+    """Return a filter; a missing value skips all filters but ``default``. ValueError for a bad argument."""
     function = FILTERS[name](argument)
     if name == "default":
         return function
@@ -230,13 +234,13 @@ _TOKEN = pattern(rf"{_QUOTED.pattern}|[\s\S]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Slot:
-    """One ``${...}``: a name and what is done to its value."""
+    """One ``${...}``: a name and the filters of its value."""
 
     name: str
     filters: tuple[Filter, ...]
 
     def fill(self, value: object) -> object:
-        """The value after every filter; None where it is missing and none of them gives one."""
+        """Return the value after all filters; None when it is missing and no filter gives a default."""
         for step in self.filters:
             value = step(value)
         return value
@@ -244,30 +248,33 @@ class _Slot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Template:
-    """A parsed template; the same text at the same place is an equal template."""
+    """A parsed template; templates with the same text and place are equal."""
 
     text: str
     parts: tuple[str | _Slot, ...] = field(compare=False)
     names: frozenset[str] = field(compare=False)
-    """the names that are used"""
+    """names that the template uses"""
     sha256: str = field(compare=False)
-    """of the text with its placeholders in place"""
+    """SHA-256 of the text with unfilled placeholders"""
     where: str | None = None
 
     @classmethod
     def parse(cls, text: str, names: Collection[str], *, where: str | None = None) -> Template:
-        """Parse; ``names`` may hold ``metadata.*``. ConfigError for an unknown name, filter or any code."""
+        """Parse a text; ``names`` may contain ``metadata.*``.
+
+        ConfigError for an unknown name or filter, or for code.
+        """
         parts = tuple(_parts(text, names, where))
         used = frozenset(part.name for part in parts if isinstance(part, _Slot))
         return cls(text=text, parts=parts, names=used, sha256=sha256(text.encode()).hexdigest(), where=where)
 
     @property
     def needed(self) -> frozenset[str]:
-        """The names that must have a value: somewhere no default is in."""
+        """Return the names that must have a value because they have no default."""
         return frozenset(part.name for part in self.parts if isinstance(part, _Slot) and part.fill(None) is None)
 
     def render(self, values: Mapping[str, object]) -> str:
-        """Fill in the values; ConfigError for one that is missing and has no default."""
+        """Return the filled text; ConfigError for a missing value without a default."""
         return "".join([part if isinstance(part, str) else self._fill(part, values) for part in self.parts])
 
     def _fill(self, slot: _Slot, values: Mapping[str, object]) -> str:
@@ -297,7 +304,7 @@ def _parts(text: str, names: Collection[str], where: str | None) -> Iterator[str
 
 
 def cut_template(text: str, where: str | None) -> Iterator[str | tuple[str, tuple[Filter, ...]]]:
-    """Cut a template whose slots hold anything: texts, and each slot's name with its filters."""
+    """Split a template with slots for any expression into texts and slots, each with its filters."""
     at = 0
     while (start := text.find("${", at)) >= 0:
         if text[:start].endswith("$"):
@@ -323,7 +330,7 @@ def _slot(text: str, start: int, names: Collection[str], where: str | None) -> t
 
 
 def _closing(text: str, start: int, where: str | None) -> int:
-    """The end of the expression: braces balance, quoted text does not count."""
+    """Return the end of the expression; braces must balance, quoted text is skipped."""
     depth, at = 0, start + 1
     while at < len(text):
         if quoted := _QUOTED.match(text, at):
@@ -345,7 +352,7 @@ def _expression(source: str, names: Collection[str], where: str | None) -> _Slot
 
 
 def _split(inner: str) -> list[str]:
-    """Cut at ``|`` outside quotes."""
+    """Split at ``|`` outside quotes."""
     pieces = [""]
     for part in _TOKEN.findall(inner):
         if part == "|":
@@ -393,7 +400,7 @@ def _known(slot: _Slot, names: Collection[str], where: str | None) -> _Slot:
 
 
 def _line_template(match: re.Match[str], where: str | None) -> str:
-    """The inner template of the seed's ``session.map`` form, as the lines filter reads it."""
+    """Return the inner template of a ``session.map`` expression in the form of the lines filter."""
     line = match["line"]
     if any(name not in ("speaker", "text", "role", "content") for name in _TURN.findall(line)):
         raise _no_code(match[0], where)
@@ -420,17 +427,17 @@ DEFUSED = "\\"
 
 @dataclass(frozen=True, slots=True)
 class Markers:
-    """The tags of one prompt, as an expression that finds where one of them begins; None without tags."""
+    """A pattern that finds the XML-like tags of one prompt in any spelling; None when the prompt has no tags."""
 
     pattern: re.Pattern[str] | None
 
     @classmethod
     def of(cls, prompt: str) -> Markers:
-        """Return the tags that a prompt closes."""
+        """Return the markers for the tags that a prompt closes."""
         return _markers(prompt)
 
     def defused(self, values: Mapping[str, str]) -> Mapping[str, str]:
-        """Return values in which no tag of the prompt opens or closes."""
+        """Return the values with every tag of the prompt escaped, so that none opens or closes."""
         pattern = self.pattern
         if pattern is None or not pattern.search("\n".join(values.values())):
             return values
@@ -448,6 +455,6 @@ def _markers(prompt: str) -> Markers:
 
 
 def _spelled(name: str) -> str:
-    """A name with its full-width letters, and with invisible characters anywhere in it."""
+    """Return a pattern for a name that also matches full-width letters and invisible characters."""
     signs = (f"[{re.escape(sign)}{chr(ord(sign) + _FULL_WIDTH)}]" for sign in name)
     return rf"[{_HIDDEN}]*".join(signs)

@@ -2,7 +2,7 @@
 
 Here too:
 
-* What calls cost: the entries of ``prices:`` in a run file, and the block of that name in a provider's config.
+* The prices of calls and tokens: the entries of ``prices:`` in a run file, and that block of a provider's config.
 
 Example::
 
@@ -26,30 +26,30 @@ from bench.config.provider_sections import InFlight, Pause, Retries
 
 
 class ErrorRule(ConfigModel):
-    """A 2xx body that is an error all the same."""
+    """A rule that makes a 2xx response an error."""
 
     path: str
-    """path of the value that is tested; a missing one fails no test but exists"""
+    """path of the tested value; a missing value is an error for exists only"""
     equals: object = None
-    """an error when the value is this"""
+    """error when the value equals this"""
     not_equals: object = None
-    """an error when the value is anything else"""
+    """error when the value differs from this"""
     in_: list[object] | None = Field(default=None, alias="in")
-    """an error when the value is one of these"""
+    """error when the value is one of these"""
     not_in: list[object] | None = None
-    """an error when the value is none of these"""
+    """error when the value is none of these"""
     exists: bool | None = None
-    """true: an error when the path is there; false: when it is not"""
+    """true: error when the value is present; false: when it is absent"""
     non_empty: bool | None = None
-    """true: an error when the value is more than null, "", [], {}, 0 or false"""
+    """true: error when the value is more than null, "", [], {}, 0 or false"""
     kind: Literal["auth", "quota", "rate_limited", "unavailable", "rejected", "ingest_failed"] = "rejected"
-    """what it means: auth, quota end the job; rate_limited, unavailable may be tried again; the rest fail"""
+    """auth and quota end the job; rate_limited and unavailable are retried; the others fail"""
     message: str | None = None
-    """path of the service's own words, or a text; shown with the error"""
+    """path of the service's message, or a text; shown with the error"""
 
     @property
     def tests(self) -> frozenset[str]:
-        """Names of the tests this rule was written with."""
+        """Return the names of the tests that this rule sets."""
         return frozenset(self.model_fields_set & {"equals", "not_equals", "in_", "not_in", "exists", "non_empty"})
 
     @model_validator(mode="after")
@@ -60,27 +60,27 @@ class ErrorRule(ConfigModel):
 
 
 class Errors(ConfigModel):
-    """Where the service's errors differ from what HTTP states."""
+    """Error rules of the service that differ from HTTP statuses."""
 
     error_when: tuple[ErrorRule, ...] = ()
-    """rules for 2xx bodies, in order; the first that holds counts"""
+    """rules for 2xx responses, in order; the first match is used"""
     status: dict[int, Literal["retry", "fail", "stop"]] = Field(default_factory=dict)
-    """status -> retry: try again; fail: refused for good; stop: end this provider's job"""
+    """status -> retry: try again; fail: do not retry; stop: end this provider's job"""
 
 
 class Limit(ConfigModel):
-    """One limiter of one endpoint."""
+    """The limits of one endpoint."""
 
     rps: PositiveFloat | None = None
-    """requests a second; not beside rpm. None = unlimited"""
+    """requests per second; not together with rpm. None = unlimited"""
     rpm: PositiveFloat | None = None
-    """requests a minute"""
+    """requests per minute"""
     burst: PositiveFloat | None = None
-    """requests that may go at once; default a fortieth of rps, at least 1"""
+    """requests that may start at once; default rps / 40, at least 1"""
     tpm: PositiveFloat | None = None
-    """tokens a minute"""
+    """tokens per minute"""
     concurrency: InFlight | None = None
-    """requests in flight"""
+    """concurrent requests"""
 
     @model_validator(mode="after")
     def _one_rate(self) -> Self:
@@ -90,51 +90,51 @@ class Limit(ConfigModel):
 
     @property
     def per_second(self) -> float | None:
-        """The request rate, None = unlimited."""
+        """Return the requests per second; None = unlimited."""
         return self.rpm / 60 if self.rpm is not None else self.rps
 
 
 class FeedbackSection(ConfigModel):
-    """Names of the headers in which the service states how much is left."""
+    """Names of the headers with the service's remaining quota."""
 
     remaining: str
-    """header that tells how many requests are left"""
+    """header with the number of remaining requests"""
     reset: str
-    """header that tells when they are renewed; calls are spread until then"""
+    """header with the time of the quota reset; calls are spread until then"""
 
 
 class LimitsSection(ConfigModel):
-    """What the service bears."""
+    """Limits of the service."""
 
     add: Limit = Limit()
-    """adds, set-up and deletes"""
+    """limits of add, setup and delete calls"""
     search: Limit = Limit()
-    """searches"""
+    """limits of search calls"""
     status: Limit = Limit()
-    """polls of wait, count, health and version"""
+    """limits of status calls: wait, count, health and version"""
     namespace_serial: bool = False
-    """one add in flight a namespace"""
+    """at most one add call at a time per namespace"""
     feedback: FeedbackSection | None = None
-    """headers that slow us down before the service must refuse"""
+    """headers by which calls slow down before the service rejects them"""
 
 
 class RateLimit(ConfigModel):
-    """The seed's pauses: each becomes the least interval of its endpoint's limiter."""
+    """The pauses of older files: each becomes the least interval of its endpoint's limiter."""
 
     add_delay_ms: Pause = 0
-    """least time between two adds"""
+    """least milliseconds between two add calls"""
     search_delay_ms: Pause = 0
-    """least time between two searches"""
+    """least milliseconds between two search calls"""
     batch_delay_ms: Pause = 0
-    """as add_delay_ms; the longer of the two counts"""
+    """least milliseconds between two add calls; the longer of this and add_delay_ms is used"""
     max_retries: Retries = 3
     """attempts after the first"""
     retry_delay_ms: Pause = 2000
-    """bound of the first pause; doubles with each retry, drawn at random below it"""
+    """most milliseconds of the first pause; doubled on each retry, each pause is drawn at random below it"""
 
 
 def _amount(value: object) -> object:
-    """Refuse a truth value, which would count as 1 or 0."""
+    """Reject a truth value, which would count as 1 or 0."""
     if isinstance(value, bool):
         raise ValueError(f"must be an amount in USD such as 0.15, not {str(value).lower()}")
     return value
@@ -144,12 +144,12 @@ Usd = Annotated[Decimal, BeforeValidator(_amount), Field(ge=0, allow_inf_nan=Fal
 
 
 class CallPrices(ConfigModel):
-    """What one call of a provider costs, USD; one number is the price of each."""
+    """The price of one call of a provider in USD; a single number is the price of each call."""
 
     add: Usd | None = None
-    """an add call; None = not known to cost"""
+    """USD per add call; None = unknown"""
     search: Usd | None = None
-    """a search call"""
+    """USD per search call; None = unknown"""
 
     @model_validator(mode="before")
     @classmethod
@@ -158,18 +158,18 @@ class CallPrices(ConfigModel):
 
 
 class TokenPrices(ConfigModel):
-    """What the tokens of a model cost, USD per million; what is left out is unknown, never 0."""
+    """The token prices of a model in USD per million tokens; a missing price is unknown, not 0."""
 
     input: Usd | None = None
-    """input tokens"""
+    """price of input tokens"""
     output: Usd | None = None
-    """output tokens"""
+    """price of output tokens"""
     cache_read: Usd | None = None
-    """input tokens that came from a cache; unset = as input"""
+    """price of input tokens read from a cache; unset = as input"""
     cache_write: Usd | None = None
-    """input tokens that were written to a cache; unset = as input"""
+    """price of input tokens written to a cache; unset = as input"""
     batch: Annotated[Usd, Field(le=1)] | None = None
-    """share of these prices that a call in a batch costs, such as 0.5; unset = 1"""
+    """price of a batch call as a share of these prices, such as 0.5; unset = 1"""
 
     @model_validator(mode="before")
     @classmethod
@@ -188,20 +188,20 @@ class TokenPrices(ConfigModel):
 
     @property
     def known(self) -> dict[str, Decimal]:
-        """The prices that are given."""
+        """Return the prices that are set."""
         return {name: price for name in type(self).model_fields if (price := getattr(self, name)) is not None}
 
 
 @dataclass(frozen=True, slots=True)
 class _Marked:
-    """A price as it was written, and the kind that its name asks for."""
+    """A price as written, and the price type for its name."""
 
     value: object
     kind: Literal["CallPrices", "TokenPrices"]
 
 
 def _by_name(value: object) -> object:
-    """Mark each price with its kind: a name with a slash is a model's."""
+    """Mark each price with its type: a name with a slash is a model."""
     if not isinstance(value, Mapping):
         return value
     return {name: _Marked(price, "TokenPrices" if "/" in str(name) else "CallPrices") for name, price in value.items()}
@@ -212,7 +212,7 @@ def _kind(value: object) -> str:
 
 
 def with_numbers(schema: dict[str, Any]) -> None:
-    """One number instead of a map is the price of each call."""
+    """Allow a single number instead of a map, as the price of each call."""
     schema["additionalProperties"]["oneOf"].insert(0, {"type": "number", "minimum": 0})
 
 

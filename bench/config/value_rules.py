@@ -7,19 +7,17 @@ Example::
     check_run_id("nightly")      # "nightly"
     check_run_id("published")    # ValueError: the public log is results/published
 
-Regular expressions that a config holds and that are matched against texts from outside: quick on any text.
-
-Two rules keep them so: the ways in which an expression can match are counted, and a text has a bounded length.
+Regular expressions of a config are matched against texts of the data and must be fast on any text. Two rules ensure
+this: the number of ways in which an expression can match is limited, and the length of a text is limited.
 
 Example::
 
     problem_of(r"^doc-(.*)\\.txt$")            # None
     problem_of(r"(a+)+$")                     # "repeats a part that can match in more than one way"
-    problem_of(r"_abs$", groups=None)         # None: no group is asked for
+    problem_of(r"_abs$", groups=None)         # None: any number of groups is allowed
 
-Find the environment variables that a tree of config values asks for.
-
-``${UPPER_CASE}`` and ``${UPPER_CASE:-default}`` name the environment, ``$${`` is a literal ``${``::
+Environment variables in a tree of config values are ``${UPPER_CASE}`` and ``${UPPER_CASE:-default}``; ``$${`` is a
+literal ``${``::
 
     [variable.name for variable in find_variables({"url": "${HOST:-localhost}/${PATH_ID}"})]   # HOST, PATH_ID
 """
@@ -39,31 +37,31 @@ from bench.config.jsontext import TreePath
 from bench.settings import VARIABLE
 
 SEGMENT = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
-"""one part of a path that leads nowhere else"""
+"""one path segment, which cannot lead to another folder"""
 _TAKEN = re.compile(r"(?i:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?|.*\.")
 _RESERVED = re.compile(
     r"(?i:published|readme\.md|results\.sqlite.*|journal\.sqlite.*|shards|pause"
     r"|receipts|run\.log.*|report\.(?:json|md)|items\.jsonl)"
 )
-"""what bench itself keeps in the folders that hold a run's folder, or looks for in the folder above a copied journal"""
+"""names of bench's own files in the folders that contain a run's folder or a copied journal"""
 
 
 def portable(name: str) -> str:
-    """Give the name back; ValueError when it is a device of Windows or ends with the dot that Windows drops."""
+    """Return the name; ValueError when Windows does not allow it: a device name, or a trailing dot."""
     if _TAKEN.fullmatch(name):
         raise ValueError(f'"{name}" cannot be a file name on every system: it is a device there, or ends with a dot')
     return name
 
 
 def check_run_id(text: str) -> str:
-    """Return the run id; raise ValueError when it cannot name a new run in any letter case."""
+    """Return the run id; ValueError when it cannot name a new run in any letter case."""
     if not SEGMENT.fullmatch(text) or text.startswith("-"):
         raise ValueError("a run id is 1 to 100 of A-Z a-z 0-9 . _ - and begins with no dot and no hyphen")
     return unreserved(portable(text))
 
 
 def unreserved(name: str) -> str:
-    """Return the name of a run's folder; raise ValueError when bench keeps something of its own under it."""
+    """Return the name of a run's folder; ValueError when bench uses the name for its own files."""
     if _RESERVED.fullmatch(name):
         raise ValueError(f'"{name}" is reserved: bench keeps files of its own under this name; choose another run id')
     return name
@@ -79,24 +77,27 @@ def _lower_name(value: str) -> str:
 
 
 LowerName = Annotated[str, AfterValidator(_lower_name), Field(json_schema_extra={"pattern": LOWER_NAME})]
-"""how runs name a provider, or a model's endpoint"""
+"""the name of a provider or of a model endpoint"""
 
 
 LONGEST_TEXT = 512
-"""characters of a text that a pattern is matched against; a longer one does not match"""
+"""most characters of a text that a pattern is matched against; a longer text does not match"""
 MOST_WAYS = LONGEST_TEXT**2
-"""two repeats without a bound"""
+"""most ways to match: those of two unbounded repeats"""
 MOST_ANCHORED_WAYS = 16 * MOST_WAYS
-"""after ^ also a few alternatives: the expression is tried at one place only"""
+"""limit for a pattern that begins with ^, which is tried at one position only; allows a few alternatives"""
 _REPEATS = frozenset({"MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"})
 
 
 class _Nested(ValueError):
-    """A repeat of something that is itself a choice."""
+    """A repeat of a part that can itself match in several ways."""
 
 
 def problem_of(pattern: str, *, groups: int | None = 1) -> str | None:
-    """Return what keeps a pattern from being used, None when it may be; ``groups`` = None: as many as it likes."""
+    """Return the reason why a pattern is not allowed, or None.
+
+    ``groups`` is the required number of groups, None for any.
+    """
     try:
         compiled = re.compile(pattern)
         tree = _parser.parse(pattern)
@@ -114,7 +115,7 @@ def problem_of(pattern: str, *, groups: int | None = 1) -> str | None:
 
 
 def _ways(tree: Any) -> int:
-    """In how many ways an expression can match at one place of the longest text."""
+    """Return the number of ways in which an expression can match at one position of the longest text."""
     return math.prod(_ways_of(str(code), argument) for code, argument in tree)
 
 
@@ -144,7 +145,7 @@ _MENTION = re.compile(rf"(?<!\$){VARIABLE.pattern}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variable:
-    """One mention; ``default`` is None when the variable must be set, ``path`` is its place in the tree."""
+    """One use of a variable; ``default`` is None when the variable must be set, ``path`` is its place in the tree."""
 
     name: str
     default: str | None
@@ -152,7 +153,7 @@ class Variable:
 
 
 def find_variables(tree: object) -> list[Variable]:
-    """Every mention in every text of the tree, in order."""
+    """Return every variable used in the texts of the tree, in order."""
     return [
         Variable(name=match[1], default=match[2], path=path)
         for path, text in texts(tree)
@@ -161,7 +162,7 @@ def find_variables(tree: object) -> list[Variable]:
 
 
 def texts(tree: object, path: TreePath = ()) -> Iterator[tuple[TreePath, str]]:
-    """Every text value of a tree with its path."""
+    """Yield every text value of a tree with its path."""
     if isinstance(tree, str):
         yield path, tree
     elif isinstance(tree, Mapping):
@@ -173,7 +174,7 @@ def texts(tree: object, path: TreePath = ()) -> Iterator[tuple[TreePath, str]]:
 
 
 def each_text(tree: object, change: Callable[[str], str]) -> object:
-    """The same tree with every text value changed."""
+    """Return a copy of the tree with every text value changed."""
     if isinstance(tree, str):
         return change(tree)
     if isinstance(tree, Mapping):

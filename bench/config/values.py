@@ -1,14 +1,14 @@
-"""Config values that are read from a row: a path, a template, or a list of which the first present one counts.
+"""Config values that are read from a row: a path, a template, or a list of alternatives.
 
 ::
 
     value = compile_value("${title}: ${$.body[0].text|default:none}")
     value.get({"title": "Tides", "body": []})          # "Tides: none"
-    compile_value(["answer", "ideal"]).get(row)        # the first that is there
-    compile_value("$keys[-1]").get(turn)               # the key or position that the last star passed
+    compile_value(["answer", "ideal"]).get(row)        # the first one that is present
+    compile_value("$keys[-1]").get(turn)               # the key or index that the last star matched
 
-A value that knows its `RowScope` (file, row, and the keys of the stars on the way) answers to ``$file``, ``$row`` and
-``$keys[n]``; `elements` passes the scope on to what is inside.
+A value with a `RowScope` (file, row, and the keys that the stars matched) supports ``$file``, ``$row`` and
+``$keys[n]``; `elements` extends the scope to the elements.
 """
 
 from __future__ import annotations
@@ -31,37 +31,37 @@ ValueText = str | Sequence["str | Sequence[str]"]
 
 
 class KeyMissing(LookupError):
-    """``$keys[n]`` where fewer stars were passed."""
+    """``$keys[n]`` where the path has fewer stars."""
 
 
 class Value(Protocol):
-    """A path, or what may be in its place."""
+    """A path, a template or a list of alternatives."""
 
     @property
     def text(self) -> str:
-        """As the config writes it."""
+        """Return the value as the config writes it."""
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """Of a path what it does."""
+        """Return the steps of a path; empty for other values."""
 
     @property
     def single(self) -> bool:
-        """It can only give one value."""
+        """Return True when there is at most one value."""
 
     def get(self, value: object) -> object | None:
-        """Give one value: of several the first that is not null."""
+        """Return one value: the first that is not null."""
 
     def all(self, value: object) -> list[object]:
-        """Give every value."""
+        """Return every value."""
 
     def keyed(self, value: object) -> list[tuple[tuple[Key, ...], object]]:
-        """Give every value with the keys that were passed."""
+        """Return every value with the keys that the stars matched."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowScope:
-    """The location of a value.
+    """The location of a value in the data.
 
     It has the file (as named in the config), the row, and the keys that each ``[*]`` of the path matched.
     """
@@ -70,10 +70,10 @@ class RowScope:
     row: int
     keys: tuple[Key, ...] = ()
     brought: Mapping[str, str] = field(default_factory=dict)
-    """name of a joined field -> what identifies its content"""
+    """name of a joined field -> identity of its content"""
 
     def deeper(self, keys: tuple[Key, ...]) -> RowScope:
-        """Return the scope of what is inside."""
+        """Return the scope of a value inside this one, reached by the keys."""
         return RowScope(self.file, self.row, self.keys + keys)
 
 
@@ -95,7 +95,7 @@ Kind = TypeVar("Kind")
 
 
 def scoped(value: Kind, scope: RowScope | None) -> Kind:
-    """Return the value with its scope; a number or null has none."""
+    """Return the value with its scope attached; a number or null cannot have one."""
     made: Any = value
     if scope is not None and isinstance(value, dict):
         made = _ScopedDict(value)
@@ -110,12 +110,12 @@ def scoped(value: Kind, scope: RowScope | None) -> Kind:
 
 
 def scope_of(value: object) -> RowScope | None:
-    """Return where the value is, if it knows."""
+    """Return the scope of the value, or None."""
     return getattr(value, "scope", None)
 
 
 def elements(path: Value, value: object) -> list[tuple[str, object]]:
-    """Return the values of a path with stars, else the elements of its list, each with its place as text.
+    """Return the values of a path with stars, or the elements of its list, each with its place as text.
 
     Stars pass over null; each element has a scope if ``value`` has one.
     """
@@ -129,7 +129,7 @@ def elements(path: Value, value: object) -> list[tuple[str, object]]:
 
 
 def _spelled(path: Value, keys: tuple[Key, ...]) -> str:
-    """A path with the keys in place of its stars: ``sessions[2].questions[0]``."""
+    """Return a path with keys in place of its stars: ``sessions[2].questions[0]``."""
     rest = list(keys)
     steps = [step if isinstance(step, str | int) else rest.pop(0) for step in path.steps] + rest
     text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
@@ -138,7 +138,7 @@ def _spelled(path: Value, keys: tuple[Key, ...]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Stars:
-    """A path that may give several values."""
+    """A path that may match several values."""
 
     path: Path
     single: bool = False
@@ -163,7 +163,7 @@ class _Stars:
 
 @dataclass(frozen=True)
 class _Special:
-    """``$keys[n]``, ``$file``, ``$row``."""
+    """One of ``$keys[n]``, ``$file`` and ``$row``."""
 
     text: str
     name: str
@@ -190,7 +190,7 @@ class _Special:
 
 @dataclass(frozen=True)
 class _Constant(_Special):
-    """A text of the config itself."""
+    """A constant text."""
 
     def get(self, value: object) -> object | None:
         return self.name
@@ -198,7 +198,7 @@ class _Constant(_Special):
 
 @dataclass(frozen=True)
 class _Made(_Special):
-    """A template: nothing where one of its parts is nothing."""
+    """A template: it has no value when one of its parts has none."""
 
     parts: tuple[str | tuple[Value, tuple[Filter, ...]], ...] = ()
 
@@ -219,7 +219,7 @@ class _Made(_Special):
 
 @dataclass(frozen=True)
 class _FirstOf(_Special):
-    """Several values of which the first that is there counts."""
+    """Alternative values: the first that is present is used."""
 
     values: tuple[Value, ...] = ()
 
@@ -228,7 +228,7 @@ class _FirstOf(_Special):
 
 
 def lacking(path: Value, value: object) -> Value | None:
-    """Return the first part of a template that gives nothing; None for a path."""
+    """Return the first part of a template that has no value and no default; None for a path."""
     for part in path.parts if isinstance(path, _Made) else ():
         if not isinstance(part, str) and not _has_default(part[1]) and part[0].get(value) is None:
             return part[0]
@@ -236,12 +236,12 @@ def lacking(path: Value, value: object) -> Value | None:
 
 
 def alternatives(path: Value) -> tuple[str, ...]:
-    """Return the values of which one is enough; none for any other."""
+    """Return the alternatives of a list of alternatives; empty for any other value."""
     return tuple(one.text for one in path.values) if isinstance(path, _FirstOf) else ()
 
 
 def compile_value(given: ValueText, *, where: str | None = None) -> Value:
-    """Compile what a config states; ConfigError for what is neither path nor template."""
+    """Compile a value of the config; ConfigError when it is neither a path nor a template."""
     if not isinstance(given, str):
         values = tuple(compile_value(one, where=where) for one in given)
         return values[0] if len(values) == 1 else _FirstOf(values[0].text, "first", values=values)
@@ -270,7 +270,7 @@ def _parts(given: str, where: str | None) -> Iterator[str | tuple[Value, tuple[F
 
 
 def paths_in(given: ValueText) -> Iterator[str]:
-    """Yield the paths that a value needs: none of those of which one is enough."""
+    """Yield the paths that a value needs; alternatives are not included."""
     if not isinstance(given, str):
         return
     for value in _leaves(compile_value(given), needed=True):
@@ -279,7 +279,7 @@ def paths_in(given: ValueText) -> Iterator[str]:
 
 
 def _leaves(value: Value, *, needed: bool = False) -> Iterator[Value]:
-    """The paths and constants that a value is made of; with ``needed`` those that no default replaces."""
+    """Yield the paths and constants of a value; with ``needed``, only those without a default."""
     if isinstance(value, _Made):
         for part in value.parts:
             if not isinstance(part, str) and not (needed and _has_default(part[1])):
@@ -292,7 +292,7 @@ def _leaves(value: Value, *, needed: bool = False) -> Iterator[Value]:
 
 
 def _has_default(filters: tuple[Filter, ...]) -> bool:
-    """True when a default takes the place of nothing."""
+    """Return True when the filters give a missing value a default."""
     found: object = None
     for step in filters:
         found = step(found)
@@ -300,14 +300,14 @@ def _has_default(filters: tuple[Filter, ...]) -> bool:
 
 
 def roots_of(given: ValueText | None) -> set[str]:
-    """Return the fields of a row from which a value is taken; ``$`` for the whole row."""
+    """Return the row fields that a value reads; ``$`` for the whole row."""
     leaves = [] if given is None else list(_leaves(compile_value(given)))
     firsts = [leaf.steps[0] if leaf.steps else "$" for leaf in leaves if not isinstance(leaf, _Constant)]
     return {name for first in firsts for name in (first if isinstance(first, tuple) else (str(first),))}
 
 
 def is_general(given: ValueText | None) -> bool:
-    """True when it may take its value from what is not an object."""
+    """Return True when the value may be read from something other than an object."""
     return given is not None and any(
         isinstance(leaf, Path | _Stars) and not (leaf.steps and isinstance(leaf.steps[0], str))
         for leaf in _leaves(compile_value(given))
@@ -315,7 +315,7 @@ def is_general(given: ValueText | None) -> bool:
 
 
 def uses_scope(tree: object) -> bool:
-    """True when any text below asks for keys, file or row."""
+    """Return True when any text in the tree uses ``$keys``, ``$file`` or ``$row``."""
     if isinstance(tree, str):
         return _SPECIAL.search(tree) is not None
     if isinstance(tree, dict):

@@ -26,7 +26,7 @@ _NULL = frozenset({"", "~", "null", "Null", "NULL"})
 
 
 class _Builder:
-    """Turns composed nodes into values; counts them, aliases expanded."""
+    """The builder of values from YAML nodes; it counts the nodes with aliases expanded."""
 
     def __init__(self, label: str) -> None:
         self.label = label
@@ -146,7 +146,7 @@ def _refuse_tabs(text: str, label: str) -> None:
 
 @lru_cache(maxsize=128)
 def _nodes(text: str) -> Node | None:
-    """The nodes of a text; the latest are kept, since a command reads a file as often as others extend or name it."""
+    """Return the root node of a text; recent results are cached, because one command may read a file several times."""
     node: Node | None = YAML(typ="safe", pure=True).compose(text)
     return node
 
@@ -172,7 +172,7 @@ def _compose(text: str, label: str) -> Node | None:
 
 
 def parse_yaml(text: str, label: str) -> tuple[object, Places]:
-    """Give the value and the place of each key and element; ConfigError with line and column."""
+    """Return the value and the place of each key and element; ConfigError with line and column."""
     _refuse_tabs(text, label)
     node = _compose(text, label)
     builder = _Builder(label)
