@@ -187,7 +187,7 @@ def with_settings(files: Mapping[str, ModelFile], settings: Mapping[str, ModelSe
     """Apply the model settings of a run, by full model name, to the files.
 
     Raises:
-        UsageError: for a name without an endpoint.
+        UsageError: a name without an endpoint.
     """
     found = dict(files)
     for name, own in settings.items():

@@ -283,7 +283,7 @@ class Compiler:
         """Compile one value of a body.
 
         Raises:
-            TreeError: for an operator, path or variable that the dialect does not have.
+            TreeError: an operator, path or variable that the dialect does not have.
         """
         if isinstance(value, str):
             return self.string(value, place, element)

@@ -80,7 +80,7 @@ def checked_address(url: str, where: str | None = None) -> str:
     """Return a base URL without a trailing slash; its variables may be unresolved in a dry run.
 
     Raises:
-        ConfigError: when requests cannot use the URL.
+        ConfigError: requests cannot use the URL.
     """
     try:
         parts = urlsplit(url)

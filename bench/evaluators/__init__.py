@@ -1,4 +1,4 @@
-"""Evaluators: one answer to one Verdict, by rule or by a judge. An unreadable verdict is unscored, never 0.
+"""Evaluators give one Verdict per answer, by a rule or by a judge. An unreadable verdict is unscored, never 0.
 
 Example::
 
@@ -6,10 +6,10 @@ Example::
     verdict = await evaluator.evaluate(item, answer, hits, judge)
     state = state_of(verdict, answerable=not item.abstention, threshold=threshold_of(evaluator))
 
-Where things are: ``protocol`` the face; ``deterministic`` and ``judged`` the implementations, which ``registry``
-finds by name; ``prompts`` and ``packs`` what a judge is asked, ``judge_parsing`` and ``judge_prose`` how its text is
-read, ``refusals`` when an answer is none; ``calibration`` how good a judge is. May not be added here: anything that
-knows a provider, the journal or HTTP.
+Modules: ``protocol`` has the interface; ``deterministic`` and ``judged`` have the implementations, which ``registry``
+finds by name. ``prompts`` and ``packs`` have the judge prompts, ``judge_parsing`` and ``judge_prose`` read a judge's
+text, ``refusals`` detects refusals, and ``calibration`` measures a judge. This package must not depend on providers,
+the journal or HTTP.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Here too:
 
-* Questions with answers of six kinds, for finding out how a judge errs. Invented for this purpose.
+* Invented questions with answers of six kinds, to measure the errors of a judge.
 
 Example::
 
@@ -10,8 +10,8 @@ Example::
     found[0].fpr.value, found[0].noise
     PROBES[0].answer(Kind.RIGHT_OTHER_WORDS)
 
-Each distinct judge prompt is asked about 12 answers of each kind. An unparsed verdict counts on its own,
-neither as right nor as wrong.
+Each distinct judge prompt judges 12 answers of each kind. Unparsed verdicts are counted separately, neither as right
+nor as wrong.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from bench.stats import interval_wilson
 
 
 class Kind(StrEnum):
-    """What is the matter with an answer."""
+    """The kinds of answers in a calibration."""
 
     RIGHT = "right"
     RIGHT_OTHER_WORDS = "right_other_words"
     WRONG = "wrong"
     VAGUE = "vague"
-    """on topic, no fact"""
+    """on topic, but without a fact"""
     REFUSAL = "refusal"
     OVER_LONG = "over_long"
-    """wrong, padded"""
+    """wrong, and padded with text"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationProbe:
-    """One question; ``padding`` is true and beside the point."""
+    """One question with its answers; ``padding`` is true but irrelevant text."""
 
     question: str
     expected: str
@@ -57,7 +57,7 @@ class CalibrationProbe:
         return f"says: {self.expected}"
 
     def answer(self, kind: Kind) -> str:
-        """The answer of that kind."""
+        """Return the answer of a kind."""
         return {
             Kind.RIGHT: self.expected,
             Kind.RIGHT_OTHER_WORDS: self.other_words,
@@ -182,7 +182,7 @@ PROBES = (
 
 
 WARN_ABOVE = 0.2
-"""a judge that takes more wrong answers for right than this is warned of"""
+"""false positive rate above which a judge gives a warning"""
 RIGHT: Mapping[bool, frozenset[Kind]] = {
     False: frozenset({Kind.RIGHT, Kind.RIGHT_OTHER_WORDS}),
     True: frozenset({Kind.REFUSAL}),
@@ -192,7 +192,7 @@ RIGHT: Mapping[bool, frozenset[Kind]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
-    """A share of n verdicts, with its Wilson interval."""
+    """A share of n verdicts with its Wilson interval."""
 
     value: float | None
     n: int
@@ -201,41 +201,41 @@ class Rate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """One judge with one prompt."""
+    """The error rates of one judge with one prompt."""
 
     judge: str
     prompt_sha256: str
     prompt_name: str
     fpr: Rate
-    """wrong answers taken for right"""
+    """share of wrong answers that are judged right"""
     fnr: Rate
-    """right answers taken for wrong"""
+    """share of right answers that are judged wrong"""
     by_kind: Mapping[str, Rate]
-    """share taken for right, kind by kind"""
+    """share that is judged right, by kind of answer"""
     unparsed: int
 
     @property
     def noise(self) -> float:
-        """max(FPR, FNR): a smaller difference between two jobs is within judge noise."""
+        """Return max(FPR, FNR): a smaller difference between two jobs may be judge noise."""
         return max(self.fpr.value or 0.0, self.fnr.value or 0.0)
 
 
 async def calibrate(
     judge: Judge, prompts: JudgePrompts, *, evaluator: JudgeEvaluator | None = None
 ) -> list[Calibration]:
-    """Ask every probe with every distinct prompt; the answers count as calls like any other."""
+    """Run the judge on every probe with every distinct prompt; these calls are billed like any others."""
     return [
         await _one(judge, prompt, abstention=prompt is prompts.abstention, base=evaluator) for prompt in prompts.all
     ]
 
 
 def calls_needed(prompts: JudgePrompts) -> int:
-    """Count the judge calls of a calibration."""
+    """Return the number of judge calls of a calibration."""
     return len(prompts.all) * sum(1 for _ in answers())
 
 
 def answers() -> Iterator[tuple[CalibrationProbe, Kind, str]]:
-    """Every probe with every kind of answer."""
+    """Yield every probe with every kind of answer."""
     for probe in PROBES:
         for kind in Kind:
             yield probe, kind, probe.answer(kind)

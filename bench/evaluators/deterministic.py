@@ -2,8 +2,8 @@
 
 Here too:
 
-* Semantic similarity: the best cosine between the answer's embedding and those of the accepted answers.
-* Code correctness: the item's tests run on the answer, in a process of their own with little to lose.
+* Semantic similarity: the highest cosine between the embeddings of the answer and of the accepted answers.
+* Code correctness: the item's tests run on the answer in a restricted child process.
 
 Example::
 
@@ -11,11 +11,11 @@ Example::
     SimilarityEvaluator(embedder=embedder, threshold=0.8)
     CodeEvaluator(allowed=True, time_limit_s=10)        # metadata.tests holds Python that raises on failure
 
-A refusal (``is_refusal``) on an item whose right answer is to abstain is correct; on an answerable item
-that it does not happen to answer it is marked ``abstained``.
+A refusal (``is_refusal``) is correct for an item that must not be answered. For an answerable item it is marked
+``abstained``, unless the text is right.
 
-The child has no environment, a temporary folder, limits on time, memory, files and processes, and is
-killed with its whole group when its time is up. It runs only when the user allowed it.
+The child process has an empty environment, a temporary folder, and limits on time, memory, files and processes; after
+its time limit its whole process group is killed. It runs only if the user allows it.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ from bench.metrics.text import locomo_category, locomo_qa
 from bench.model import Embedder, Hit, ScoredItem, Verdict
 
 NO_CHOICE = "no_choice"
-"""reason of a verdict, and flag of a row: the answer states no option that can be read"""
+"""reason of a verdict and flag of a row: no option can be read from the answer"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextEvaluator:
-    """A text metric as a verdict: its value over the accepted answers."""
+    """An evaluator by a text metric: the value over the accepted answers."""
 
     name: str
     compare: Callable[[str, Sequence[str]], float | None]
@@ -62,7 +62,7 @@ class TextEvaluator:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocomoEvaluator:
-    """LoCoMo's official score; the category comes from the item's metadata or its question type."""
+    """LoCoMo's official score; the category is read from the item's metadata or question type."""
 
     name: str = "locomo-f1"
     threshold: float = 1.0
@@ -85,7 +85,7 @@ class LocomoEvaluator:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChoiceEvaluator:
-    """The option that the answer states is the choice; an answer that states none, or two, is wrong."""
+    """An evaluator of multiple choice: an answer that states no option, or two, is wrong."""
 
     name: str = "mcq"
     threshold: float = 1.0
@@ -106,7 +106,9 @@ class ChoiceEvaluator:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletionEvaluator:
-    """Nothing of the deleted text is in the hits of the verification query, nor in the answer."""
+    """An evaluator of deletion: the deleted text must be neither in the hits of the verification query nor in the
+    answer.
+    """
 
     fuzzy_match: bool = False
     fuzzy_threshold: float = 0.8
@@ -129,7 +131,7 @@ class DeletionEvaluator:
 
 
 def verdict(name: str, value: float | None, threshold: float, *, refused: bool, reason: str = "") -> Verdict:
-    """A rule's verdict; ``reason`` states why there is none."""
+    """Return the verdict for a value; ``reason`` explains a missing value."""
     correct = None if value is None else value >= threshold
     return Verdict(
         evaluator=name,
@@ -142,7 +144,7 @@ def verdict(name: str, value: float | None, threshold: float, *, refused: bool, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimilarityEvaluator:
-    """A value below 0 (opposite directions) counts as 0; model and dimension go with each verdict."""
+    """An evaluator by cosine similarity; a value below 0 counts as 0, and each verdict names model and dimension."""
 
     embedder: Embedder
     threshold: float = 0.8
@@ -185,12 +187,12 @@ os._exit({passed})
 """
 MEMORY = 512 << 20
 PASSED = 93
-"""exit code of a child that ended: an answer that ends the process by itself has not"""
+"""exit code of a successful child; an answer that exits the process itself does not produce it"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeEvaluator:
-    """1 when the answer's code and then the item's ``tests`` (metadata) run to the end without an error."""
+    """An evaluator of code: 1 when the answer and then the item's ``tests`` (metadata) run without an error, else 0."""
 
     allowed: bool = False
     time_limit_s: float = 10.0
@@ -209,13 +211,13 @@ class CodeEvaluator:
 
 
 def code_of(answer: str) -> str:
-    """The fenced code of an answer, or all of it."""
+    """Return the fenced code blocks of an answer, or the whole answer."""
     blocks = _FENCE.findall(answer)
     return "\n".join(blocks) if blocks else answer
 
 
 async def passes(code: str, tests: str, *, time_limit_s: float) -> bool:
-    """Run code and then its tests, which see its names; True when both come to their end in time."""
+    """Run code and then its tests in the same namespace; return True when both end without error in time."""
     with tempfile.TemporaryDirectory(prefix="bench-code-") as folder:
         for name, source in (("candidate", code), ("tests", tests)):
             await anyio.Path(folder, f"{name}.py").write_text(source, encoding="utf-8", errors="surrogatepass")
@@ -224,7 +226,7 @@ async def passes(code: str, tests: str, *, time_limit_s: float) -> bool:
 
 
 async def _run(command: list[str], folder: Path, time_limit_s: float) -> int | None:
-    """The exit code, None when the time was up."""
+    """Run a command; return its exit code, or None after a timeout."""
     process = await anyio.open_process(
         command, cwd=folder, env={}, stdin=None, stdout=-3, stderr=-3, start_new_session=True
     )

@@ -2,12 +2,12 @@
 
 Example::
 
-    PointsEvaluator(prompt=JudgePrompt.of("point", generic("point")), values=(0, 0.5, 1))    # a call a point
+    PointsEvaluator(prompt=JudgePrompt.of("point", generic("point")), values=(0, 0.5, 1))    # one call per point
     (await evaluator.evaluate(item, answer, hits, judge)).parts     # {"floored": 0.5}
     LabelEvaluator(prompts=prompts, labels={"correct": 1, "hallucination": 0, "omission": 0})
 
-A reply that cannot be read leaves the whole item unscored: no mean is taken over the points that could be. The texts of
-several replies are kept as one JSON list, so that a later scoring reads them again instead of asking.
+An unreadable reply leaves the whole item unscored; there is no mean over the readable points. The texts of several
+replies are stored as one JSON list, so that a later rescore reads them without new calls.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ HALVES = (0.0, 0.5, 1.0)
 
 
 def reply_schema(**properties: Mapping[str, object]) -> ReplySchema:
-    """Return the schema of an object that has these keys and a reason."""
+    """Return the schema of an object with these keys and a reason."""
     known = {**properties, "reasoning": {"type": "string"}}
     return ReplySchema({"type": "object", "properties": known, "required": list(known), "additionalProperties": False})
 
@@ -44,12 +44,12 @@ ORDER_SCHEMA = reply_schema(order={"type": "array", "items": {"type": "integer",
 
 
 def score_schema(values: Sequence[float], **more: Mapping[str, object]) -> ReplySchema:
-    """Return the schema of one score out of some values."""
+    """Return the schema of one score from a list of values."""
     return reply_schema(score={"type": "number", "enum": [int(v) if v == int(v) else v for v in values]}, **more)
 
 
 def score_of(said: Completion, schema: ReplySchema) -> tuple[float | None, str]:
-    """Return the score of a reply, or why there is none."""
+    """Return the score of a reply, or None with the reason."""
     properties = cast("Mapping[str, Mapping[str, Sequence[float]]]", schema["properties"])
     loose = ReplySchema({**schema, "properties": {**properties, "score": {"type": "number"}}}).deciding("score")
     tree, reason = object_of(said.text, loose, deciding="score", finish_reason=said.finish)
@@ -60,7 +60,7 @@ def score_of(said: Completion, schema: ReplySchema) -> tuple[float | None, str]:
 
 
 async def ask_all(judge: Judge, prompts: Sequence[Prompt]) -> list[Completion]:
-    """Ask everything at once, so that calls of a batch wait for it together; raise the first failure of all."""
+    """Run all prompts concurrently, so that batched calls share a batch; raise the first failure."""
     found: dict[int, Completion | BenchError] = {}
 
     async def ask(at: int, prompt: Prompt) -> None:
@@ -82,12 +82,12 @@ async def ask_all(judge: Judge, prompts: Sequence[Prompt]) -> list[Completion]:
 
 
 def call_digest(sha256: str, at: int) -> str:
-    """Name one of several calls with one prompt."""
+    """Return the identifier of one of several calls with the same prompt."""
     return f"{sha256}:{at}"
 
 
 def texts_of(verdict: Verdict) -> Mapping[str, str]:
-    """Return what a judge said, by the name of the call: a prompt's digest, or one of several calls with it."""
+    """Return the judge's texts by call: the digest of the prompt, with a number if several calls use it."""
     raw, sha256 = verdict.raw, verdict.prompt_sha256
     if not raw or not sha256:
         return {}
@@ -97,18 +97,18 @@ def texts_of(verdict: Verdict) -> Mapping[str, str]:
 
 
 def raw_of(replies: Sequence[Completion]) -> str:
-    """The texts of several replies as one."""
+    """Return the texts of several replies as one JSON list."""
     return json.dumps([said.text if said.raw is None else said.raw for said in replies], ensure_ascii=False)
 
 
 POINTS, AUDIT = "rubric-points", "memory-audit"
 SEVERAL_CALLS = (POINTS, AUDIT)
-"""evaluators that ask their judge more than once an answer"""
+"""evaluators that call their judge more than once per answer"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointsEvaluator:
-    """``rubric-points``: a call a point of the rubric, each worth one of ``values``; the value is their mean."""
+    """``rubric-points``: one call per point of the rubric, each worth one of ``values``; the value is the mean."""
 
     prompt: JudgePrompt
     values: tuple[float, ...] = HALVES
@@ -171,7 +171,7 @@ class OrderEvaluator:
 class LabelEvaluator:
     """``labels``: the judge chooses one of the config's labels, each with a value.
 
-    A prompt without ``${response}`` judges what was retrieved (``${evidence}``), and no answer is needed.
+    A prompt without ``${response}`` judges the retrieved hits (``${evidence}``) and needs no answer.
     """
 
     prompts: JudgePrompts
@@ -198,7 +198,7 @@ class LabelEvaluator:
         return replace(verdict, parts={} if label is None else {one: float(one == label) for one in self.labels})
 
     def _label(self, said: Completion) -> tuple[str | None, str]:
-        """The label of a reply: its object's, or the reply's only word."""
+        """Return the label in the reply's object, or the reply's only word; None with the reason if there is none."""
         tree, reason = object_of(said.text, LABEL_SCHEMA.deciding("label"), deciding="label", finish_reason=said.finish)
         text = str(tree["label"]) if tree is not None else spoken(said.text, said.finish)[0]
         word = text.strip(" \n\t.\"'*`").casefold()

@@ -1,20 +1,21 @@
-"""Read a judge's text: a verdict, or the reason why there is none. An unreadable text is never a 0.
+"""Read a judge's text: a verdict, or the reason for a missing one. An unreadable text is never a 0.
 
 Here too:
 
-* The verdict inside the JSON that a judge's text is; words in other strings never count.
+* The verdict of a JSON text; words in its other strings never count.
 
 Example::
 
     parse_verdict("Verdict: yes ... Final verdict: no").correct         # False: the last label counts
     parse_verdict("The answer is eyes").reason                          # "no_verdict"
-    parse_object('{"correctness": 1, "verdict": "no"}', schema)         # unparsed: not the object that was asked for
+    parse_object('{"correctness": 1, "verdict": "no"}', schema)         # unparsed: not the requested object
     read_objects('{"label": "WRONG", "reason": "the correct city is another"}').value      # 0.0
 
-A prompt that asks for JSON by a schema is answered by that one object and nothing else; a prompt that asks for a word
-may be answered in prose. Reasoning blocks are left out, what the judge quotes never counts.
+The reply to a prompt with a schema must be exactly one object of the schema; the reply to a prompt that asks for a word
+may be prose. Reasoning blocks and quotations are ignored.
 
-An object inside of prose is a quote and no verdict; two equal objects are one, an object with a repeated key is none.
+An object inside prose is a quotation, not a verdict. Two equal objects count as one; an object with a repeated key is
+not a verdict.
 """
 
 from __future__ import annotations
@@ -44,13 +45,13 @@ KEYS = (
     "result",
     "answer",
 )
-"""tried in this order, whatever the order in the object"""
+"""keys of a verdict, in order of precedence"""
 
 SCALES = (
     "max", "max_score", "maxscore", "maximum", "max_points", "max_rating", "scale", "out_of", "outof", "range",
     "total", "total_points",
 )  # fmt: skip
-"""keys next to a score that say what its scale is"""
+"""keys next to a score that give its scale"""
 _DIGITS = pattern(r"\d{1,6}(?:\.\d{1,6})?")
 _DECODER = json.JSONDecoder(object_pairs_hook=distinct)
 _INTRODUCTION = pattern(
@@ -64,7 +65,7 @@ LONGEST_INTRODUCTION = 80
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JsonVerdict:
-    """A value, or the reason why there is none."""
+    """A value, or the reason for a missing one."""
 
     value: float | None = None
     reason: str | None = None
@@ -72,7 +73,7 @@ class JsonVerdict:
 
 
 def read_objects(text: str) -> JsonVerdict | None:
-    """What the objects that a text is say together; None when it is something else."""
+    """Return the verdict of the JSON objects in a text; None when the text has other content."""
     try:
         trees = objects(_without_introduction(text))
     except RepeatedKey:
@@ -89,7 +90,7 @@ def read_objects(text: str) -> JsonVerdict | None:
 
 
 def _without_introduction(text: str) -> str:
-    """The text without a line such as ``Here is my verdict:`` before its object."""
+    """Return the text without a line such as ``Here is my verdict:`` before its object."""
     start = text.find("{")
     before = text[: max(start, 0)].removesuffix("\n").removesuffix("```json").removesuffix("```")
     if not before.strip() or len(before) > LONGEST_INTRODUCTION or not _INTRODUCTION.fullmatch(before.strip()):
@@ -98,10 +99,10 @@ def _without_introduction(text: str) -> str:
 
 
 def objects(text: str) -> list[dict[str, object]]:
-    """Every outermost object of a text that is JSON objects and nothing else; none of any other text.
+    """Return every outermost object of a text that consists of JSON objects only; empty for any other text.
 
     Raises:
-        RepeatedKey: an object holds one key twice.
+        RepeatedKey: an object repeats a key.
     """
     rest = unfenced(text)
     found: list[dict[str, object]] = []
@@ -143,7 +144,7 @@ def _read(tree: dict[str, object]) -> JsonVerdict:
 
 
 def _top(tree: Mapping[str, object]) -> float:
-    """The upper end of the scale that an object names (``"max_score": 5``, ``"scale": "1-10"``), else 1."""
+    """Return the upper end of the scale in an object (``"max_score": 5``, ``"scale": "1-10"``), else 1."""
     ends = [float(end) for name in SCALES if name in tree for end in _DIGITS.findall(str(tree[name])[:40])]
     return max(ends, default=1.0) or 1.0
 
@@ -163,7 +164,7 @@ def _value(said: object, top: float = 1.0) -> tuple[float | None, str | None]:
 
 
 def _number(said: object) -> float | None:
-    """A finite number or its text."""
+    """Return a finite number, also from its text; None for other values."""
     if isinstance(said, bool) or not isinstance(said, int | float | str):
         return None
     if isinstance(said, str) and "_" in said:  # a number to Python alone
@@ -182,7 +183,7 @@ _REFUSAL = pattern(r"\b(?:sorry|cannot|can['’]t|unable|as an ai)\b", re.IGNORE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedVerdict:
-    """``state`` unparsed has a reason: empty, truncated, out_of_range, no_verdict, conflict, refusal."""
+    """A verdict; an unparsed one has a reason: empty, truncated, out_of_range, no_verdict, conflict, refusal."""
 
     state: Literal["parsed", "unparsed"]
     correct: bool | None = None
@@ -199,10 +200,10 @@ def parse_verdict(
     threshold: float = 1.0,
     answer: str = "",
 ) -> ParsedVerdict:
-    """Read one verdict; ``correct`` means value >= threshold. ``answer`` is what was judged, and may be quoted.
+    """Return the verdict of a judge's text; ``correct`` means value >= threshold, ``answer`` is the judged text.
 
-    ``protocol``: auto; json (nothing but JSON counts); longmemeval-official (the paper's substring rule,
-    for comparison only).
+    ``protocol``: auto; json (only JSON is read); longmemeval-official (the paper's substring rule, for comparison
+    only).
     """
     if protocol not in ("auto", "json", "longmemeval-official"):
         raise ValueError(f"unknown judge protocol {protocol!r}")
@@ -225,7 +226,10 @@ def parse_verdict(
 def parse_object(
     text: str | None, schema: ReplySchema, *, finish_reason: str | None = None, threshold: float = 1.0
 ) -> ParsedVerdict:
-    """Read the one object of a schema with ``correctness`` and, optionally, ``faithfulness``; all else is unparsed."""
+    """Return the verdict of the one object of a schema with ``correctness`` and optional ``faithfulness``.
+
+    Else unparsed.
+    """
     tree, reason = object_of(text, schema, deciding="correctness", finish_reason=finish_reason)
     if tree is None:
         return unparsed(reason)
@@ -237,9 +241,10 @@ def parse_object(
 def object_of(
     text: str | None, schema: ReplySchema, *, deciding: str, finish_reason: str | None = None
 ) -> tuple[Mapping[str, object] | None, str]:
-    """Return the one object of a schema that a text is, or why it is none; the schema requires ``deciding`` alone.
+    """Return the one object of a schema that a text contains, or None with the reason.
 
-    The key that decides must have its type and range, and no key that the schema does not know may be next to it.
+    The schema requires only ``deciding``. That key must have its type and range, and keys outside the schema are
+    errors.
     """
     rest, reason = spoken(text, finish_reason)
     if reason:
@@ -261,7 +266,7 @@ def _misfit(value: object, schema: ReplySchema, deciding: str) -> str:
 
 
 def spoken(text: str | None, finish_reason: str | None) -> tuple[str, str]:
-    """Return what a judge states without its reasoning, and why there is nothing to read ("" = there is)."""
+    """Return a judge's text without its reasoning, and the reason when it has no text (empty otherwise)."""
     nothing = "truncated" if finish_reason == "length" else "empty"
     if text is None or not text.strip():
         return "", nothing
@@ -280,10 +285,10 @@ def _why_none(text: str, finish_reason: str | None, protocol: str) -> str:
 
 
 def parsed(value: float, threshold: float, faithfulness: float | None = None) -> ParsedVerdict:
-    """A verdict of a value."""
+    """Return the parsed verdict of a value."""
     return ParsedVerdict(state="parsed", correct=value >= threshold, value=value, faithfulness=faithfulness)
 
 
 def unparsed(reason: str) -> ParsedVerdict:
-    """No verdict, and why."""
+    """Return an unparsed verdict with its reason."""
     return ParsedVerdict(state="unparsed", reason=reason)

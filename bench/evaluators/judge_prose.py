@@ -37,7 +37,7 @@ _VALUES = {
 }
 
 ANY_WORD = "|".join(rf"\b{word.replace(' ', r'[ ]+')}\b" for word in sorted(_VALUES, key=lambda w: (-len(w), w)))
-"""a regular expression of every verdict word, longest first, whole words only"""
+"""regular expression of all verdict words, longest first, whole words only"""
 ANY_NUMBER = r"-?\d{1,9}(?:\.\d{1,9})?(?:[ ]?(?:/|out of|of)[ ]?\d{1,9}(?:\.\d{1,9})?|[ ]?%)?"
 """a number, a share such as ``9/10`` or a percentage"""
 
@@ -47,12 +47,12 @@ _NUMBER = pattern(r"(?P<count>-?[0-9.]+)(?:[ ]?(?:/|out of|of)[ ]?(?P<all>[0-9.]
 
 
 def value_of_word(word: str) -> float | None:
-    """1, 0.5 or 0; None when it is not a verdict word."""
+    """Return 1, 0.5 or 0 for a verdict word, else None."""
     return _VALUES.get(" ".join(word.lower().split()))
 
 
 def value_of_number(text: str) -> float | None:
-    """Return the share that a number is, which may lie outside 0..1; None for a text that is not a number."""
+    """Return a number as a share, possibly outside 0..1; None for a text that is not a number."""
     found = _NUMBER.fullmatch(text.strip())
     if found is None:
         return None
@@ -64,23 +64,23 @@ def value_of_number(text: str) -> float | None:
 
 
 def bare_word(line: str) -> str:
-    """A line without decoration, quotes, brackets and ``\\boxed``."""
+    r"""Return a line without decoration, quotation marks, brackets and ``\boxed``."""
     return _BOXED.sub("", line).strip(_AROUND)
 
 
 GAP = "\ufffc"
-"""is where something was quoted"""
+"""placeholder of removed quotations"""
 QUOTED = "\ufff9"
-"""is on both sides of one verdict word in quotation marks"""
+"""mark on both sides of one quoted verdict word"""
 LONGEST = 256 * 1024
-"""characters of a text, reasoning left out and ligatures written out, that may be a verdict"""
+"""longest text, in characters without reasoning, that is searched for a verdict"""
 SHORTEST_QUOTE = 8
-"""characters of a line of the answer that a judge may repeat by chance"""
+"""shortest line of an answer that counts as quoted; shorter ones a judge may repeat by chance"""
 MOST_LINES = 64
 LABELS = frozenset(
     {"answer", "verdict", "judgment", "judgement", "result", "grade", "score", "decision", "label", "final_answer"}
 )
-"""elements of markup that hold a judge's own verdict"""
+"""markup elements that contain the judge's own verdict"""
 
 _LATEX = pattern(r"\\(?:boxed|fbox|text|textbf|textit|mathrm|mathbf|mathit)[ ]?\{([^{}\\\n]*)\}")
 _PAIRS = tuple(
@@ -101,7 +101,7 @@ _HAS_WORD = pattern(ANY_WORD, re.IGNORECASE)
 
 
 def own_lines(text: str, answer: str = "") -> tuple[str, ...]:
-    """Return the lines of a judge's text that are its own words, the ones that are not blank."""
+    """Return the non-blank lines of a judge's text without quotations."""
     rest = ticked(unicodedata.normalize("NFKC", unfenced(text)))
     if len(rest) > LONGEST:
         return ()
@@ -118,7 +118,7 @@ def own_lines(text: str, answer: str = "") -> tuple[str, ...]:
 
 
 def _telling(answer: str) -> Iterator[str]:
-    """The parts of an answer that a judge could read out and that would look like a verdict."""
+    """Yield the parts of an answer that a judge could quote and that look like a verdict."""
     lines = answer.splitlines()[:MOST_LINES]
     for part in dict.fromkeys([answer.strip(), *(line.strip() for line in lines)]):
         if len(part) >= SHORTEST_QUOTE and value_of_word(bare_word(part)) is None and _HAS_WORD.search(part):
@@ -126,7 +126,7 @@ def _telling(answer: str) -> Iterator[str]:
 
 
 def _outside_blocks(lines: Iterable[str]) -> Iterator[str]:
-    """The lines that are in no code fence and no block quote."""
+    """Yield the lines outside of code fences and block quotes."""
     fence = ""
     for line in lines:
         mark = line.lstrip()[:3]
@@ -137,7 +137,7 @@ def _outside_blocks(lines: Iterable[str]) -> Iterator[str]:
 
 
 def _outside_elements(text: str) -> str:
-    """The text without what is in elements of markup, but for those that are called like a verdict."""
+    """Return the text without the content of markup elements, except elements named like a verdict."""
     if "</" not in text:
         return text
     tags = list(_ELEMENT.finditer(text))
@@ -159,7 +159,7 @@ def _outside_elements(text: str) -> str:
 
 
 def _outside_braces(text: str) -> str:
-    """The text without its objects; all after a brace that is never closed belongs to one."""
+    """Return the text without JSON objects; an unclosed brace removes the rest."""
     kept: list[str] = []
     at = depth = 0
     for brace in _BRACE.finditer(text):
@@ -174,7 +174,7 @@ def _outside_braces(text: str) -> str:
 
 
 def _outside_marks(text: str) -> str:
-    """The text without what is in straight quotation marks; an odd mark may open or close, so nothing after it."""
+    """Return the text without straight quotations; with an odd number of marks, only the text before the first."""
     pieces = text.split('"')
     if len(pieces) % 2 == 0:
         return pieces[0]
@@ -190,7 +190,7 @@ def _kept(quoted: str) -> str:
 
 
 def _plain(line: str) -> str:
-    """A line without marks of lists, headings, emphasis, tables and formulas."""
+    """Return a line without marks of lists, headings, emphasis, tables and formulas."""
     cells = [cell.strip() for cell in line.strip().strip("|").split("|")] if line.lstrip().startswith("|") else []
     bare = (": ".join(cells) if len(cells) == 2 else line).translate(_DECORATION).strip()
     return _NUMBERING.sub("", bare, count=1).strip() if _NUMBERING.match(bare) else bare
@@ -199,7 +199,7 @@ def _plain(line: str) -> str:
 CONFLICT = "conflict"
 OUT_OF_RANGE = "out_of_range"
 Read = float | str | None
-"""a value, a reason why there is none, or nothing found"""
+"""a value, a reason for a missing one, or None when nothing was found"""
 
 _LEAD = (
     r"(?:(?:so|thus|therefore|hence|overall|in conclusion|and|the|my|our|judge's|judges|final|binary|this|that"
@@ -224,7 +224,7 @@ _LABELED = pattern(
 )
 _HEADING = pattern(rf"{_LEAD}(?P<noun>{_NOUN})\s*[:=?]?\s*\Z", re.IGNORECASE)
 _WEAK = frozenset({"answer", "result", "match", "matches"})
-"""labels that also name what is judged: read after a colon alone, never as a number"""
+"""labels that may also name the judged answer: read only before a colon, and never with a number"""
 _WORDS_TOO = frozenset({"correct", "right"})
 """labels that are verdict words too: before a dash they are the verdict"""
 _ECHO = pattern(
@@ -256,26 +256,26 @@ _CONTRARY = pattern(
 _BUT = pattern(r"(?:but|however|though|although|yet|nevertheless|still|except)\b", re.IGNORECASE)
 _NEGATION = pattern(r"\b(?:not|no|wrong|incorrect|false|fails?|missing)\b|n't\b", re.IGNORECASE)
 _SENTENCE = pattern(rf"(?<=[.!;])\s+|(?<=\?)\s+(?!(?:{ANY_WORD})[ ]*(?:$|[.,;!]))", re.IGNORECASE)
-"""the answer to a question such as ``Is it correct? No`` belongs to it"""
+"""end of a sentence; the answer to a question such as ``Is it correct? No`` belongs to the question"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Found:
-    """One verdict: what was read, under which label, and the text after it."""
+    """One verdict: its value, its label, and the text after it."""
 
     read: float | str
     label: str = ""
     final: bool = False
     rest: str = ""
-    """of its sentence"""
+    """rest of the sentence"""
     place: int = -1
-    """of its sentence"""
+    """index of the sentence"""
 
 
 def read_prose(text: str, answer: str = "") -> Read:
-    """Return the value that a judge states, ``conflict`` or ``out_of_range``, or None where it states none.
+    """Return the value of a judge's statement, ``conflict`` or ``out_of_range``, or None when there is none.
 
-    ``answer`` is what was judged: its lines in the judge's text are quotes.
+    ``answer`` is the judged answer: its lines in the judge's text are quotations.
     """
     lines = own_lines(text, answer)
     if not lines:
@@ -288,7 +288,7 @@ def read_prose(text: str, answer: str = "") -> Read:
 
 
 def _unless_contrary(found: _Found, sentences: Sequence[str]) -> float | str:
-    """What is read, or ``conflict`` where a positive verdict is taken back by what follows."""
+    """Return the verdict, or ``conflict`` when later text contradicts a positive verdict."""
     if isinstance(found.read, str) or found.read < 0.5:
         return found.read
     if _NEXT.match(found.rest):
@@ -301,7 +301,7 @@ def _unless_contrary(found: _Found, sentences: Sequence[str]) -> float | str:
 
 
 def _whole(line: str) -> Read:
-    """The text is nothing but a verdict."""
+    """Return the verdict of a text that is only a verdict."""
     bare = bare_word(line.replace(QUOTED, ""))
     word = value_of_word(bare)
     if word is not None:
@@ -319,7 +319,7 @@ def _in_range(share: float) -> float | str:
 
 
 def _labeled(sentences: Sequence[str]) -> _Found | None:
-    """``Verdict: yes``: the last one wins, unless labels of different names disagree and none is called final."""
+    """Return the last ``Verdict: yes``; conflict when labels of different names disagree and none is final."""
     echoes = any(_ECHO.match(one) for one in sentences)
     every = (_label(one, at) or _headed(sentences, at) for at, one in enumerate(sentences))
     found = [one for one in every if one is not None and not (echoes and one.label == "answer" and not one.final)]
@@ -349,7 +349,7 @@ def _label(sentence: str, place: int) -> _Found | None:
 
 
 def _headed(sentences: Sequence[str], place: int) -> _Found | None:
-    """A heading such as ``Verdict`` with the verdict after it."""
+    """Return the verdict below a heading such as ``Verdict``."""
     heading = _HEADING.match(sentences[place])
     if heading is None or place + 1 == len(sentences) or (noun := _noun(heading)) in _WORDS_TOO:
         return None
@@ -365,7 +365,7 @@ def _noun(match: re.Match[str]) -> str:
 
 
 def _bare(line: str) -> float | None:
-    """The value of a line that is one verdict word, which is not quoted."""
+    """Return the value of a line that is one unquoted verdict word."""
     return None if QUOTED in line or GAP in line else value_of_word(bare_word(line))
 
 
@@ -373,7 +373,7 @@ def _bare(line: str) -> float | None:
 
 
 def _edges(lines: Sequence[str]) -> _Found | None:
-    """The first or the last line is nothing but a verdict word."""
+    """Return the verdict of the first or last line if it is only a verdict word."""
     first, last = _bare(lines[0]), _bare(lines[-1])
     if first is not None and last is not None and first != last:
         return _Found(read=CONFLICT)
@@ -383,7 +383,7 @@ def _edges(lines: Sequence[str]) -> _Found | None:
 
 
 def _leading(sentences: Sequence[str]) -> _Found | None:
-    """The text begins with a verdict word and continues after a mark."""
+    """Return the verdict of a text that begins with a verdict word and a punctuation mark."""
     first = sentences[0]
     match = _LEADING.match(first)
     word = value_of_word(match["word"]) if match else None
@@ -398,7 +398,10 @@ def _leading(sentences: Sequence[str]) -> _Found | None:
 
 
 def _stated(lines: Sequence[str], sentences: Sequence[str]) -> Read:
-    """``the answer is (not) correct`` as a statement of its own; of anything else the words only make a conflict."""
+    """Return the value of ``the answer is (not) correct`` as the judge's statement.
+
+    Other subjects can only conflict.
+    """
     of_answer: set[float] = set()
     of_anything: set[float] = set()
     for sentence in (part for line in lines for part in re.split(r"[.!?]+(?:\s|$)", line)):

@@ -55,12 +55,12 @@ _CORRECTNESS = CORRECTNESS_SCHEMA.deciding("correctness")
 _SCORES = ReplySchema(
     {**SCORES_SCHEMA, "properties": {"scores": {"type": "array"}, "reasoning": {"type": "string"}}}
 ).deciding("scores")
-"""the same for reading: a score outside the scale has a reason of its own"""
+"""the schema for reading: it allows any score, so that one outside the scale gets its own reason"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeEvaluator:
-    """``llm-judge``: the judge states whether an answer is right; empty retrieval does not skip it."""
+    """``llm-judge``: a judge decides whether an answer is right; the judge is called even without hits."""
 
     prompts: JudgePrompts
     name: str = "llm-judge"
@@ -90,7 +90,7 @@ class JudgeEvaluator:
         return judged(self.name, prompt, said, parsed, refused=is_refusal(answer, item.refusals))
 
     def _read(self, said: Completion, answer: str, *, by_schema: bool) -> ParsedVerdict:
-        """What was asked for by a schema is read by it alone; prose only where the prompt wants a word."""
+        """Parse the judge's text: a prompt with a schema by the schema only, a prompt for a word as prose."""
         if said.finish == "refusal":
             return unparsed("refusal")
         if by_schema and self.protocol == "auto":
@@ -108,7 +108,7 @@ class JudgeEvaluator:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RubricEvaluator:
-    """``rubric``: each line is met (1), partly met (0.5) or not (0); the value is their mean, never rounded."""
+    """``rubric``: each line is met (1), partly met (0.5) or not met (0); the value is the unrounded mean."""
 
     prompt: JudgePrompt
     name: str = "rubric"
@@ -131,7 +131,7 @@ class RubricEvaluator:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaithfulnessEvaluator:
-    """``faithfulness``: supported statements / all statements of the answer; none at all: unscored."""
+    """``faithfulness``: supported statements / all statements of the answer; unscored without statements."""
 
     prompt: JudgePrompt
     name: str = "faithfulness"
@@ -153,7 +153,7 @@ class FaithfulnessEvaluator:
 
 
 def read_scores(text: str, count: int, *, finish_reason: str | None = None) -> tuple[float | None, str]:
-    """Return the mean of ``scores``, which must be ``count`` numbers out of 0, 0.5 and 1, or why there is none."""
+    """Return the mean of ``scores``, which must be ``count`` numbers out of 0, 0.5 and 1; None with the reason."""
     tree, reason = object_of(text, _SCORES, deciding="scores", finish_reason=finish_reason)
     scores = tree["scores"] if tree is not None else None
     if not isinstance(scores, list) or len(scores) != count:
@@ -180,7 +180,7 @@ def _value(value: float | None, reason: str, threshold: float, faithfulness: flo
 
 
 def judged(name: str, prompt: JudgePrompt, said: Completion, parsed: ParsedVerdict, *, refused: bool) -> Verdict:
-    """The verdict of a judge, with its origin."""
+    """Return the verdict of a judge with the prompt and model that produced it."""
     return Verdict(
         evaluator=name,
         value=parsed.value,
@@ -199,7 +199,7 @@ def judged(name: str, prompt: JudgePrompt, said: Completion, parsed: ParsedVerdi
 
 
 def unasked(name: str, prompt: JudgePrompt, reason: str = NO_JUDGE) -> Verdict:
-    """No verdict, because no one could be asked."""
+    """Return a verdict without a value, because no judge was called."""
     return Verdict(
         evaluator=name,
         value=None,
@@ -212,5 +212,5 @@ def unasked(name: str, prompt: JudgePrompt, reason: str = NO_JUDGE) -> Verdict:
 
 
 def silent(name: str, prompt: JudgePrompt) -> Verdict:
-    """The verdict on an answer without text: wrong, and no judge is asked."""
+    """Return the verdict on an answer without text: wrong, without a judge call."""
     return replace(unasked(name, prompt, reason=""), value=0.0, correct=False)

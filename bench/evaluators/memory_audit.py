@@ -6,9 +6,10 @@ Example::
     (await evaluator.evaluate(item, "", (), judge)).parts
     # {"points": 4, "found": 3, "partly": 3.5, "stored": 5, "right": 4.5, "target": 4, "target_right": 4}
 
-The rubric of an item is what should be stored, ``ScoredItem.stored`` what the system lists. A call a point (is it
-there?) and a call a listed memory (is it right, and is it one of the points?). A system that cannot list has no
-verdict: not applicable, which is not 0. Sums over items make the numbers, see `bench.metrics.parts`.
+The rubric of an item lists the facts that should be stored; ``ScoredItem.stored`` has the memories that the system
+lists. There is one call per fact (is it stored?) and one per memory (is it right, and is it one of the facts?). A
+system that cannot list memories has no verdict: not applicable, not 0. The metrics sum over items, see
+`bench.metrics.parts`.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ RIGHT_SCHEMA = score_schema(HALVES, expected={"type": "boolean"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditEvaluator:
-    """``memory-audit``: the value of an item is the F1 of recall and of the accuracy of what was expected."""
+    """``memory-audit``: the value of an item is the F1 of recall and of the accuracy of the expected memories."""
 
     stored: JudgePrompt
     right: JudgePrompt
@@ -73,7 +74,10 @@ class AuditEvaluator:
         return replace(verdict, raw=raw_of(replies), parts=parts)
 
     def _asked(self, item: ScoredItem, stored: Sequence[str]) -> list[Prompt]:
-        """A call a point, then a call a memory; both carry the digest of the first prompt and their place."""
+        """Return one prompt per rubric point, then one per memory.
+
+        All have the digest of the first prompt and their index.
+        """
         if not stored:
             return []
         among = replace(item, evidence_texts=tuple(stored))
@@ -87,12 +91,12 @@ class AuditEvaluator:
 
 
 def _scores(replies: Sequence[Completion]) -> tuple[list[float], str]:
-    """The scores of all replies, or why one of them has none."""
+    """Return the scores of all replies, and the reason of the first reply without one."""
     read = [score_of(said, RIGHT_SCHEMA) for said in replies]
     return [score for score, _ in read if score is not None], next((why for score, why in read if score is None), "")
 
 
 def _is_expected(said: Completion) -> bool:
-    """Whether a memory is one of those that should be stored."""
+    """Return True when the judge says that the memory is one that should be stored."""
     tree, _ = object_of(said.text, RIGHT_SCHEMA.deciding("score"), deciding="score", finish_reason=said.finish)
     return tree is not None and tree.get("expected") is True

@@ -1,7 +1,7 @@
-"""Protocol packs: prompts and rules by ``name@version``, ours in the package, official texts in a workspace.
+"""Protocol packs: prompts and rules by ``name@version``, adapted ones in the package, official texts in a workspace.
 
-A prompt that ships is in our own words (``fidelity: adapted``). A workspace may hold the original text at
-``packs/NAME@VERSION/FILE``; its digest must be the published one, and the run then states ``official``.
+A shipped prompt is paraphrased (``fidelity: adapted``). A workspace may contain the original text at
+``packs/NAME@VERSION/FILE``; its SHA-256 must equal the published one, and results are then marked ``official``.
 
 Example::
 
@@ -45,11 +45,11 @@ class PromptPack:
     temperature: float = 0.0
     parse: str = "auto"
     sealed: tuple[str, ...] = ()
-    """config keys that a config with this pack must not set"""
+    """config keys that must not be set together with this pack"""
     reported: tuple[str, ...] = ()
     fidelity: Literal["adapted", "official"] = "adapted"
     sha256: Mapping[str, str] = field(default_factory=dict)
-    """role.name -> digest of the text as it is in its file"""
+    """role.name -> SHA-256 of the text in its file"""
 
     @property
     def id(self) -> str:
@@ -57,14 +57,14 @@ class PromptPack:
 
 
 def pack_names(root: Path = ROOT) -> list[str]:
-    """Packs that ship, sorted."""
+    """Return the sorted names of the packs that ship with bench."""
     return sorted(path.parent.name for path in root.glob("*/pack.yaml"))
 
 
 def load_pack(
     reference: str, *, workspace: Path | None = None, where: str | None = None, root: Path = ROOT
 ) -> PromptPack:
-    """Read a pack; ConfigError for an unknown one and for an official text with another digest."""
+    """Load a pack; ConfigError for an unknown pack, or for an official text with another digest."""
     folder = root / reference
     if not (folder / "pack.yaml").is_file() or "/" in reference:
         close = near(reference, pack_names(root))
@@ -106,7 +106,7 @@ def _rules(path: Path) -> dict[str, object]:
 
 
 def _official_text(placed: Path | None, file_name: str, digest: str | None, where: str | None) -> str | None:
-    """The workspace's original text, None where there is none."""
+    """Return the workspace's official text, or None."""
     path = None if placed is None else placed / file_name
     if path is None or not path.is_file():
         return None
@@ -122,14 +122,17 @@ def _official_text(placed: Path | None, file_name: str, digest: str | None, wher
 
 
 def _filled(text: str, role: str) -> str:
-    """Python's ``{}`` placeholders, in their order, as template names."""
+    """Return a text with Python's ``{}`` placeholders replaced by template names, in order."""
     names = iter(_SLOTS[role])
     escaped = text.replace("${", "$${")
     return _PYTHON_SLOT.sub(lambda match: "${" + next(names, "question") + "}", escaped)
 
 
 def check_sealed(pack: PromptPack, given: Mapping[str, str | None]) -> None:
-    """Refuse config keys that the pack seals; ``given``: dotted key that a config sets -> its place."""
+    """Raise a ConfigError for a config key that the pack seals.
+
+    ``given`` maps the keys that a config sets to their places.
+    """
     for key, where in given.items():
         if any(key == sealed or key.startswith(f"{sealed}.") for sealed in pack.sealed):
             raise ConfigError(
@@ -145,10 +148,12 @@ def _generic_pack() -> PromptPack:
 
 
 def generic(name: str) -> str:
-    """A judge prompt for benchmarks that bring none, by its name in the pack."""
+    """Return the generic judge prompt with this name, for benchmarks without their own."""
     return _generic_pack().judge[name]
 
 
 def generic_answer(name: str = "default") -> str:
-    """The answer prompt for benchmarks that bring none: default, or choices where there are options to choose from."""
+    """Return the generic answer prompt for benchmarks without their own: "default", or "choices" for multiple
+    choice.
+    """
     return _generic_pack().answer[name]

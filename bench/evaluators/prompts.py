@@ -1,7 +1,7 @@
-"""The judge prompt of an item, and the values that are filled in.
+"""The judge prompt of an item, and its template values.
 
-An abstention item is asked with the abstention prompt, before its type is looked at; then by type; then
-the default. Values go in as data: a tag that the prompt itself uses is defused inside them, however it is spelled.
+An abstention item uses the abstention prompt; other items use the prompt of their type, or else the default. Values are
+inserted as data: a tag that the prompt itself uses is escaped in values, in any spelling.
 
 Example::
 
@@ -23,7 +23,7 @@ DEFAULT = "default"
 ABSTENTION = "abstention"
 INSTRUCTION_DEFAULT = "_default"
 MAX_TOKENS = 1024
-"""a reasoning judge with a few tokens returns nothing"""
+"""token limit of a judge's reply; a reasoning judge with a small limit returns nothing"""
 
 OFF_BY_ONE = (
     "\nWhere a number of days, weeks or months is asked for, a count that is one too high or one too low is "
@@ -45,18 +45,18 @@ CORRECTNESS_SCHEMA = ReplySchema(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgePrompt:
-    """One judge prompt; ``sha256`` is of the text with its placeholders in place."""
+    """One judge prompt; ``sha256`` is of the text with unfilled placeholders."""
 
     name: str
     template: Template
     markers: Markers = field(compare=False, repr=False)
     """the tags of the text"""
     asks_for_json: bool = field(compare=False, repr=False)
-    """a prompt that speaks of JSON is asked by schema; one that wants a word is left alone"""
+    """the prompt mentions JSON, so the reply is requested by schema; else the judge replies with a word"""
 
     @classmethod
     def of(cls, name: str, text: str, *, where: str | None = None) -> JudgePrompt:
-        """Parse; ConfigError for a placeholder that judge prompts do not know."""
+        """Parse a prompt; ConfigError for an unknown placeholder."""
         template = Template.parse(text, NAMES, where=where or f"judge prompt {name!r}")
         return cls(name=name, template=template, markers=Markers.of(text), asks_for_json="json" in text.lower())
 
@@ -65,7 +65,7 @@ class JudgePrompt:
         return self.template.sha256
 
     def render(self, item: ScoredItem, response: str, hits: Sequence[Hit] = ()) -> str:
-        """Fill in one item and what was answered."""
+        """Return the prompt for one item and its response."""
         return self.template.render(self.markers.defused(_values(item, response, hits)))
 
     def ask(
@@ -78,7 +78,7 @@ class JudgePrompt:
         temperature: float = 0.0,
         max_tokens: int = MAX_TOKENS,
     ) -> Prompt:
-        """The request to the judge."""
+        """Return the request to the judge."""
         return Prompt(
             messages=(ChatMessage(role="user", content=self.render(item, response, hits)),),
             max_tokens=max(max_tokens, MAX_TOKENS),
@@ -90,7 +90,7 @@ class JudgePrompt:
 
 
 def _values(item: ScoredItem, response: str, hits: Sequence[Hit]) -> dict[str, str]:
-    """What an item has to fill in; a question and a response may be empty, all else is missing then."""
+    """Return the template values of an item; an empty question or response is kept, other empty values are missing."""
     date = item.question_date
     texts = [hit.content for hit in hits] or item.evidence_texts
     values = {"question": item.question, "response": response}
@@ -109,7 +109,7 @@ def _values(item: ScoredItem, response: str, hits: Sequence[Hit]) -> dict[str, s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgePrompts:
-    """Every judge prompt of a benchmark."""
+    """All judge prompts of a benchmark."""
 
     default: JudgePrompt
     abstention: JudgePrompt
@@ -124,10 +124,10 @@ class JudgePrompts:
         off_by_one: Sequence[str] = (),
         instructions: Mapping[str, str] | None = None,
     ) -> JudgePrompts:
-        """Lay a benchmark's texts (``default``, ``abstention``, or by type) over the generic ones.
+        """Return the prompts of a benchmark (``default``, ``abstention``, or by type), completed by the generic ones.
 
-        ``prompt_of_type``: question type -> name of its text; ``off_by_one``: types with that rule;
-        ``instructions``: question type (or ``_default``) -> sentences for the judge.
+        ``prompt_of_type``: question type -> name of its text; ``off_by_one``: types that accept a number off by one;
+        ``instructions``: question type (or ``_default``) -> additional sentences for the judge.
         """
         from bench.evaluators.packs import generic
 
@@ -152,14 +152,14 @@ class JudgePrompts:
         )
 
     def choose(self, item: ScoredItem) -> JudgePrompt:
-        """Abstention first, then the question type, then the default."""
+        """Return the prompt of an item: abstention, else by question type, else the default."""
         if item.abstention:
             return self.abstention
         return self.by_type.get(item.question_type or "", self.default)
 
     @property
     def all(self) -> tuple[JudgePrompt, ...]:
-        """Each distinct prompt once."""
+        """Return each distinct prompt once."""
         found = {p.sha256: p for p in (self.default, self.abstention, *self.by_type.values())}
         return tuple(found.values())
 

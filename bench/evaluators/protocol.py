@@ -1,8 +1,8 @@
-"""The evaluator protocol: one answer (or the hits of an item) to one Verdict.
+"""The evaluator protocol: an evaluator gives one Verdict per answer, or per hits of an item.
 
 Here too:
 
-* How an item ends, from its verdict.
+* The final state of an item, from its verdict.
 
 Example::
 
@@ -13,8 +13,8 @@ Example::
             return Verdict(evaluator=self.name, value=value, correct=value == 1)
     state_of(verdict, answerable=True)          # State.PARTIAL for a value of 0.5
 
-Plug-ins implement ``Evaluator``, register in the entry point group ``bench.evaluators`` or are next to
-a config as ``./file.py:Class``.
+Plug-ins implement ``Evaluator`` and are registered in the entry point group ``bench.evaluators``, or are named by a
+config as ``./file.py:Class``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from bench.model import Completion, Hit, Prompt, ScoredItem, State, Verdict
 
 
 class Judge(Protocol):
-    """A model that is asked for verdicts; the caller wires retries, limits and the ledger behind it."""
+    """A model that is called for verdicts; the caller adds retries, limits and the call log."""
 
     @property
     def name(self) -> str: ...
@@ -36,11 +36,11 @@ class Judge(Protocol):
 
 @runtime_checkable
 class Evaluator(Protocol):
-    """``needs_judge``: without a judge its verdict is None (unscored).
+    """An evaluator of answers; with ``needs_judge`` and no judge, its verdict is None (unscored).
 
-    An evaluator may also have ``needs_answer = False`` (it scores the hits when nothing was answered),
-    ``needs_listing = True`` (it scores what the provider lists) and ``threshold`` (the value from which an item is
-    correct).
+    An evaluator may also have ``needs_answer = False`` (it can score the hits without an answer),
+    ``needs_listing = True`` (it scores the memories that the provider lists) and ``threshold`` (the value from which an
+    item is correct).
     """
 
     @property
@@ -52,30 +52,30 @@ class Evaluator(Protocol):
 
 
 def needs_answer(evaluator: Evaluator) -> bool:
-    """Whether an item without an answer leaves it nothing to do."""
+    """Return True when the evaluator cannot evaluate an item without an answer."""
     return bool(getattr(evaluator, "needs_answer", True))
 
 
 def needs_listing(evaluator: Evaluator) -> bool:
-    """Whether it looks at everything that is stored."""
+    """Return True when the evaluator reads all stored memories."""
     return bool(getattr(evaluator, "needs_listing", False))
 
 
 def threshold_of(evaluator: Evaluator) -> float:
-    """The value from which its items are correct."""
+    """Return the value from which an item is correct."""
     return float(getattr(evaluator, "threshold", 1.0))
 
 
 CANNOT_LIST = "cannot_list"
-"""a system that cannot list what it has stored"""
+"""reason: the system cannot list its stored memories"""
 NOTHING_TO_JUDGE = frozenset({"no_rubric", "no_statements", CANNOT_LIST})
-"""reasons of a judge's verdict without a value where no verdict is owed"""
+"""reasons for a missing value when no verdict is due"""
 
 
 def state_of(verdict: Verdict | None, *, answerable: bool, threshold: float = 1.0) -> State:
-    """The item's state, from the verdict of its first evaluator.
+    """Return the item's state, from the verdict of its first evaluator.
 
-    No verdict at all: measured (nothing was evaluated). A verdict without a value: unscored. A refusal on
+    No verdict: measured (nothing was evaluated). A verdict without a value: unscored. A refusal on
     an answerable item: abstained.
     """
     if verdict is None:

@@ -1,14 +1,14 @@
 """Texts that count as a refusal to answer, in the languages of the benchmarks.
 
-Only how an answer *begins* counts, after an apology or a lead-in: "Paris, though I don't know the street" is an
-answer. This is the rule of the evaluators that need no judge; a judge's own verdict decides for judged ones.
+Only the *beginning* of an answer counts, after an apology or an introduction: "Paris, though I don't know the street"
+is an answer. This rule is for evaluators without a judge; a judge decides on refusals itself.
 
 Example::
 
     is_refusal("I don't know.")                             # True
     is_refusal("对话中没有提到护照放在哪里。")                   # True
     is_refusal("(kein Eintrag)", ("kein Eintrag",))         # True: a phrase of the benchmark
-    is_refusal("")                                          # False: no text says nothing
+    is_refusal("")                                          # False: an empty text is not a refusal
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from bench.metrics.text_normalization import OPTIONAL
 from bench.patterns import pattern
 
 _READ = 600
-"""characters from the front that are looked at"""
+"""number of characters at the start of an answer that are searched"""
 _SPACES = pattern(r"[\s\ufeff]+")
 _MARKS = str.maketrans("", "", '*_`"“”„«»「」『』')
 _SENTENCE_END = pattern(r"[.!?。！？।؟۔]")
@@ -221,7 +221,7 @@ LANGUAGES: Mapping[str, tuple[str, str]] = {
         r"(?:disebut|menyebut|berisi|memuat|tersedia|ada)\w*)",
     ),
 }
-"""language -> how an answer may lead in, and how a refusal begins after that"""
+"""language -> patterns of an introduction, and of the refusal that may follow it"""
 
 
 def is_refusal(answer: str, phrases: Iterable[str] = ()) -> bool:

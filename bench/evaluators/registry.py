@@ -2,8 +2,8 @@
 
 Here too:
 
-* The built-in evaluators: how each is opened from its config, its keys, and one sentence for the list.
-* Someone else's evaluator behind our face: opened with its config, and held to what a Verdict may be.
+* The built-in evaluators: the function that opens each one, its config keys, and one sentence for the list.
+* Plug-in evaluators: opened with their config; their verdicts are validated.
 
 Example::
 
@@ -12,7 +12,7 @@ Example::
     BUILT_IN["exact-match"].open(EvaluatorOpening(config={"case_sensitive": True}))
     plugged(Mine, "custom:./mine.py:Mine", {"threshold": 0.5}, "./mine.py:Mine", where=None)
 
-A new one is a function here and a line in ``BUILT_IN``; how an answer is evaluated is in a module of its own.
+A new built-in evaluator needs a module, an open function here and an entry in ``BUILT_IN``.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ from bench.model import Embedder, Hit, ScoredItem, Verdict
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluatorOpening:
-    """What an evaluator may need to be opened."""
+    """The arguments that an evaluator may need to be opened."""
 
     config: Mapping[str, object] = field(default_factory=dict)
     prompts: JudgePrompts | None = None
@@ -132,7 +132,7 @@ def _rubric(opening: EvaluatorOpening) -> Evaluator:
 
 
 def _own_or(opening: EvaluatorOpening, name: str) -> JudgePrompt:
-    """The benchmark's prompt where it names the rubric, else the generic one of that name."""
+    """Return the benchmark's prompt if it uses the rubric, else the generic one with this name."""
     own = opening.prompts.default if opening.prompts else None
     return own if own and "rubric" in own.template.names else JudgePrompt.of(name, generic(name))
 
@@ -217,14 +217,14 @@ def _code(opening: EvaluatorOpening) -> Evaluator:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltInEvaluator:
-    """One evaluator that needs no plug-in."""
+    """One built-in evaluator."""
 
     says: str
     open: Callable[[EvaluatorOpening], Evaluator]
     keys: tuple[str, ...] = ()
-    """the keys of its config"""
+    """allowed keys of its config"""
     version: int = 1
-    """of its rule: one that decides otherwise on some answer has a higher one"""
+    """version of its rule: increased when the verdict on any answer changes"""
 
 
 _MATCH = ("threshold", "case_sensitive", "normalize_whitespace", "unicode")
@@ -297,7 +297,7 @@ BUILT_IN: Mapping[str, BuiltInEvaluator] = {
 
 
 def plugged(loaded: object, name: str, config: dict[str, object], label: str, where: str | None) -> Evaluator:
-    """Make an evaluator of what a plug-in gave: a class takes ``config`` as its parameters.
+    """Return the evaluator of a plug-in; a class is created with ``config`` as its parameters.
 
     Raises ConfigError at ``where`` when the class takes other parameters, or there is no ``evaluate``.
     """
@@ -314,7 +314,7 @@ def plugged(loaded: object, name: str, config: dict[str, object], label: str, wh
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plugged:
-    """Someone else's evaluator: its verdicts carry the name it was asked for, wrong types are its own error."""
+    """A plug-in evaluator: its verdicts have its registered name, and values of a wrong type are its error."""
 
     inner: Evaluator
     name: str
@@ -357,13 +357,13 @@ NOT_BUILT_IN = {
 
 
 def canonical(name: str) -> str:
-    """Lower case, ``_`` to ``-``, aliases resolved."""
+    """Return the name in lower case, with ``-`` for ``_`` and aliases resolved."""
     spelled = name.strip().lower().replace("_", "-")
     return ALIASES.get(spelled, spelled)
 
 
 def versioned(name: str) -> str:
-    """An evaluator's name with the version of its rule: ``contains/2``; the first version goes without."""
+    """Return an evaluator's name with the version of its rule: ``contains/2``; version 1 is omitted."""
     version = BUILT_IN[name].version if name in BUILT_IN else 1
     return name if version == 1 else f"{name}/{version}"
 
@@ -378,9 +378,9 @@ def open_evaluator(
     where: str | None = None,
     allow_code_execution: bool = False,
 ) -> Evaluator | None:
-    """Open one evaluator; None for ``none``, which evaluates nothing.
+    """Open one evaluator; return None for ``none``.
 
-    ``method``: a built-in or installed name, or ``custom:./file.py:Class`` looked for in ``folder``.
+    ``method``: a built-in or installed name, or ``custom:./file.py:Class`` relative to ``folder``.
     Raises ConfigError at ``where`` for an unknown name, key or value.
     """
     if method.startswith(f"{CUSTOM}:"):
@@ -406,9 +406,9 @@ def open_evaluator(
 
 
 def catalog() -> dict[str, str]:
-    """Every evaluator with one sentence; an installed plug-in is named, not imported.
+    """Return every evaluator with one sentence; plug-ins are not imported.
 
-    A name of ours that a plug-in claims too is listed as refused, as every plan that uses it refuses it.
+    A built-in name that a plug-in uses too is listed as refused, because every plan with it fails.
     """
     others = {name: f"plug-in of {plugin.distribution}" for name, plugin in plugins.installed(GROUP, canonical).items()}
     built_in = {name: one.says for name, one in BUILT_IN.items()} | NOT_BUILT_IN

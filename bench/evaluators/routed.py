@@ -1,4 +1,4 @@
-"""Several evaluators of one benchmark, each for its kind of items.
+"""Several evaluators of one benchmark, each for a part of its items.
 
 Example::
 
@@ -6,8 +6,9 @@ Example::
     chosen(routed, item).name           # "order-agreement" for an item of that type, else "rubric-points"
     each_of([routed])                   # (points, order)
 
-A route is a question type, ``present`` or ``absent`` for items with and without choices, or the value of a metadata
-key, in which ``*`` represents anything; the first that fits counts. Verdicts carry the name of who gave them.
+The pattern of a route matches a question type, ``present`` or ``absent`` for items with and without choices, or the
+value of a metadata key; ``*`` matches anything. The first matching route is used. A verdict has the name of the
+evaluator that gave it.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ CHOICES, QUESTION_TYPE = "choices", "question_type"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoutedEvaluator:
-    """One evaluator to the outside, under the name of its default."""
+    """One evaluator that selects another by item, with the name of its default."""
 
     default: Evaluator
     by: str
@@ -51,7 +52,7 @@ class RoutedEvaluator:
 
 
 def chosen(evaluator: Evaluator, item: Item | ScoredItem) -> Evaluator:
-    """The evaluator of one item."""
+    """Return the evaluator for one item."""
     if not isinstance(evaluator, RoutedEvaluator):
         return evaluator
     label = _label(item, evaluator.by)
@@ -65,7 +66,7 @@ def _label(item: Item | ScoredItem, by: str) -> str:
 
 
 def each_of(evaluators: Iterable[Evaluator]) -> tuple[Evaluator, ...]:
-    """Every evaluator that may give a verdict, each name once."""
+    """Return every evaluator that may give a verdict, each name once."""
     found: dict[str, Evaluator] = {}
     for evaluator in evaluators:
         several = [evaluator]

@@ -1,4 +1,4 @@
-"""HTTP to every provider and model: slot, limiter, send, classify, retry or raise.
+"""HTTP requests to providers and models: wait for a slot and the limiter, send, classify, retry or raise.
 
 Example::
 
@@ -8,7 +8,7 @@ Example::
             response = await http.call(chroma, Request("POST", url, json={"q": "cats"}, idempotent=True))
         response.json(), calls[0].provider_us
 
-May be added here: what is true of every HTTP call. May not: anything that knows a provider, a model or a phase.
+This package has only what every HTTP call needs. It must not depend on providers, models or phases.
 """
 
 from __future__ import annotations

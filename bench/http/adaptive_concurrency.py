@@ -1,9 +1,9 @@
 """The limit of requests in flight: fixed, or adapted like a TCP window.
 
-``--concurrency auto`` gives each endpoint an `AdaptiveWindow`: it doubles per round until the first refusal
-(slow start), then grows by one per round, and slowly near the size that was refused last; a refusal halves it, one
-that names a time to wait starts it again at one.
-One round is what is in flight at once, so a burst of refusals of one round cuts only once.
+``--concurrency auto`` gives each endpoint an `AdaptiveWindow`. The window doubles per round until the first refusal
+(slow start), then grows by one per round, and more slowly near the size of the last refusal. A refusal halves the
+window; a refusal with a time to wait resets it to one. A round is the set of requests in flight, so that several
+refusals of one round reduce the window only once.
 """
 
 from __future__ import annotations
@@ -11,30 +11,30 @@ from __future__ import annotations
 from anyio import CapacityLimiter, WouldBlock
 
 CEILING = 256
-"""the most that ``auto`` ever has in flight, over all endpoints"""
+"""most concurrent requests of ``auto``, over all endpoints"""
 START = 2
 SLOW_STEP = 1 / 32
-"""growth per round near the size that was refused last"""
+"""growth per round near the last rejected size"""
 
 
 class Slots:
-    """Slots handed out first come, first served; ``holder`` is anyone who will give it back."""
+    """Slots that are assigned in order of request; ``holder`` identifies the owner of a slot."""
 
     def __init__(self, size: int) -> None:
         self._limiter = CapacityLimiter(size)
 
     @property
     def size(self) -> int:
-        """Slots there are."""
+        """Return the number of slots."""
         return int(self._limiter.total_tokens)
 
     @property
     def taken(self) -> int:
-        """Slots in use."""
+        """Return the number of slots in use."""
         return self._limiter.borrowed_tokens
 
     def take_now(self, holder: object) -> bool:
-        """Take a slot if one is free and no one waits for it."""
+        """Take a slot and return True if one is free and no other caller waits."""
         try:
             self._limiter.acquire_on_behalf_of_nowait(holder)
         except WouldBlock:
@@ -47,12 +47,12 @@ class Slots:
             await self._limiter.acquire_on_behalf_of(holder)
 
     def give_back(self, holder: object) -> None:
-        """Free the slot of ``holder``."""
+        """Release the slot of ``holder``."""
         self._limiter.release_on_behalf_of(holder)
 
 
 class AdaptiveWindow(Slots):
-    """Slots whose number follows what the server takes."""
+    """Slots whose number adapts to the load that the server accepts."""
 
     def __init__(self, ceiling: int = CEILING) -> None:
         super().__init__(min(START, ceiling))
@@ -63,16 +63,16 @@ class AdaptiveWindow(Slots):
         self._settled_at = float("-inf")
 
     def accepted(self, *, sent_at: float) -> None:
-        """One answer without push-back, its slot just given back.
+        """Count a response without push-back, whose slot was just released.
 
-        Grow only while the window is what holds us back, and only by answers to what was sent after the last cut.
+        The window grows only when it is full, and only for requests sent after the last reduction.
         """
         if self.taken + 1 < self.size or sent_at < self._settled_at:
             return
         self._resize(self._window + self._step())
 
     def refused(self, *, sent_at: float, now: float, told_to_wait: bool) -> None:
-        """A 429 for a request sent at ``sent_at``; one that the last cut could not yet have spared is not news."""
+        """Count a 429 for a request sent at ``sent_at``; requests sent before the last reduction are ignored."""
         if sent_at < self._settled_at:
             return
         # what is sent within a round trip of the cut still meets the crowd of before

@@ -1,8 +1,8 @@
-"""One call: state shared by its attempts, how its time is split, and the call log row of each attempt.
+"""The state of one call that its attempts share, the parts of its time, and the call log row of each attempt.
 
 Here too:
 
-* The call ledger: every attempt made inside a block, also by its child tasks.
+* The call log: every attempt made inside a ``recording`` block, including those of child tasks.
 
 Example::
 
@@ -10,8 +10,8 @@ Example::
         await provider.search(space, query)
     sum(call.provider_us for call in calls)
 
-The list travels in a context variable, so neither a provider nor a model has to hand it on. What an inner block
-collects is also in the block around it, however the inner one ended.
+The list is in a context variable, so providers and models need not pass it on. The calls of an inner block are also in
+the outer block, even if the inner one raised.
 """
 
 from __future__ import annotations
@@ -36,58 +36,64 @@ _encode_ascii = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 
 @dataclass(slots=True, eq=False)
 class Trip:
-    """The state of one call; an attempt goes out with `dispatch` and leaves a `row`; `rest` comes before the next."""
+    """The state of one call. Each attempt starts with `dispatch` and ends with a `row`.
+
+    `rest` comes before the next.
+    """
 
     endpoint: Endpoint
     request: Request
     gate: Gate
     body: bytes | None
-    """the JSON tree as bytes, made once"""
+    """the JSON tree as bytes, encoded once"""
     since: float
-    """monotonic instant from which the current attempt's time is counted"""
+    """monotonic time from which the current attempt is measured"""
     limiter_s: float = 0.0
     attempts: int = 0
     lost: int = 0
     refused: int = 0
     deadline: float | None = None
-    """set at the first dispatch: waiting for our own limiter is not a fault of the call"""
+    """set at the first dispatch: waiting for our own limiter does not count"""
     sent_at: float = 0.0
     started_at: datetime | None = None
-    """when the current attempt went out; None: it has not"""
+    """start time of the current attempt; None: not sent yet"""
     stamps: Stamps = field(default_factory=Stamps)
     received: int = 0
-    """bytes of the last answer"""
+    """size of the last response in bytes"""
 
     @property
     def tokens(self) -> int:
-        """What the call takes from a limit of tokens per minute."""
+        """Return the tokens that count against a limit of tokens per minute."""
         return self.request.tokens
 
     @property
     def patience_s(self) -> float:
-        """A pause that is longer fails the call at once."""
+        """Return the longest wait in seconds; a call with a longer pause ahead fails at once."""
         return self.endpoint.call_s
 
     @property
     def label(self) -> str:
-        """Method and path, never the query: it may hold a key."""
+        """Return method and path, without the query, which may contain a key."""
         return f"{self.request.method} {_path(self.request.url)}"
 
     def dispatch(self) -> None:
-        """Note that the request goes out now."""
+        """Record that the request is sent now."""
         self.sent_at = time.perf_counter()
         self.started_at = datetime.now(UTC)
         if self.deadline is None:
             self.deadline = self.sent_at + self.endpoint.call_s
 
     def attempt_s(self, override_s: float | None) -> float:
-        """Seconds this attempt may take: its own deadline, or what is left of the call's."""
+        """Return the timeout of this attempt in seconds: its own, or the rest of the call's."""
         attempt_s = override_s or self.request.timeout_s or self.endpoint.timeouts.attempt_s
         left_s = (self.deadline or self.sent_at) - self.sent_at
         return attempt_s if attempt_s <= left_s else max(0.001, left_s)
 
     def timings(self) -> Timings:
-        """Split the attempt's time; what is neither limiter, network nor provider was spent in our own queue."""
+        """Return the parts of the attempt's time.
+
+        The time outside limiter, network and provider was spent in our queue.
+        """
         stamps = self.stamps
         ended = stamps.ended or time.perf_counter()
         whole_us = round((ended - self.since) * 1e6)
@@ -102,7 +108,7 @@ class Trip:
         )
 
     def turn_timings(self) -> Timings:
-        """The same for a call that another library made: from its admission on, all time is the provider's."""
+        """Return the parts of the time of a call by another library: after admission, all time is the provider's."""
         limiter_us = round(self.limiter_s * 1e6)
         return Timings(
             queue_us=max(0, round((self.sent_at - self.since) * 1e6) - limiter_us),
@@ -111,7 +117,7 @@ class Trip:
         )
 
     def row(self, status: int | None, outcome: str, timings: Timings, metered: Metered | None) -> Call:
-        """The ledger row of the attempt that has just ended."""
+        """Return the call log row of the attempt that just ended."""
         return Call(
             endpoint=self.endpoint.name,
             role=self.endpoint.role,
@@ -131,7 +137,7 @@ class Trip:
         )
 
     def rest(self) -> None:
-        """Count time again, for the next attempt."""
+        """Reset the time for the next attempt."""
         self.since = time.perf_counter()
         self.limiter_s = 0.0
         self.started_at = None
@@ -140,10 +146,10 @@ class Trip:
 
 
 def body_of(endpoint: Endpoint, request: Request) -> bytes | None:
-    """The bytes that are sent.
+    """Return the request body as bytes.
 
     Raises:
-        MappingError: the tree is not JSON.
+        MappingError: the value cannot be written as JSON.
     """
     if request.json is None:
         return request.body
@@ -185,12 +191,12 @@ class recording:  # noqa: N801 - used as the statement `with recording()`
 
 
 def record(call: Call) -> None:
-    """Add one attempt to the ledger of the block that runs; outside of any block it is dropped."""
+    """Add one attempt to the log of the innermost `recording` block; without a block it is dropped."""
     calls = _calls.get()
     if calls is not None:
         calls.append(call)
 
 
 def wanted() -> bool:
-    """Say whether anyone keeps a ledger, so that a row need not be built for no one."""
+    """Return True when a `recording` block is active, so that log rows are needed."""
     return _calls.get() is not None

@@ -6,8 +6,8 @@ Example::
         response = await http.call(endpoint, request)
         http.in_flight, http.oldest_s(), http.refusals
 
-A first attempt that succeeds never touches the retry machinery; what may be repeated continues under tenacity.
-A cancelled call leaves no error and no row.
+A first attempt that succeeds does not use the retry code; retries run under tenacity. A cancelled call gives no error
+and no row.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ _logger = logging.getLogger("bench")
 
 
 class Http:
-    """All traffic of a run; ``async with`` it.
+    """The HTTP client of a run; use it with ``async with``.
 
-    ``concurrency``: requests in flight over all endpoints, or ``auto``. ``rates``: limits that win over an endpoint's
-    own, by endpoint name or by its part before the last dot. ``share``: this machine's part of every rate.
-    ``attempt_s``: a deadline of one attempt that wins over every other. ``repeats_timeouts``: False gives a call up
-    once an attempt ran out of its time; what is refused or breaks off is repeated all the same.
+    ``concurrency``: requests in flight over all endpoints, or ``auto``. ``rates``: limits that replace an endpoint's
+    own, by endpoint name or by its part before the last dot. ``share``: this machine's share of every rate.
+    ``attempt_s``: timeout of one attempt that replaces every other. ``repeats_timeouts``: if False, an attempt that
+    timed out is not retried; rejected and interrupted attempts still are.
     """
 
     def __init__(
@@ -63,14 +63,14 @@ class Http:
         self._rates = dict(rates or {})
         self._share = share
         self.attempt_s = attempt_s
-        """what an attempt may take whatever its endpoint states; None: unchanged"""
+        """timeout of one attempt that overrides the endpoint's; None: the endpoint's"""
         self._repeats_timeouts = repeats_timeouts
         self._random = random or _unseeded()
         self._gates: dict[str, Gate] = {}
         self._flying: dict[Trip, None] = {}
         self._transport: Transport | None = None
         self.refusals = 0
-        """429s and other push-back so far"""
+        """number of 429s and other push-back so far"""
 
     async def __aenter__(self) -> Http:
         from bench.http.transport import Transport
@@ -84,21 +84,21 @@ class Http:
 
     @property
     def ceiling(self) -> int:
-        """The most requests that can ever be in flight."""
+        """Return the most requests that can be in flight."""
         return self._slots.size
 
     @property
     def in_flight(self) -> int:
-        """Requests that were sent and not answered yet."""
+        """Return the number of requests without a response yet."""
         return len(self._flying)
 
     def oldest_s(self) -> float | None:
-        """Age of the oldest request in flight."""
+        """Return the age in seconds of the oldest request in flight, or None."""
         oldest = next(iter(self._flying), None)
         return None if oldest is None else time.perf_counter() - oldest.sent_at
 
     def oldest(self) -> str | None:
-        """Endpoint name of the oldest request in flight."""
+        """Return the endpoint name of the oldest request in flight, or None."""
         oldest = next(iter(self._flying), None)
         return None if oldest is None else oldest.endpoint.name
 
@@ -108,11 +108,11 @@ class Http:
         return gate.window.size if gate is not None and gate.window is not None else None
 
     async def call(self, endpoint: Endpoint, request: Request) -> Response:
-        """Send until there is an answer that counts.
+        """Send a request, with retries, until there is a final response.
 
         Raises:
-            AuthError, QuotaError, RateLimited, Unavailable, Rejected, MappingError: as the table in
-                :mod:`bench.http.errors` states; whatever ``request.read`` raises about a body.
+            AuthError, QuotaError, RateLimited, Unavailable, Rejected, MappingError: see the table in
+            :mod:`bench.http.errors`; also any error that ``request.read`` raises.
         """
         trip = Trip(
             endpoint=endpoint,
@@ -131,7 +131,7 @@ class Http:
 
     @asynccontextmanager
     async def turn(self, endpoint: Endpoint, label: str) -> AsyncIterator[None]:
-        """Admit what another library sends (an MCP session, a database driver): same slot, limits and ledger row.
+        """Admit a call of another library (an MCP session, a database driver) to the same slots, limits and call log.
 
         Raises:
             RateLimited: the endpoint is closed for longer than a call may take.
@@ -193,7 +193,7 @@ class Http:
         return response
 
     async def _send(self, trip: Trip) -> HttpResponse:
-        """Enter the gate, send once, leave."""
+        """Enter the gate, send once, leave the gate."""
         assert self._transport is not None, "Http is used inside `async with`"
         try:
             await trip.gate.enter(trip)
@@ -250,7 +250,7 @@ def _response(trip: Trip, answer: HttpResponse, timings: Timings) -> Response:
 
 
 def _read(trip: Trip, response: Response) -> Metered | None:
-    """Let the caller read an answer that counts as good; anything else fails the attempt."""
+    """Let the caller check a successful response; an exception fails the attempt."""
     request, status = trip.request, response.status
     if not (200 <= status < 300 or status in request.ok_statuses):
         text = response.headers.get("Retry-After")

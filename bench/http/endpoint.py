@@ -1,7 +1,7 @@
 """Settings of one endpoint: its name, limits, retry rules and deadlines.
 
 An endpoint is a *kind of traffic*, not a URL: ``chroma.add``, ``chroma.search``, ``openai/gpt-4o.judge``.
-Two endpoints of one name share one limiter, anyone who made them::
+Two endpoints with the same name share one limiter::
 
     Endpoint(name="mem0.add", role="provider", limits=Limits(rpm=600, concurrency=4), key_variable="MEM0_API_KEY")
 """
@@ -19,16 +19,16 @@ Action = Literal["retry", "fail", "stop"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feedback:
-    """Names of the headers that tell what is left, so that we slow down before the 429."""
+    """Names of the headers with the remaining quota, so that calls slow down before a 429."""
 
     remaining: str
     reset: str | None = None
-    """holds seconds, a span such as ``1m30s``, a unix time or a date"""
+    """header with seconds, a span such as ``1m30s``, a Unix time or a date"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """The limits of one endpoint; None = no such limit."""
+    """The limits of one endpoint; None = unlimited."""
 
     rps: float | None = None
     rpm: float | None = None
@@ -49,11 +49,11 @@ class Limits:
 
     @property
     def rate(self) -> float | None:
-        """Requests per second."""
+        """Return the requests per second; None = unlimited."""
         return self.rpm / 60 if self.rpm is not None else self.rps
 
     def under(self, run: Limits | None) -> Limits:
-        """These limits with what the run states instead: its rate takes the place of rate, burst and interval."""
+        """Return these limits with the run's: its rate replaces rate, burst and interval."""
         if run is None:
             return self
         paced = (
@@ -68,13 +68,13 @@ class Limits:
 
     @property
     def burst_size(self) -> float:
-        """The burst in force."""
+        """Return the burst: the configured one or the default."""
         return self.burst or max(1.0, (self.rate or 0.0) / 40)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retry:
-    """How often and how soon a failed attempt is repeated; 429 and lost answers are counted apart."""
+    """Number and delay of retries; 429 and lost responses are counted separately."""
 
     max_retries: int = 3
     delay_s: float = 2.0
@@ -89,12 +89,12 @@ class Timeouts:
     attempt_s: float = 30.0
     connect_s: float = 10.0
     call_s: float | None = None
-    """all attempts and the sleep between them, from the first dispatch; default max(180, (retries + 1) x attempt)"""
+    """limit for all attempts and pauses together, from the first dispatch; default max(180, (retries + 1) x attempt)"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Endpoint:
-    """One kind of traffic; the same name means the same limiter."""
+    """One kind of traffic; endpoints with the same name share one limiter."""
 
     name: str
     role: Role
@@ -102,14 +102,14 @@ class Endpoint:
     retry: Retry = Retry()
     timeouts: Timeouts = Timeouts()
     key_variable: str | None = None
-    """environment variable that holds the key; named when the endpoint answers 401 or 403"""
+    """environment variable with the key; errors 401 and 403 name it"""
     statuses: Mapping[int, Action] = field(default_factory=dict)
-    """overrides of the status classes"""
+    """status -> action that replaces the default one"""
     price_usd: str | None = None
-    """of an answered call that carries no price of its own; None = no one named one"""
+    """price of a successful call that reports none; None = unknown"""
     max_response_bytes: int = 8 * 2**20
 
     @cached_property
     def call_s(self) -> float:
-        """The whole-call deadline in force."""
+        """Return the timeout of the whole call in seconds."""
         return self.timeouts.call_s or max(180.0, (self.retry.max_retries + 1) * self.timeouts.attempt_s)

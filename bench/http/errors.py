@@ -2,21 +2,20 @@
 
 Here too:
 
-* What one attempt tells the retry loop. None of these ever leaves this package.
+* The signals of an attempt to the retry loop; they are never raised outside of this package.
 
 Example::
 
-    429, 420, 430       RateLimited   repeat, always; so is a 400, 403 or 409 whose body or header is that of a 429
-    408 425 5xx, lost   Unavailable   repeat when the request may be repeated, or was never sent
+    429, 420, 430       RateLimited   always repeated; so is a 400, 403 or 409 whose body or header is that of a 429
+    408 425 5xx, lost   Unavailable   repeated when the request may be repeated, or was never sent
     401 403             AuthError     stops the job
     402, plan used up   QuotaError    stops the job
     407                 AuthError     stops the job: the proxy refuses
-    no way there        Unreachable   stops the job: certificate, TLS, unknown host, bad address
+    unreachable         Unreachable   stops the job: certificate, TLS, unknown host, bad address
     3xx, other 4xx      Rejected      never repeated
 
-The one table; a config may override it status by status.
-
-A signal states what happened on the wire; :mod:`bench.http.errors` states what it means.
+A config may override this table for single statuses. A signal describes what happened on the network; the functions
+here map signals to errors.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from bench.patterns import pattern
 
 
 class Signal(Exception):
-    """The root."""
+    """The base class of signals."""
 
 
 class NotSent(Signal):
@@ -44,13 +43,13 @@ class NotSent(Signal):
         super().__init__(reason)
         self.timed_out = timed_out
         self.hopeless = hopeless
-        """the same attempt would fail again: a header or address that cannot be sent"""
+        """a retry would fail in the same way: a header or URL that cannot be sent"""
         self.every_call = every_call
-        """no call can reach this server: bad certificate, no TLS, unknown host; without ``hopeless`` worth a retry"""
+        """no call can reach this server: bad certificate, no TLS, unknown host; retried unless ``hopeless``"""
 
 
 class Lost(Signal):
-    """Sent, perhaps received, and no whole answer came back."""
+    """The request was sent, but no complete response arrived."""
 
     def __init__(self, reason: str, *, timed_out: bool = False) -> None:
         super().__init__(reason)
@@ -58,11 +57,11 @@ class Lost(Signal):
 
 
 class TooLarge(Signal):
-    """The answer is larger than the endpoint allows; it was not read to its end."""
+    """The response is larger than the endpoint allows and was not read completely."""
 
 
 class ClosedTooLong(Signal):
-    """The endpoint stays closed for longer than this call may wait."""
+    """The endpoint is paused for longer than this call may wait."""
 
     def __init__(self, wait_s: float) -> None:
         super().__init__(f"closed for another {wait_s:.0f} s")
@@ -71,15 +70,15 @@ class ClosedTooLong(Signal):
 
 @dataclass(slots=True)
 class AttemptFailed(Signal):
-    """One attempt ended without an answer that counts."""
+    """One attempt failed."""
 
     error: CallError
     repeat: bool
-    """a further attempt may help and may do no harm"""
+    """a retry is safe and may succeed"""
     refused: bool = False
-    """push-back (429): counted apart from lost answers"""
+    """push-back (429), counted separately from lost responses"""
     wait_s: float | None = None
-    """what the server asked for"""
+    """seconds that the server asked to wait"""
     status: int | None = None
 
     def __post_init__(self) -> None:
@@ -96,7 +95,7 @@ PLAN_WORDS = (
     "out of credits", "insufficient credits", "insufficient_credits", "insufficient balance", "insufficient_balance",
     "payment required", "payment_required", "billing_not_active",
 )  # fmt: skip
-"""of a short refusal with 400 or 403; a 429 with such words may be a limit of a minute"""
+"""words in a short 400 or 403 that mean an exhausted plan; with a 429 they may mean a limit per minute"""
 SHORT = 600
 TRANSIENT = frozenset({408, 425})
 PUSH_BACK = frozenset({420, 430})
@@ -110,14 +109,14 @@ RATE_CODES = frozenset(
         "slow_down", "slowdown",
     }
 )  # fmt: skip
-"""codes of a body that is a 429 under another status, folded"""
+"""error codes in a body that mean a 429 under another status, in lower case"""
 _RATE_WORDS = pattern(
     r"rate.?limit\w*\W+(?:\w+\W+){0,2}(?:exceeded|reached|hit)|too many requests|request was throttled"
 )
 
 
 def of_status(endpoint: Endpoint, response: Response, *, repeatable: bool, wait_s: float | None) -> AttemptFailed:
-    """Classify an answer whose status is not a success; the error keeps the start of its body."""
+    """Return the failed attempt for an unsuccessful status; the error keeps the start of the body."""
     failed = _of_status(endpoint, response, repeatable=repeatable, wait_s=wait_s)
     failed.error.body = response.body[:READ_FOR_TEXT].decode("utf-8", "replace")
     return failed
@@ -154,7 +153,7 @@ def _of_status(endpoint: Endpoint, response: Response, *, repeatable: bool, wait
 
 
 def of_body(error: CallError, response: Response, *, repeatable: bool) -> AttemptFailed:
-    """Classify what the caller found in an answer whose status was good."""
+    """Return the failed attempt for an error that the caller found in a successful response."""
     if isinstance(error, RateLimited):
         return AttemptFailed(error, repeat=True, refused=True, wait_s=error.retry_after_s, status=response.status)
     return AttemptFailed(error, repeat=repeatable and isinstance(error, Unavailable), status=response.status)
@@ -163,7 +162,7 @@ def of_body(error: CallError, response: Response, *, repeatable: bool) -> Attemp
 def of_silence(
     endpoint: Endpoint, request: str, signal: NotSent | Lost | TooLarge | ClosedTooLong, *, repeatable: bool
 ) -> AttemptFailed:
-    """Classify an attempt that brought no whole answer; ``request`` is its method and path."""
+    """Return the failed attempt for a missing response; ``request`` is method and path."""
     text = redact(f"{endpoint.name}: {request}: {signal}")
     match signal:
         case NotSent(every_call=True):
@@ -204,7 +203,7 @@ def _plan_used_up(response: Response) -> bool:
 
 
 def _pushes_back(response: Response) -> bool:
-    """Say whether a refusal under another status is a 429 by its header or its body."""
+    """Return True when a rejection under another status is a 429 by its header or body."""
     if response.status not in MAY_PUSH_BACK or len(response.body) > READ_FOR_QUOTA:
         return False
     if response.status == 403 and "Retry-After" in response.headers:
@@ -217,7 +216,7 @@ def _pushes_back(response: Response) -> bool:
 
 
 def names_rate_limit(tree: object) -> bool:
-    """Say whether a body, or the error in it, has the code of a rate limit."""
+    """Return True when a body, or the error in it, has a rate limit code."""
     error = tree.get("error") if isinstance(tree, dict) else None
     nodes = [node for node in (tree, error) if isinstance(node, dict)]
     codes = [error, *(node.get(name) for node in nodes for name in ("code", "type", "error_code", "__type", "status"))]

@@ -24,7 +24,7 @@ SHOWN_OF_BODY = 300
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FormField:
-    """One field of a multipart form; with a filename it is a file."""
+    """One field of a multipart form; a field with a filename is a file."""
 
     content: str | bytes
     filename: str | None = None
@@ -33,7 +33,7 @@ class FormField:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metered:
-    """What the ledger keeps of a 2xx answer: the model as returned, its usage, its price."""
+    """Model, usage and price in a 2xx response, for the call log."""
 
     model: str | None = None
     usage: Usage | None = None
@@ -42,7 +42,7 @@ class Metered:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One call. At most one of ``json``, ``body`` and ``multipart`` is sent."""
+    """One HTTP request. At most one of ``json``, ``body`` and ``multipart`` is set."""
 
     method: str
     url: str
@@ -54,46 +54,46 @@ class Request:
     body: bytes | None = field(default=None, kw_only=True)
     multipart: Mapping[str, str | FormField] | None = field(default=None, kw_only=True)
     idempotent: bool | None = field(default=None, kw_only=True)
-    """may be repeated after a lost answer; default: by method. True when an idempotency key is sent"""
+    """may be repeated after a lost response; by default decided by method. Set True if an idempotency key is sent"""
     ok_statuses: frozenset[int] = field(default=frozenset(), kw_only=True)
-    """statuses that are answers although they are not 2xx"""
+    """statuses outside 2xx that count as success"""
     read: Callable[[Response], Metered | None] | None = field(default=None, kw_only=True)
     """called on each answer that counts as good, inside the retry loop; raises a CallError when the body is an error
     (an Unavailable or RateLimited is retried like the status would be)"""
     tokens: int = field(default=0, kw_only=True)
-    """what the call takes from a limit of tokens per minute"""
+    """tokens that count against a limit of tokens per minute"""
     key: str = field(default="", kw_only=True)
-    """tells it from an equal request; not sent"""
+    """distinguishes equal requests; not sent"""
     timeout_s: float | None = field(default=None, kw_only=True)
-    """overrides the endpoint's per-attempt deadline"""
+    """timeout per attempt instead of the endpoint's, in seconds"""
 
     @property
     def repeatable(self) -> bool:
-        """May the call be sent again when no one knows whether the first one took effect?"""
+        """Return True when the request may be sent again after a lost response."""
         return self.method in SAFE_TO_REPEAT if self.idempotent is None else self.idempotent
 
 
 class Timings(NamedTuple):
-    """The four parts of one attempt, in microseconds; they add up to the whole."""
+    """The four parts of one attempt's time in microseconds; their sum is the total time."""
 
     queue_us: int = 0
-    """waiting for a free slot"""
+    """wait for a free slot"""
     limiter_us: int = 0
-    """rate limit and back-off"""
+    """wait for the rate limit and before retries"""
     network_us: int = 0
-    """connect, send, receive"""
+    """connect, send and receive"""
     provider_us: int = 0
-    """request sent to first byte"""
+    """from the request sent to the first byte of the response"""
 
     @property
     def latency_us(self) -> int:
-        """Network and provider: our own waiting is not the provider's."""
+        """Return network plus provider time; our own waiting is not the provider's."""
         return self.network_us + self.provider_us
 
 
 @dataclass(slots=True)
 class Stamps:
-    """Instants of one attempt, in seconds of the monotonic clock."""
+    """Times of one attempt, in seconds of the monotonic clock."""
 
     begun: float = 0.0
     sent: float = 0.0
@@ -101,13 +101,13 @@ class Stamps:
     ended: float = 0.0
 
     def provider_s(self) -> float:
-        """Request sent to first byte."""
+        """Return the seconds from the request sent to the first byte."""
         return max(0.0, self.first_byte - self.sent) if self.sent and self.first_byte else 0.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Response:
-    """An answer that was read to its end."""
+    """A response that was read completely."""
 
     status: int
     headers: Mapping[str, str]
@@ -116,18 +116,18 @@ class Response:
     timings: Timings
     attempts: int = 1
     request: str = ""
-    """method and path, for error texts"""
+    """method and path, for error messages"""
 
     @property
     def text(self) -> str:
-        """The body as text; bytes that are not UTF-8 become U+FFFD."""
+        """Return the body as text; bytes that are not UTF-8 become U+FFFD."""
         return self.body.decode("utf-8", "replace")
 
     def json(self) -> object:
-        """Parse the body.
+        """Return the parsed JSON body.
 
         Raises:
-            MappingError: blank, HTML, cut or otherwise not JSON.
+            MappingError: the body is blank, HTML, truncated or otherwise not JSON.
         """
         return self._tree
 
@@ -145,5 +145,5 @@ class Response:
 
 
 def _text_of(body: bytes) -> bytes | str:
-    """An object in UTF-8 as text; of any other body ``json`` finds out the encoding, which takes it ten calls."""
+    """Return a UTF-8 object as text; for other bodies ``json`` detects the encoding, which is ten times slower."""
     return body.decode("utf-8", "surrogatepass") if body[:1] == b"{" and body[1:2] != b"\0" else body

@@ -2,7 +2,7 @@
 
 Here too:
 
-* How long a server asks us to wait: ``Retry-After`` and its many relatives, as seconds.
+* The wait that a server requests: ``Retry-After`` and similar headers, as seconds.
 
 Example::
 
@@ -10,14 +10,14 @@ Example::
     wait_of("Thu, 01 Jan 1970 00:00:05 GMT", now=2.0) == 3.0
     wait_of("1m30s", now=0.0) == 90.0
 
-A call passes in this order, and each step exists for one reason:
+A call passes these steps in order:
 
-1. a *place* at the endpoint (its own concurrency cap, or the window of ``--concurrency auto``);
-2. the *turn*: one call at a time is at the front, so no one overtakes and no token ages;
-3. the front waits until the endpoint is *open* (pause, interval, rate), holding no global slot;
-4. it takes a global slot, looks again, and buys its token in the same instant in which it is sent.
+1. Take a *place* at the endpoint (its concurrency limit, or the window of ``--concurrency auto``).
+2. Wait for the *turn*: one call at a time is first in line, so that calls keep their order.
+3. The first call waits until the endpoint is *open* (pause, interval, rate), without a global slot.
+4. It takes a global slot, checks again, and takes its token at the moment in which it is sent.
 
-``AsyncLimiter(rate, 1)`` lets twice the rate through in its first second; a bucket as small as the burst does not.
+``AsyncLimiter(rate, 1)`` would allow twice the rate in its first second; a bucket of the size of the burst does not.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from bench.http.errors import ClosedTooLong
 from bench.scalars import instant, number, whole
 
 LATEST_SPAN_S = 10_000_000.0
-"""a larger number of seconds is a unix time (1970-04-26 and later), in milliseconds above 1e12"""
+"""numbers above this are Unix times (1970-04-26 and later), above 1e12 in milliseconds"""
 LONGEST_WAIT_S = 366 * 86400.0
 UNIT_S = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 SPAN = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|[smhd]))+")
@@ -46,16 +46,19 @@ NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
 def wait_of(text: str, *, now: float) -> float | None:
-    """Read a span or an instant as seconds from ``now`` (unix time), never negative; None when it is neither.
+    """Return a time span or a point in time as seconds from ``now`` (Unix time), at least 0; None when it is neither.
 
-    None also for more than `LONGEST_WAIT_S`: a year 9999 is a fault of the server, and no one can obey it.
+    Also None for more than `LONGEST_WAIT_S`: such a wait is an error of the server.
     """
     wait_s = _wait_s(text.strip(), now)
     return wait_s if wait_s is not None and wait_s <= LONGEST_WAIT_S else None
 
 
 def time_at(headers: Mapping[str, str]) -> float:
-    """The unix time of a server that answers, since an instant that it names is one of its clock; else ours."""
+    """Return the Unix time by the server's clock, from its Date header, since its reset times use that clock.
+
+    Else ours.
+    """
     told = instant(headers.get("Date", ""))
     return time.time() if told is None else told.timestamp()
 
@@ -73,20 +76,20 @@ def _wait_s(text: str, now: float) -> float | None:
 
 
 PACE = 0.98
-"""share of the allowed rate that is used: the margin for network jitter, since the server counts arrivals"""
+"""share of the allowed rate that is used, as a margin for network jitter at the server"""
 SLACK = 0.5
-"""of a token: what a late timer may catch up; less than one call, so no window of whole calls grows"""
+"""tokens that a late timer may catch up; less than one call, so that no rate window is exceeded"""
 LOOKS_PER_TOKEN = 50
 WAIT_WITHOUT_RESET_S = 1.0
 LONGEST_NAP_S = 1.0
-"""a pause may grow while we sleep"""
+"""longest sleep in seconds, because a pause may be extended meanwhile"""
 SHORTEST_LOOK_S = 0.001
 TOKEN_BURST_S = 6.0
-"""seconds of the token rate that may go at once"""
+"""seconds of the token rate that may be used at once"""
 
 
 class Passenger(Protocol):
-    """Anyone who passes the gate; it keeps count of what it waited for."""
+    """A call that passes the gate and records its waiting times."""
 
     @property
     def tokens(self) -> int: ...
@@ -98,7 +101,7 @@ class Passenger(Protocol):
 
 
 class Gate:
-    """Admission to one endpoint."""
+    """The admission control of one endpoint."""
 
     def __init__(self, limits: Limits, slots: Slots, *, adaptive: bool, share: float = 1.0) -> None:
         self._slots = slots
@@ -107,17 +110,17 @@ class Gate:
         self._requests = _request_bucket(limits, share)
         self._tokens = _token_bucket(limits, share)
         self._turn = anyio.Lock(fast_acquire=True)
-        """keeps true: of one endpoint at most one call waits for the limiter or a global slot"""
+        """invariant: at most one call of an endpoint waits for the limiter or a global slot"""
         self._closed_until = 0.0
         self._unpaced = self._requests is None and self._tokens is None
         self.window = AdaptiveWindow(limits.concurrency or slots.size) if adaptive else None
         self._places: Slots | None = self.window or (Slots(limits.concurrency) if limits.concurrency else None)
 
     async def enter(self, passenger: Passenger) -> None:
-        """Return with a place and a slot held and the token spent at this instant.
+        """Wait for a place, a slot and a token, and take them.
 
         Raises:
-            ClosedTooLong: a pause lasts longer than the passenger's patience.
+            ClosedTooLong: a pause is longer than the passenger's patience.
         """
         if self._places is not None:
             await self._places.take(passenger)
@@ -131,20 +134,20 @@ class Gate:
             self.close_for(self._interval_s)
 
     def leave(self, passenger: Passenger) -> None:
-        """Give back slot and place."""
+        """Release the slot and the place."""
         self._slots.give_back(passenger)
         self._leave_place(passenger)
 
     def close_for(self, seconds: float) -> None:
-        """Start nothing at this endpoint for that long."""
+        """Start no request at this endpoint for this many seconds."""
         self._closed_until = max(self._closed_until, time.perf_counter() + seconds)
 
     def closed_for(self) -> float:
-        """Seconds until a request may start, as far as pauses go."""
+        """Return the seconds until a request may start, considering pauses only."""
         return max(0.0, self._closed_until - time.perf_counter())
 
     def learn(self, headers: Mapping[str, str]) -> None:
-        """Spread what the server states is left over the time until it resets."""
+        """Spread the remaining quota in the response headers over the time until its reset."""
         if self._feedback is None:
             return
         left = whole(headers.get(self._feedback.remaining, "").strip())
@@ -179,7 +182,7 @@ class Gate:
             await anyio.sleep(min(wait_s, LONGEST_NAP_S))
 
     def _wait_s(self) -> float:
-        """Seconds until it is worth looking again: exact for a pause, a fraction of a token for the rate."""
+        """Return the seconds until the next check: exact for a pause, a fraction of a token for the rate."""
         closed_s = self.closed_for()
         bucket = self._requests
         if closed_s or bucket is None or bucket.has_capacity():
@@ -187,7 +190,7 @@ class Gate:
         return max(SHORTEST_LOOK_S, bucket.time_period / bucket.max_rate / LOOKS_PER_TOKEN)
 
     async def _spend(self) -> bool:
-        """Buy the token, which needs no waiting here: only the front of the line buys."""
+        """Take a token and return True if one is available; only the first waiting call does this."""
         if self._requests is None:
             return True
         if not self._requests.has_capacity():

@@ -4,7 +4,7 @@ Example::
 
     response = await retrying(trip, random)(attempt)      # raises the last AttemptFailed
 
-429 and lost answers are counted apart, each up to ``max_retries``. No attempt starts after the call's deadline.
+429 and lost responses are counted separately, each up to ``max_retries``. No attempt starts after the call's deadline.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from bench.http.call_log import Trip
 from bench.http.errors import AttemptFailed
 
 JITTER_AFTER_WAIT_S = 1.0
-"""after a Retry-After the calls come back spread over at most this long, so that the herd does not return at once"""
+"""longest random delay in seconds after a Retry-After, so that calls do not all return at once"""
 _logger = logging.getLogger("bench")
 
 
 def retrying(trip: Trip, random: random.Random) -> AsyncRetrying:
-    """The retry loop of one call."""
+    """Return the retry loop of one call."""
     return AsyncRetrying(
         retry=retry_if_exception(lambda error: isinstance(error, AttemptFailed) and error.repeat),
         wait=lambda state: wait_s(trip, _failure(state), random),
@@ -38,7 +38,7 @@ def retrying(trip: Trip, random: random.Random) -> AsyncRetrying:
 
 
 def wait_s(trip: Trip, failed: AttemptFailed, random: random.Random) -> float:
-    """Full jitter over a doubling span; after a Retry-After only a little, since the wait itself is not a secret."""
+    """Return the pause in seconds: full jitter over a doubling span, or the server's wait plus a small jitter."""
     retry = trip.endpoint.retry
     span = min(retry.max_delay_s, retry.delay_s * 2.0 ** (_count(trip, failed) - 1))
     if failed.wait_s is not None:
@@ -51,7 +51,7 @@ def _count(trip: Trip, failed: AttemptFailed) -> int:
 
 
 def _spent(trip: Trip, failed: AttemptFailed, sleep_s: float) -> bool:
-    """No attempt is left, or the next one would start after the call's deadline."""
+    """Return True when no attempt is left, or the next one would start after the call's deadline."""
     late = trip.deadline is not None and time.perf_counter() + sleep_s >= trip.deadline
     return late or _count(trip, failed) > trip.endpoint.retry.max_retries
 

@@ -5,7 +5,7 @@ Example::
     model = open_model("gpt-4o-mini", http=http, environment=environment, role="answering", files=files, price=price)
     completion = await model.complete(prompt)
 
-May be added here: a dialect, a built-in model. May not: anything that knows an item, a provider or a metric.
+This package has dialects and built-in models. It must not depend on items, providers or metrics.
 """
 
 from __future__ import annotations

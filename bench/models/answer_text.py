@@ -8,7 +8,8 @@ Example::
     signs('{"answer": "It was')                         # ("cut_json",)
     is_tool_call('{"name": "search", "arguments": {}}')     # True
 
-Only what is an answer in no language is called none; what may be one is a sign, scored as sent and counted.
+Only a text that is not an answer in any language is rejected. A doubtful text is scored unchanged, and its signs are
+counted.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ TOOL_CALL_TEXT, AS_JSON, CUT_JSON = "tool_call", "json_text", "cut_json"
 
 _LONGEST = 20_000
 _SHORT = 600
-"""characters of an error without other text"""
+"""longest error message, in characters, that has no other text"""
 _ALONE = "internal server error|bad gateway|service (?:temporarily )?unavailable|gateway time-?out|too many requests"
 _FAILED = pattern(
     rf"\s*(?:(?:HTTP(?:/[\d.]+)?|(?:http )?error(?: code)?|status(?: code)?)[: ]+[45]\d\d\b"
@@ -59,12 +60,12 @@ _ONLY_LEAK = pattern(rf"(?:\s*(?:{_SLOT}|{_MARK}|</?s>))+\s*(?:user|assistant|sy
 
 
 def form_of(text: str) -> str:
-    """A text in lower case, its white space single, without the marks around it."""
+    """Return a text in lower case with single spaces and without surrounding punctuation."""
     return " ".join(text.lower().split()).strip(" \"'`*_.“”")
 
 
 def not_said(text: str, accepted: Sequence[str] = ()) -> str | None:
-    """Name what a text is that no one can have meant as an answer; None for an answer, and for an accepted one."""
+    """Return a description of a text that cannot be meant as an answer; None for an answer, or for an accepted one."""
     if len(text) > _LONGEST:
         return None
     reason = None
@@ -80,7 +81,10 @@ def not_said(text: str, accepted: Sequence[str] = ()) -> str | None:
 
 
 def signs(text: str, *, question: str = "", prompt: str = "", accepted: Sequence[str] = ()) -> tuple[str, ...]:
-    """Name what is odd about a text that may still be an answer; a mark that the prompt holds does not count."""
+    """Return the signs of a faulty answer in a text that may still be one.
+
+    Signs that the prompt contains are ignored.
+    """
     text = text[:_LONGEST]
     found = [ODD] if is_odd(text) else []
     if is_tool_call(text):
@@ -104,7 +108,9 @@ def signs(text: str, *, question: str = "", prompt: str = "", accepted: Sequence
 
 
 def repeats_prompt(text: str, prompt: str) -> bool:
-    """Say whether a text begins with its own prompt, as a server does that completes texts and returns them whole."""
+    """Return True when a text begins with its own prompt, as servers that return prompt and completion together
+    send it.
+    """
     start = " ".join(prompt[:600].split())[:160]
     return len(start) >= 60 and " ".join(text[:1200].split()).startswith(start)
 
@@ -140,7 +146,7 @@ _FENCE = pattern(r"\s*```(?:json|tool_call|tool_code)?\s*(.*?)\s*```\s*", re.DOT
 
 
 def is_json_object(text: str) -> bool:
-    """Say whether a text is nothing but an object of JSON, perhaps fenced."""
+    """Return True when a text is exactly one JSON object, possibly in a code fence."""
     if not _CALL_START.match(text):
         return False
     fenced = _FENCE.fullmatch(text)
@@ -148,7 +154,7 @@ def is_json_object(text: str) -> bool:
 
 
 def is_cut_json(text: str) -> bool:
-    """Say whether a text is the beginning of an object or list of JSON, perhaps fenced, that never ends."""
+    """Return True when a text is the unfinished beginning of a JSON object or list, possibly in a code fence."""
     begun = _JSON_START.match(text)
     if begun is None:
         return False
@@ -161,7 +167,7 @@ def is_cut_json(text: str) -> bool:
 
 
 def _is_open(text: str) -> bool:
-    """Say whether a text of JSON ends inside a string, an object or a list."""
+    """Return True when a JSON text ends inside a string, an object or a list."""
     depth, quoted = 0, False
     for mark in _JSON_MARK.findall(text):
         if mark == '"':
@@ -172,7 +178,7 @@ def _is_open(text: str) -> bool:
 
 
 def is_tool_call(text: str) -> bool:
-    """Say whether a text is nothing but a call of a tool, in the spelling that a model has for it."""
+    """Return True when a text is only a tool call, in the notation of some model."""
     if len(text) > _LONGEST or not _CALL_START.match(text):
         return False
     fenced = _FENCE.fullmatch(text)

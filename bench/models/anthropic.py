@@ -24,11 +24,11 @@ from bench.models.reply import TOOL_CALL
 from bench.tokens import count_tokens
 
 LEAST_CACHED = 1024
-"""tokens of the shortest start of a prompt that the vendor remembers"""
+"""shortest prompt prefix, in tokens, that the vendor caches"""
 
 
 class Anthropic:
-    """``/v1/messages``."""
+    """The dialect of ``/v1/messages``."""
 
     def chat_url(self, base_url: str, model: str, *, stream: bool = False) -> str:
         return f"{base_url.removesuffix('/v1')}/v1/messages"
@@ -91,13 +91,13 @@ class Anthropic:
 
 
 def _parted(text: str, stable: int) -> list[dict[str, object]]:
-    """Return a text as blocks, the first of which the vendor is asked to remember."""
+    """Return a text as two blocks, of which the vendor is asked to cache the first."""
     first: dict[str, object] = {"type": "text", "text": text[:stable], "cache_control": {"type": "ephemeral"}}
     return [first, {"type": "text", "text": text[stable:]}] if text[stable:] else [first]
 
 
 def _tool_input(blocks: Sequence[object]) -> str:
-    """What the forced tool was called with, as JSON text: the same form in which other dialects answer."""
+    """Return the input of the forced tool call as JSON text, the form in which other dialects reply."""
     for block in blocks:
         if isinstance(block, Mapping) and block.get("type") == "tool_use" and block.get("name") == SCHEMA_NAME:
             return json.dumps(block.get("input"), ensure_ascii=False)

@@ -6,9 +6,9 @@ Example::
     sender.start(tasks, earlier)                     # batches of earlier processes of the run, from its journal
     response = await sender.call(endpoint, request)  # as `Http.call`; may take a day
 
-A batch is journaled with our own id for each request before it is sent, and with the vendor's id after. What an
-earlier process sent is looked up by the same ids and never sent again. An outage is waited for; what the vendor did
-not process goes into the next batch, what it refused is the error that the same call alone would have been.
+A batch is written to the journal before it is sent, with bench's own id of each request, and again with the vendor's
+id. Requests of an earlier process are looked up by these ids and never sent again. Outages are waited for. A request
+that the vendor did not process goes into the next batch; a rejected one raises the error of the same single call.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from bench.model import Call
 from bench.models.batch_api import EXPIRED, BatchApi, BatchOutcome, StillWorking
 
 QUIET_S = 0.5
-"""a batch is sent when no call has come for so long and no other request is in flight"""
+"""seconds without a new call and without other requests in flight after which a batch is sent"""
 LONGEST_GATHER_S = 60.0
 MOST_CALLS = 10_000
 MOST_BYTES = 90 * 2**20
@@ -46,27 +46,27 @@ T = TypeVar("T")
 
 @dataclass(slots=True, kw_only=True)
 class BatchRecord:
-    """A batch as the journal knows it."""
+    """A batch as the journal stores it."""
 
     key: str
-    """our own id"""
+    """bench's own id of the batch"""
     endpoint: str
     calls: tuple[str, ...]
-    """our ids of its calls"""
+    """bench's own ids of the calls"""
     at: datetime
     remote: str | None = None
-    """the vendor's id; None = no one knows whether it was created"""
+    """the vendor's id; None = it is unknown whether the batch was created"""
 
 
 class BatchLog(Protocol):
-    """The journal of batches, and their senders; both writes are durable when they return."""
+    """The journal of batches; every write is durable when the call returns."""
 
     @property
     def senders(self) -> list[BatchSender]: ...
 
     @property
     def stopped(self) -> bool:
-        """Nothing more is to be sent."""
+        """Return True when no further request may be sent."""
         ...
 
     async def intend(self, record: BatchRecord) -> None: ...
@@ -78,18 +78,18 @@ class BatchLog(Protocol):
 
 @dataclass(slots=True, eq=False)
 class _Batch:
-    """A batch on its way."""
+    """A batch that is not settled yet."""
 
     record: BatchRecord
     bodies: Mapping[str, object] = field(default_factory=dict)
-    """by our ids; empty: an earlier process sent it"""
+    """request bodies by call id; empty when an earlier process sent the batch"""
     outcomes: Mapping[str, BatchOutcome] = field(default_factory=dict)
     error: CallError | None = None
     begun: bool = False
     done: anyio.Event = field(default_factory=anyio.Event)
 
     async def outcome(self, call: str) -> BatchOutcome:
-        """Wait for the end of the batch; what it does not hold was not processed."""
+        """Wait for the end of the batch; return the outcome of a call, EXPIRED when the batch did not process it."""
         await self.done.wait()
         if self.error is not None:
             raise self.error.with_traceback(None)
@@ -98,7 +98,7 @@ class _Batch:
 
 @dataclass(slots=True, eq=False)
 class _Queued:
-    """A call that is in no batch yet."""
+    """A call that is not in a batch yet."""
 
     call: str
     body: object
@@ -108,7 +108,7 @@ class _Queued:
 
 
 class BatchSender:
-    """One endpoint of a model in one role; in the place of `Http` for its calls."""
+    """A sender for one model endpoint in one role, which takes the place of `Http` for its calls."""
 
     def __init__(self, endpoint: Endpoint, api: BatchApi, http: Http, log: BatchLog) -> None:
         self.endpoint = endpoint
@@ -123,7 +123,7 @@ class BatchSender:
         self._wake = anyio.Event()
 
     def start(self, tasks: TaskGroup, earlier: Iterable[BatchRecord]) -> None:
-        """Begin to send; ``earlier`` are the batches of this endpoint that are not settled."""
+        """Start sending; ``earlier`` are the unsettled batches of this endpoint."""
         for one in earlier:
             batch = _Batch(one)
             self._earlier.update(dict.fromkeys(one.calls, batch))
@@ -183,7 +183,7 @@ class BatchSender:
                     tasks.start_soon(self._carry, self._taken())
 
     async def _settle(self) -> None:
-        """Wait until no further call is to be expected soon."""
+        """Wait until no further call is expected soon."""
         until = anyio.current_time() + LONGEST_GATHER_S
         came = -1
         while came != self._came or (self._http.in_flight and anyio.current_time() < until):
@@ -212,7 +212,7 @@ class BatchSender:
         return batch
 
     async def _carry(self, batch: _Batch) -> None:
-        """Bring a batch to its end, whatever it takes."""
+        """Send a batch if needed, wait for its end and settle it; outages are waited for."""
         entry = batch.record
         try:
             if entry.remote is None:
@@ -230,7 +230,7 @@ class BatchSender:
         batch.done.set()
 
     async def _created(self, batch: _Batch) -> str | None:
-        """Send a batch once; None = it was never created, and its calls are to be sent."""
+        """Create a batch and return the vendor's id; None if it was never created and its calls must be sent again."""
         entry, doubt = batch.record, not batch.bodies
         if not doubt:
             await self._log.intend(entry)
@@ -264,7 +264,7 @@ class BatchSender:
         return await self._patiently(lambda: self._api.results(batch))
 
     async def _patiently(self, look: Callable[[], Awaitable[T]]) -> T:
-        """Look until the vendor answers: an outage is a pause."""
+        """Repeat a request until the vendor answers; an outage only pauses it."""
         pause_s, unreadable, told = FIRST_LOOK_S, 0, False
         while True:
             try:
@@ -281,7 +281,7 @@ class BatchSender:
 
 
 def _answer(endpoint: Endpoint, request: Request, outcome: BatchOutcome, attempt: int) -> Response:
-    """Read an outcome as the answer to the same call alone, and write it into the ledger."""
+    """Convert an outcome to the response or error of the same single call, and write it to the call log."""
     body = json.dumps(outcome.body).encode()
     response = Response(
         status=outcome.status, headers={}, body=body, timings=Timings(), attempts=attempt, request="call of a batch"

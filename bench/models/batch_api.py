@@ -7,8 +7,8 @@ Example::
     if (ended := await api.ended(remote)) is not None:
         outcomes = await api.results(ended)                           # custom id -> BatchOutcome
 
-A batch of which no one knows whether it was created is found by our own key: OpenAI keeps it in the metadata, Anthropic
-has it in the ids of the results only, so that candidates are read once they have ended.
+When it is unknown whether a batch was created, it is searched by bench's own key. OpenAI stores the key in the
+metadata. Anthropic has it only in the ids of the results, so candidates are read after they have ended.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from bench.values import dataclass
 METADATA = "bench_batch"
 PAGE = 100
 CLOCKS = timedelta(minutes=10)
-"""by which the vendor's clock may be behind ours"""
+"""most that the vendor's clock may be behind ours"""
 WINDOW = "24h"
 EXPIRED = 0
-"""status of a request that was not processed and not paid"""
+"""status of a request that was neither processed nor billed"""
 STATUSES: Mapping[str, int] = {
     "invalid_request_error": 400, "authentication_error": 401, "billing_error": 402, "permission_error": 403,
     "not_found_error": 404, "request_too_large": 413, "rate_limit_error": 429, "overloaded_error": 529,
 }  # fmt: skip
-"""what an error of Anthropic's would have had as a status; others are 500"""
+"""error type of Anthropic -> equivalent HTTP status; other types are 500"""
 UNPAID = frozenset({"batch_expired", "batch_cancelled"})
 
 
@@ -48,7 +48,7 @@ class BatchOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndedBatch:
-    """A batch that is not worked on any more, as the vendor describes it."""
+    """A batch that has ended, as the vendor describes it."""
 
     id: str
     tree: Mapping[str, object]
@@ -58,19 +58,19 @@ class BatchApi(Protocol):
     """The batch endpoint of one vendor."""
 
     async def create(self, key: str, bodies: Mapping[str, object]) -> str:
-        """Send a batch under our own key; return the vendor's id."""
+        """Create a batch under bench's own key; return the vendor's id."""
         ...
 
     async def find(self, key: str, *, count: int, since: datetime) -> str | None:
-        """Look for a batch that may have been created; None = it was not."""
+        """Search for a batch that may have been created; None if it was not."""
         ...
 
     async def ended(self, remote: str) -> EndedBatch | None:
-        """Return a batch once nothing of it is worked on any more."""
+        """Return the batch once it has ended; None before."""
         ...
 
     async def results(self, batch: EndedBatch) -> dict[str, BatchOutcome]:
-        """Return the outcomes by our own ids; what has none was not processed."""
+        """Return the outcomes by bench's own ids; a call without an outcome was not processed."""
         ...
 
 
@@ -78,7 +78,7 @@ def batch_api(dialect: str, target: Target, http: Http, endpoint: Endpoint) -> B
     """Return the batch endpoint of a model.
 
     Raises:
-        ConfigError: its vendor has none that is known.
+        ConfigError: no batch endpoint is known for its vendor.
     """
     door = _Door(http, endpoint, target)
     if dialect == "openai" and target.prefix != "azure":
@@ -89,7 +89,7 @@ def batch_api(dialect: str, target: Target, http: Http, endpoint: Endpoint) -> B
 
 
 class _Door:
-    """Requests with the credentials of one model."""
+    """A client for batch requests with the credentials of one model."""
 
     def __init__(self, http: Http, endpoint: Endpoint, target: Target) -> None:
         self._http = http
@@ -115,7 +115,7 @@ class _Door:
         return _map((await self.get(url)).json())
 
     async def pages(self, url: str, cursor: str) -> AsyncIterator[Mapping[str, object]]:
-        """Yield the batches of an account, the newest first."""
+        """Yield the batches of an account, newest first."""
         after: tuple[tuple[str, str], ...] = ()
         while True:
             page = _map((await self.get(url, (("limit", str(PAGE)), *after))).json())
@@ -129,7 +129,7 @@ class _Door:
 
 
 class OpenAIBatches:
-    """``/files`` and ``/batches``."""
+    """The batch API of OpenAI: ``/files`` and ``/batches``."""
 
     def __init__(self, door: _Door, base_url: str) -> None:
         self._door = door
@@ -184,7 +184,7 @@ def _openai_outcome(line: Mapping[str, object]) -> BatchOutcome:
 
 
 class AnthropicBatches:
-    """``/v1/messages/batches``."""
+    """The batch API of Anthropic: ``/v1/messages/batches``."""
 
     def __init__(self, door: _Door, url: str) -> None:
         self._door = door
@@ -221,7 +221,7 @@ class AnthropicBatches:
 
 
 class StillWorking(Exception):
-    """Whether a batch is the one that is looked for is known only when it has ended."""
+    """The batch has not ended, so it is not yet known whether it is the one searched for."""
 
 
 def _anthropic_outcome(result: Mapping[str, object]) -> BatchOutcome:

@@ -6,9 +6,9 @@ Example::
     model = CachedModel(chat_model, cache, identity)
     (await model.complete(prompt)).flags            # ("cached",): nothing was called, nothing was paid
 
-The key is everything that decides a reply: model, address, parameters, messages and epoch, so that repeats of an item
-stay repeats. Only a whole reply is kept: none that failed, was cut, refused, empty or does not fit its schema, and none
-that holds a known secret. Several runs may use the file at once.
+The key contains everything that decides a reply: model, address, parameters, messages and epoch, so that epochs of an
+item stay separate. Only complete replies are stored, never one that failed, was truncated, refused or empty, does not
+fit its schema, or contains a known secret. Several runs may use the file at the same time.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from bench.structured import ReplySchema
 
 CACHE_FILE = "calls.sqlite"
 VERSION = 1
-"""of the key and of what is kept"""
+"""version of the key and of the stored reply"""
 BUSY_S = 10.0
 CacheMode = Literal["read", "write", "readwrite"]
 NOT_KEPT = ("latency_us", "attempts", "saved_usd")
 
 
 class CallCache:
-    """The file, opened at its first use."""
+    """The cache file, opened at its first use."""
 
     def __init__(self, path: Path, *, mode: CacheMode) -> None:
         self.path = path
@@ -51,10 +51,10 @@ class CallCache:
         self._failed = False
 
     def open(self) -> None:
-        """Open the file, and make it where it is missing.
+        """Open the file; create it if it is missing.
 
         Raises:
-            ConfigError: it is not a call cache.
+            ConfigError: the file is not a call cache.
         """
         try:
             self._connection = sqlite3.connect(self.path, timeout=BUSY_S, check_same_thread=False, isolation_level=None)
@@ -74,18 +74,18 @@ class CallCache:
             self._connection = None
 
     async def get(self, key: bytes) -> Completion | None:
-        """Return what was kept under a key."""
+        """Return the reply that is stored under a key, or None."""
         rows = await self._run("SELECT body FROM reply WHERE key = ?", key) if self.reads else []
         return _read(rows[0][0]) if rows else None
 
     async def put(self, key: bytes, said: Completion) -> None:
-        """Keep a reply; the first one under a key stays."""
+        """Store a reply; an existing reply of the key is kept."""
         body = json.dumps({name: value for name, value in asdict(said).items() if name not in NOT_KEPT})
         if self.writes and not redactor.holds_secret(body):
             await self._run("INSERT OR IGNORE INTO reply VALUES (?, ?)", key, body)
 
     async def _run(self, statement: str, *values: bytes | str) -> list[tuple[str, ...]]:
-        """Execute one statement; a file that cannot be used costs the saving and never the run."""
+        """Execute one statement; an error of the file disables the cache but never fails the run."""
         async with self._lock:
             try:
                 return await anyio.to_thread.run_sync(partial(self._execute, statement, values))
@@ -103,7 +103,7 @@ class CallCache:
 
 
 def count_replies(path: Path) -> int:
-    """Count the replies that a cache holds; 0 where there is none."""
+    """Return the number of replies in a cache; 0 if the file does not exist."""
     if not path.is_file():
         return 0
     connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
@@ -126,20 +126,20 @@ def _read(body: str) -> Completion | None:
 
 
 class CachedModel:
-    """A model whose replies are looked up before it is called."""
+    """A model that looks up each reply in the cache before it calls the model."""
 
     def __init__(self, model: Model, cache: CallCache, identity: Mapping[str, object]) -> None:
         self._model = model
         self._cache = cache
         self._identity = identity
-        """what of the model decides a reply, beside its prompt"""
+        """the settings of the model that decide a reply, in addition to the prompt"""
 
     @property
     def name(self) -> str:
         return self._model.name
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """Return the kept reply, or call the model and keep what it replies."""
+        """Return the cached reply, or call the model and store its reply."""
         key = self._key(prompt)
         kept = await self._cache.get(key)
         if kept is not None:
@@ -166,7 +166,7 @@ class CachedModel:
 
 
 def _whole(prompt: Prompt, said: Completion) -> bool:
-    """Tell whether a reply may serve the next call: it ended by itself, has a text, and fits what was asked for."""
+    """Return True when a reply may be reused: it is complete, has a text, and fits the requested schema."""
     if said.finish != "stop" or not said.text.strip() or no_answer(said) is not None or "prompt_cut" in said.flags:
         return False
     return prompt.json_schema is None or ReplySchema.of(prompt.json_schema).read(said.text) is not None

@@ -2,20 +2,20 @@
 
 Here too:
 
-* JSON by schema from a judge: one repair request where its text is not the object that the schema asks for.
+* JSON replies of a judge by schema, with one repair request when the reply does not fit the schema.
 
 Example::
 
     judge = SchemaJudge(model)
-    completion = await judge.ask(prompt)                       # prompt.json_schema states what is wanted
+    completion = await judge.ask(prompt)                       # prompt.json_schema is the requested form
     verdict = Schema.of(prompt.json_schema).read(completion.text)  # a mapping, or None: the item is unscored
 
-What a model does not take is learnt once a run and left out from then on: a refused temperature or seed, the name of
-the token limit, a schema, a reply that is not streamed. `Completion.ignored` states what was requested and not in
-force. An empty answer that ended with ``stop`` is asked for once more; usage and cost of both count. What a content
-filter refuses is a reply with the finish ``refusal``, whether it came as a status or as a finish.
+A setting that a model rejects is detected once per run and left out afterwards: temperature, seed, the name of the
+token limit, a schema, or an unstreamed reply. `Completion.ignored` lists requested settings without effect. An empty
+reply that ended with ``stop`` is requested once more; usage and cost of both count. A rejection by a content filter, as
+a status or as a finish, is a reply with the finish ``refusal``.
 
-Nothing is guessed from keywords: a text that is not exactly one object of the schema is not a verdict.
+A judge's text is never searched for keywords: it must be exactly one object of the schema.
 """
 
 from __future__ import annotations
@@ -41,13 +41,16 @@ from bench.tokens import count_tokens, fewest_tokens
 REFUSALS = ("-> 400", "-> 422", "the answer holds an error")
 SCHEMA_WORDS = ("response_format", "json_schema", "responseJsonSchema", "responseMimeType", "tool_choice", "tools")
 MAX_LESSONS = 6
-"""temperature, seed, token limit, schema, stream, usage of a stream"""
+"""most settings that can be learned to be unsupported: temperature, seed, token limit, schema, stream, stream usage"""
 SEEN_SHARE = 0.6
-"""an endpoint that counts a smaller share of the tokens that we estimate has read only a part of the prompt"""
+"""share of the estimated tokens; an endpoint that counts fewer has read only a part of the prompt"""
 
 
 class Price(Protocol):
-    """The price of a call: USD as decimal text, None = unknown. ``bench.metrics.cost`` computes such a price."""
+    """The price function of a call: returns USD as decimal text, None = unknown.
+
+    Implemented in ``bench.metrics.cost``.
+    """
 
     def __call__(
         self, name: str, usage: Usage, *, returned: str | None, when: datetime, batch: bool = False
@@ -56,25 +59,25 @@ class Price(Protocol):
 
 @dataclass(slots=True)
 class _Heard:
-    """What one call brought, read inside the retry loop."""
+    """The reply of one call and its properties, read inside the retry loop."""
 
     reply: Reply | None = None
     usage: Usage | None = None
     unreadable: bool = False
     late: bool = False
-    """text came after the finish of the stream"""
+    """text arrived after the finish of the stream"""
     cost_usd: str | None = None
     saved_usd: str | None = None
 
 
 class Sender(Protocol):
-    """Who sends a request and brings its answer: `Http`, or a sender of batches."""
+    """A sender of requests: `Http`, or a `BatchSender`."""
 
     async def call(self, endpoint: Endpoint, request: Request) -> Response: ...
 
 
 class ChatModel:
-    """One model in one role; its calls pass the limiter of that role, or go in a ``batch``."""
+    """One model in one role; its calls use the rate limiter of that role, or go into a ``batch``."""
 
     def __init__(
         self,
@@ -100,7 +103,7 @@ class ChatModel:
         return self._target.name
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """Ask the model; a refusal or a cut text is an answer.
+        """Call the model; a refusal or a truncated text is a completion, not an error.
 
         Raises:
             CallError: as :meth:`bench.http.Http.call` states.
@@ -213,7 +216,7 @@ def _tokens_of(prompt: Prompt) -> int:
 
 
 def _told(error: object) -> str:
-    """What an error reports about itself, without what else is in the body, such as the prompt."""
+    """Return the message fields of an error, without the rest of the body, which may contain the prompt."""
     if not isinstance(error, Mapping):
         return str(error)[:SHOWN]
     return " ".join(str(error[key])[:SHOWN] for key in ("message", "param", "code", "type") if error.get(key))
@@ -225,7 +228,7 @@ SHOWN = 1000
 def priced(
     target: Target, price: Price | None, used: Usage, *, returned: str | None, batch: bool = False
 ) -> str | None:
-    """Price one call; an estimated usage has no price, because the bill counts otherwise."""
+    """Return the price of a call; None for an estimated usage, which differs from the billed one."""
     if target.free:
         return "0"
     if price is None or used.estimated:
@@ -271,7 +274,7 @@ def _ignored(prompt: Prompt, wish: Wish) -> tuple[str, ...]:
 
 
 def joined(first: Completion, second: Completion) -> Completion:
-    """Give the second answer, with what both cost."""
+    """Return the second completion with the usage and cost of both."""
     used = None if first.usage is None or second.usage is None else usages.add(first.usage, second.usage)
     return replace(
         second,
@@ -301,7 +304,7 @@ REPAIR = (
 
 
 class SchemaJudge:
-    """A model as a judge: its reply is repaired once when it does not fit the prompt's schema."""
+    """A model as a judge; a reply that does not fit the prompt's schema is repaired by one further request."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -311,7 +314,7 @@ class SchemaJudge:
         return self._model.name
 
     async def ask(self, prompt: Prompt) -> Completion:
-        """Give the model's answer, the repaired one if there had to be one, with what both cost."""
+        """Return the model's reply, or the repaired one with the usage and cost of both."""
         answer = await self._model.complete(prompt)
         schema = prompt.json_schema
         if schema is None or answer.finish in ("length", "refusal"):

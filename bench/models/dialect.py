@@ -1,18 +1,18 @@
-"""The dialect protocol: how a vendor family writes requests and replies. Each dialect is one module.
+"""The dialect protocol: the request and response format of a vendor family. Each dialect is one module.
 
 Here too:
 
-* Server-sent events of a chat endpoint, joined into the body that it would have sent whole.
+* Join the server-sent events of a chat endpoint into the body of an unstreamed response.
 
 Example::
 
     if is_stream(response): events, done = read_events(response.text)
     body = join_openai(events, done=done)        # Unavailable where the stream ended in the middle
 
-A dialect is pure: it builds trees and reads trees, and never sends. What may differ from model to model (is a
-temperature taken, which name has the token limit, is a schema understood) comes in as a `Wish`.
+A dialect only builds request trees and reads response trees; it sends nothing. Features that differ between models
+(temperature, name of the token limit, schema) are passed as a `Wish`.
 
-What a stream states after an error, after its finish, or without an end, is never an answer.
+Text of a stream after an error or after its finish, and a stream without an end, are never an answer.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ FINISHES: Mapping[str, Finish] = {
         "refusal",
     ),
 }  # fmt: skip
-"""the finish of any vendor, folded -> ours; routers pass on the names of the vendor behind them"""
+"""finish of any vendor in lower case -> finish of bench; routers pass on names of other vendors"""
 BROKEN = frozenset(
     {"error", "abort", "aborted", "cancelled", "network_error", "insufficient_system_resource", "failed"}
 )
-"""a finish that reports that the endpoint broke off"""
+"""finish values that mean that the endpoint stopped because of an error"""
 FILTER_CODES = frozenset(
     {
         "content_filter", "responsibleaipolicyviolation", "content_policy_violation", "content_filtered",
@@ -73,38 +73,38 @@ _FILTER_WORDS = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """What this model takes, as far as we have learnt."""
+    """The features that the model supports, as far as is known."""
 
     temperature: bool = True
     seed: bool = True
     schema: bool = True
-    """False: a schema goes into the prompt as text"""
+    """False: the schema is written into the prompt"""
     tokens_name: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     stream: bool = False
-    """the endpoint only streams"""
+    """the endpoint supports streamed replies only"""
     stream_usage: bool = True
-    """the usage of a stream is requested"""
+    """request the usage of a stream"""
     body: Mapping[str, object] = field(default_factory=dict)
     """extra fields of the request, from the model's settings"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """One answer of a model, before usage and price."""
+    """One reply of a model, without price."""
 
     text: str
     model: str | None
-    """as returned"""
+    """the model name in the response"""
     finish: Finish
     fingerprint: str | None = None
     native_finish: str = field(default="", compare=False)
-    """as the endpoint names it"""
+    """the finish in the endpoint's own wording"""
     reasoning: str = field(default="", compare=False)
-    """what was sent as reasoning, apart from the text"""
+    """reasoning that was sent separately from the text"""
 
 
 class Dialect(Protocol):
-    """One vendor family."""
+    """The request and response format of one vendor family."""
 
     def chat_url(self, base_url: str, model: str, *, stream: bool = False) -> str: ...
 
@@ -113,10 +113,10 @@ class Dialect(Protocol):
     def read_chat(self, body: object) -> Reply: ...
 
     def joined(self, events: Sequence[object], *, done: bool) -> object:
-        """Return the events of a stream as the body of a reply that was sent whole; ``done``: the end mark was sent.
+        """Return the events of a stream as the body of an unstreamed reply; ``done``: the end marker was received.
 
         Raises:
-            Unavailable: the stream ended in the middle.
+            Unavailable: the stream ended too early.
         """
         ...
 
@@ -128,10 +128,10 @@ class Dialect(Protocol):
 
 
 def as_map(value: object, where: str) -> Mapping[str, object]:
-    """Give the value as an object.
+    """Return the value as an object.
 
     Raises:
-        MappingError: it is none.
+        MappingError: it is not an object.
     """
     if not isinstance(value, dict):
         raise MappingError(f"{where}: expected an object; got {shown(value)}")
@@ -139,10 +139,10 @@ def as_map(value: object, where: str) -> Mapping[str, object]:
 
 
 def as_list(value: object, where: str) -> list[object]:
-    """Give the value as a list.
+    """Return the value as a list.
 
     Raises:
-        MappingError: it is none.
+        MappingError: it is not a list.
     """
     if not isinstance(value, list):
         raise MappingError(f"{where}: expected a list; got {shown(value)}")
@@ -150,7 +150,7 @@ def as_list(value: object, where: str) -> list[object]:
 
 
 def text_of(value: object) -> str:
-    """Text, or the text parts of a list of content blocks; anything else, reasoning too, is not text."""
+    """Return a text, or the text parts of a list of content blocks; other content, such as reasoning, is left out."""
     if isinstance(value, str):
         return value
     if isinstance(value, list):
@@ -163,10 +163,10 @@ TEXT_TYPES = (None, "text", "output_text")
 
 
 def said_in(content: object, where: str) -> str:
-    """Return what a reply states: null, a text or a list of texts and blocks.
+    """Return the text of a reply's content: null, a text, or a list of texts and blocks.
 
     Raises:
-        MappingError: content of another shape, which may be an answer that cannot be read.
+        MappingError: content of another form, which could be an unreadable answer.
     """
     if isinstance(content, str):
         return content
@@ -180,12 +180,12 @@ def said_in(content: object, where: str) -> str:
 
 
 def finish_of(native: object) -> Finish:
-    """Return our name of a finish; an unknown one is ``other``."""
+    """Return the finish in bench's names; an unknown one is ``other``."""
     return FINISHES.get(str(native).lower(), "other")
 
 
 def refused_by_filter(error: object) -> bool:
-    """Say whether an error is the endpoint's content filter, by its codes or its message."""
+    """Return True when an error is from the endpoint's content filter, by its codes or its message."""
     if isinstance(error, str):
         return _FILTER_WORDS.search(error[:2000]) is not None
     if not isinstance(error, Mapping):
@@ -201,7 +201,7 @@ def refused_by_filter(error: object) -> bool:
 
 
 def error_of(text: str) -> object:
-    """Return the error object inside the body of a refusal; the text itself where it is not JSON."""
+    """Return the error object of a response body; the text itself when it is not JSON."""
     try:
         tree: object = json.loads(text)
     except (ValueError, RecursionError):
@@ -213,10 +213,10 @@ def error_of(text: str) -> object:
 
 
 def refusal_or_error(error: object, model: object = None) -> Reply:
-    """Return the reply that a content filter is.
+    """Return the reply that represents a content filter error.
 
     Raises:
-        CallError: what the error names, when it is not a filter.
+        CallError: any other error.
     """
     if refused_by_filter(error):
         return Reply(text="", model=text_or_none(model), finish="refusal", native_finish="content_filter")
@@ -224,15 +224,15 @@ def refusal_or_error(error: object, model: object = None) -> Reply:
 
 
 def text_or_none(value: object) -> str | None:
-    """Text that is there."""
+    """Return a non-empty text, or None for any other value."""
     return value if isinstance(value, str) and value else None
 
 
 def vector(value: object, where: str) -> tuple[float, ...]:
-    """One embedding.
+    """Return one embedding as floats.
 
     Raises:
-        MappingError: empty, or an element is not a finite number.
+        MappingError: it is empty or an element is not a finite number.
     """
     numbers = as_list(value, where)
     if not numbers or not all(_is_finite(number) for number in numbers):
@@ -241,7 +241,7 @@ def vector(value: object, where: str) -> tuple[float, ...]:
 
 
 def error_inside(error: object) -> CallError:
-    """Name the error that is inside a 2xx answer; without a code it counts as the endpoint's own trouble."""
+    """Return the CallError for an error inside a 2xx response; without a code it counts as a fault of the endpoint."""
     text = f"the answer holds an error: {shown(error)}"
     match _status_of(error):
         case 429:
@@ -269,11 +269,11 @@ STATUS_OF: Mapping[str, int] = {
     "permission_error": 403,
     "not_found_error": 404,
 }
-"""the names that vendors give to errors -> the status that they represent"""
+"""error name of a vendor -> equivalent HTTP status"""
 
 
 def _status_of(error: object) -> int | None:
-    """The HTTP status that an error names by number or by name; None = neither."""
+    """Return the HTTP status for the number or name in an error; None if it has neither."""
     if not isinstance(error, Mapping):
         return None
     for key in ("code", "status", "type"):
@@ -291,7 +291,7 @@ HTTP_DIGITS = 3
 
 
 def shown(value: object) -> str:
-    """A short, redacted form for error texts."""
+    """Return a short, redacted form of a value for error messages."""
     return redact(json.dumps(value, ensure_ascii=False, default=str))[:SHOWN]
 
 
@@ -301,25 +301,25 @@ def _is_finite(number: object) -> bool:
 
 DONE = "[DONE]"
 MIN_REPEATS = 3
-"""pieces of a stream that grow by chance alone are fewer"""
+"""fewest pieces of a stream that are taken as cumulative; fewer may grow by chance"""
 AFTER_FINISH = "after_finish"
-"""key of a joined stream, and flag of its reply: text came after the finish and was left out"""
+"""key of a joined stream and flag of its reply: text after the finish was ignored"""
 _LINE_END = re.compile(r"\r\n|\r|\n")
-"""of an event; other line ends belong to its text"""
+"""line ends of an event; other line separators are part of its text"""
 
 
 def is_stream(response: Response) -> bool:
-    """Say whether a body is a stream of events, whatever was requested."""
+    """Return True when the body is an event stream, whatever was requested."""
     if "text/event-stream" in response.headers.get("Content-Type", "").lower():
         return True
     return response.body[:1] != b"{" and response.body.lstrip().startswith((b"data:", b"event:"))
 
 
 def read_events(text: str) -> tuple[list[object], bool]:
-    """Return the JSON of each event, and whether the end mark was sent.
+    """Return the JSON of each event, and whether the end marker was received.
 
     Raises:
-        Unavailable: an event that is cut in the middle.
+        Unavailable: a truncated event.
     """
     found: list[object] = []
     data: list[str] = []
@@ -340,7 +340,7 @@ def read_events(text: str) -> tuple[list[object], bool]:
 
 
 def _error_event(event: str) -> object:
-    """Return what an event named ``error`` states, as the error that it is, whatever its form."""
+    """Return the content of an ``error`` event as an error object."""
     try:
         tree = _json(event)
     except Unavailable:
@@ -366,14 +366,14 @@ def _error_in(events: Sequence[object]) -> object:
 
 @dataclass(slots=True)
 class _Ending:
-    """Where the text of a stream ends: at its finish, unless the server sends one with every piece."""
+    """The end of the text in a stream: its finish, unless the server sends a finish with every piece."""
 
     finished: bool = False
     with_each: bool = True
     late: bool = False
 
     def takes(self, *, text: bool, finish: bool) -> bool:
-        """Say whether what an event states is before the end."""
+        """Return True when the content of an event comes before the end."""
         self.with_each = self.with_each and (finish or not text)
         taken = not self.finished or (finish and self.with_each) or not text
         self.finished = self.finished or finish
@@ -386,9 +386,9 @@ class _Ending:
 
 
 def join_openai(events: Sequence[object], *, done: bool) -> Mapping[str, object]:
-    """Join the deltas of the first choice; the last usage counts.
+    """Join the deltas of the first choice; the last usage is used.
 
-    A stream that ends without a finish was cut, but where no event has a field for it: such a server never sends one.
+    A stream without a finish was truncated, unless no event has a finish field: such a server never sends one.
     """
     if (error := _error_in(events)) is not None:
         return {"error": error}
@@ -422,12 +422,12 @@ def join_openai(events: Sequence[object], *, done: bool) -> Mapping[str, object]
 
 
 def _repeats(pieces: Sequence[str]) -> bool:
-    """Say whether each piece of a text holds all pieces before it, as some servers stream."""
+    """Return True when each piece of a text contains all pieces before it, as some servers stream."""
     return len(set(pieces)) >= MIN_REPEATS and all(other.startswith(one) for one, other in pairwise(pieces))
 
 
 def _grow(message: dict[str, object], delta: object) -> None:
-    """Add the texts of a delta; what is not text, such as a tool call, replaces."""
+    """Append the texts of a delta; other values, such as tool calls, replace the earlier ones."""
     for key, value in delta.items() if isinstance(delta, Mapping) else ():
         known = message.get(key)
         if isinstance(value, str) and key != "role":
@@ -439,7 +439,7 @@ def _grow(message: dict[str, object], delta: object) -> None:
 
 
 def join_anthropic(events: Sequence[object]) -> Mapping[str, object]:
-    """Join the blocks of a message; the usage of its start and of its end are one."""
+    """Join the blocks of a message; the usages of its start and end are merged."""
     if (error := _error_in(events)) is not None:
         return {"type": "error", "error": error}
     tree: dict[str, object] = {}
@@ -474,14 +474,14 @@ def _grow_block(block: dict[str, object], delta: Mapping[str, object]) -> None:
 
 
 def _closed(block: dict[str, object]) -> dict[str, object]:
-    """Read the input of a tool, which is streamed as pieces of JSON."""
+    """Parse the input of a tool, which is streamed as pieces of JSON text."""
     if "partial_json" in block:
         block["input"] = _json(str(block.pop("partial_json")) or "{}")
     return block
 
 
 def join_google(events: Sequence[object]) -> Mapping[str, object]:
-    """Join the parts of the first candidate; the last usage counts."""
+    """Join the parts of the first candidate; the last usage is used."""
     if (error := _error_in(events)) is not None:
         return {"error": error}
     tree: dict[str, object] = {}

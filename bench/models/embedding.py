@@ -1,7 +1,7 @@
 """Embeddings: texts to vectors in batches, in order, each text once per run.
 
-Vectors are remembered by the hash of what was sent, up to 256 MB, so that a second provider with the same embedding
-model pays nothing. Every vector of a model has one dimension; another one is a `MappingError`, never a silent mix.
+Vectors are cached by the hash of the text, up to 256 MB, so that a second provider with the same embedding model pays
+nothing. All vectors of a model must have the same dimension; another dimension is a `MappingError`.
 """
 
 from __future__ import annotations
@@ -32,30 +32,30 @@ SIZE_WORDS = (
     "batch", "too many", "too large", "too long", "at most", "exceed", "maximum", "tokens", "length", "limit",
     "less than", "number of inputs", "array",
 )  # fmt: skip
-"""what a refusal speaks of when the request is too large"""
+"""words in an error message about a request that is too large"""
 TOO_LARGE_WORDS = ("batch size", "too large", "too long", "context length", "context size")
-"""the same of an error that servers make of it"""
+"""words in a 5xx error message that some servers send for a request that is too large"""
 FEW = 3
-"""texts that differ by more than letter case, and so cannot all have one vector"""
+"""number of texts, different in more than case, that cannot all have the same vector"""
 BLANK = " "
-"""sent for an empty text, which every API refuses"""
+"""text that is sent instead of an empty one, which every API rejects"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmbeddingOptions:
-    """How texts are embedded; all of it is part of a job's identity."""
+    """The options of embedding; all are part of a job's identity."""
 
     dimensions: int | None = None
-    """asked for and checked; None = whatever the first answer has"""
+    """requested and checked dimension; None = that of the first vector"""
     batch: int = 64
     normalize: bool = False
-    """scale to unit length"""
+    """scale vectors to length 1"""
     query_prefix: str = ""
     document_prefix: str = ""
 
 
 class CachingEmbedder(ABC):
-    """Prefixes, batches, what is known already and what is being embedded; how a batch is embedded is to be added."""
+    """The base of embedders: prefixes, batches, a cache of vectors and pending texts; subclasses embed one batch."""
 
     def __init__(self, name: str, options: EmbeddingOptions, most: int | None) -> None:
         self.name = name
@@ -63,18 +63,18 @@ class CachingEmbedder(ABC):
         self._batch = options.batch if most is None else min(options.batch, most)
         self._known = VectorCache(CACHE_BYTES)
         self._flying: dict[str, anyio.Event] = {}
-        """texts that are being embedded, so that a second caller waits for them"""
+        """texts that are being embedded, with the event that a second caller waits for"""
         self._dimension = options.dimensions
 
     @abstractmethod
     async def _fetch(self, texts: Sequence[str]) -> list[tuple[float, ...]]:
-        """Embed one batch, in order."""
+        """Embed one batch; the vectors are in the order of the texts."""
 
     async def embed(self, texts: Sequence[str], *, kind: Literal["document", "query"]) -> list[tuple[float, ...]]:
-        """Give one vector a text, in order.
+        """Return one vector per text, in order.
 
         Raises:
-            MappingError: another number or another dimension of vectors than was asked for.
+            MappingError: a wrong number or dimension of vectors.
             CallError: as :meth:`bench.http.Http.call` states.
         """
         prefix = self._options.query_prefix if kind == "query" else self._options.document_prefix
@@ -89,13 +89,13 @@ class CachingEmbedder(ABC):
         return [found[text] for text in sent]
 
     def _missing(self, sent: Sequence[str], found: dict[str, tuple[float, ...]]) -> list[str]:
-        """Take what is known; return the rest, each text once."""
+        """Add the cached vectors to ``found``; return the other texts, each once."""
         wanted = [text for text in dict.fromkeys(sent) if text not in found]
         found.update({text: vector for text in wanted if (vector := self._known.get(text)) is not None})
         return [text for text in wanted if text not in found]
 
     async def _fly(self, texts: Sequence[str], found: dict[str, tuple[float, ...]]) -> None:
-        """Embed texts that no one else is embedding."""
+        """Embed texts that no other caller is embedding."""
         landed = anyio.Event()
         self._flying.update(dict.fromkeys(texts, landed))
         try:
@@ -203,7 +203,7 @@ class RemoteEmbedder(CachingEmbedder):
 
 
 class VectorCache:
-    """Vectors by the hash of their text; the least recently used go when the room is used up."""
+    """An LRU cache of vectors by the hash of their text, limited by memory size."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
@@ -211,7 +211,7 @@ class VectorCache:
         self._kept: OrderedDict[bytes, array[float]] = OrderedDict()
 
     def get(self, text: str) -> tuple[float, ...] | None:
-        """The vector, if it is still here."""
+        """Return the cached vector, or None."""
         key = _digest(text)
         kept = self._kept.get(key)
         if kept is None:
@@ -220,7 +220,7 @@ class VectorCache:
         return tuple(kept)
 
     def put(self, text: str, vector: tuple[float, ...]) -> None:
-        """Keep the vector of a text."""
+        """Store the vector of a text."""
         key = _digest(text)
         if key in self._kept:
             return
@@ -239,7 +239,7 @@ def _digest(text: str) -> bytes:
 
 
 def _is_about_size(error: CallError, refusal: str) -> bool:
-    """Say whether fewer or shorter texts may be taken; some servers report it with a 500."""
+    """Return True when fewer or shorter texts may be accepted; some servers report this with a 500."""
     if isinstance(error, Rejected):
         return "-> 413" in refusal or any(word in refusal for word in SIZE_WORDS)
     return any(word in refusal for word in TOO_LARGE_WORDS)

@@ -1,7 +1,7 @@
 """`builtin/extractive`: return the sentence of the context that shares most words with the question.
 
-Ties go to the earlier memory, then to the earlier sentence. Without a shared word it says "I don't know.". It
-understands nothing: it is a fixed reader, so that a difference between two providers is theirs alone.
+Ties go to the earlier memory, then to the earlier sentence. Without a shared word the reply is "I don't know.". The
+model is deterministic, so any difference between two providers comes from the providers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from bench.models.reply import estimate
 NAME = "builtin/extractive"
 NOTHING = "I don't know."
 SENTENCE_END = re.compile(r"(?<=[.!?؟۔።])\s+|(?<=[。！？｡।॥။།។])\s*|\n+")
-"""where a sentence ends; some scripts put no space after it"""
+"""end of a sentence; some scripts have no space after it"""
 
 
 class Extractive:
@@ -26,14 +26,14 @@ class Extractive:
     name = NAME
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """Give the best sentence; the same prompt always gives the same text."""
+        """Return the best sentence as the completion; it is deterministic."""
         text = best_sentence(prompt.question, prompt.context)
         used = estimate(prompt="\n".join((*prompt.context, prompt.question)), reply=text)
         return Completion(text=text, model=NAME, usage=used, cost_usd="0")
 
 
 def best_sentence(question: str, context: Sequence[str]) -> str:
-    """The sentence with the highest number of distinct words of the question."""
+    """Return the sentence with the most distinct words of the question."""
     wanted = _words(question)
     best, most = NOTHING, 0
     for memory in context:
@@ -46,7 +46,7 @@ def best_sentence(question: str, context: Sequence[str]) -> str:
 
 @lru_cache(maxsize=1024)
 def _sentences(memory: str) -> tuple[tuple[str, frozenset[str]], ...]:
-    """Each sentence with its words; many questions are asked of the same memories."""
+    """Return each sentence with its words; cached, since many questions use the same memories."""
     found = (sentence.strip() for sentence in SENTENCE_END.split(memory))
     return tuple((sentence, frozenset(_words(sentence))) for sentence in found if sentence)
 

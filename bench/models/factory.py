@@ -1,14 +1,14 @@
-"""From a model's name to an open model: built-in, behind HTTP, or a plug-in.
+"""Open a model by its name: built-in, behind HTTP, or a plug-in.
 
 Example::
 
     model = open_model("openai/gpt-4o-mini", http=http, environment=environment, role="answering")
     judge = open_model("builtin/scripted", http=http, environment=environment, role="judge")
     vectors = open_embedder("text-embedding-3-small", http=http, environment=environment)
-    vectors = open_embedder("local/bge-small-en-v1.5", http=http, environment=environment)      # computed here
+    vectors = open_embedder("local/bge-small-en-v1.5", http=http, environment=environment)      # in this process
 
-Opening reads the key, so a missing variable is a `ConfigError` before anything starts. A prefix that is neither
-known nor a file is looked for among the entry points ``bench.models``: a callable
+Opening reads the key, so a missing variable is a `ConfigError` before the run starts. A prefix that is neither built-in
+nor a file is looked up in the entry points ``bench.models``: a callable
 ``(name, *, http, environment, role) -> Model``.
 """
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 ATTEMPT_S = 60.0
 CALL_S = 180.0
 MAX_RESPONSE_BYTES = 64 * 2**20
-"""a batch of embeddings as JSON text is large"""
+"""size limit of a response; a batch of embeddings is large as JSON"""
 AZURE_VERSION = "AZURE_OPENAI_API_VERSION"
 AZURE_DEFAULT_VERSION = "2024-10-21"
 PLUGIN_GROUP = "bench.models"
@@ -64,10 +64,11 @@ def open_model(
     cache: CallCache | None = None,
     batches: BatchLog | None = None,
 ) -> Model:
-    """Open a reader or judge by its name; ``cache`` keeps the replies of one behind HTTP, ``batches`` sends its calls.
+    """Open an answering or judge model by its name; ``cache`` stores replies over HTTP, ``batches`` sends calls in
+    batches.
 
     Raises:
-        ConfigError: unknown name (with the nearest), or a variable that is not set (named).
+        ConfigError: an unknown name (with the nearest one), or an unset environment variable (with its name).
     """
     from bench.models.reply import Answering
 
@@ -123,7 +124,7 @@ def _opened(
 
 
 def _batch_sender(place: Target, http: Http, endpoint: Endpoint, batches: BatchLog) -> BatchSender:
-    """Return what gathers the calls of a model in one role; its own requests wait for an outage by themselves."""
+    """Return the batch sender of a model in one role; its own requests wait out an outage."""
     from bench.http import Retry, Timeouts
     from bench.models.batch import BatchSender
     from bench.models.batch_api import batch_api
@@ -178,7 +179,7 @@ def open_embedder(
 def check_model(
     name: str | Mapping[str, str], environment: Environment, files: Mapping[str, ModelFile] | None = None
 ) -> str:
-    """Give the full name when the model could be opened now, without opening it.
+    """Return the full name if the model can be opened, without opening it.
 
     Raises:
         ConfigError: as `open_model`.
@@ -252,7 +253,7 @@ def _endpoint(place: Target, role: Role) -> Endpoint:
 
 
 def _plugin(name: str, files: Mapping[str, ModelFile]) -> ModelPlugin | None:
-    """The entry point of the name's prefix; known prefixes and files come first."""
+    """Return the entry point of the name's prefix, or None; built-in prefixes and files take precedence."""
     prefix = name.partition("/")[0]
     if prefix in VENDORS or prefix in files:
         return None

@@ -25,7 +25,7 @@ TOOL_FINISHES = ("MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TO
 
 
 class Google:
-    """``:generateContent`` and ``:batchEmbedContents``."""
+    """The dialect of ``:generateContent`` and ``:batchEmbedContents``."""
 
     def chat_url(self, base_url: str, model: str, *, stream: bool = False) -> str:
         call = "streamGenerateContent?alt=sse" if stream else "generateContent"
@@ -103,7 +103,7 @@ def _models_url(base_url: str) -> str:
 
 
 def _texts(content: object, *, thought: bool) -> str:
-    """The parts that are the answer, or those that are thoughts."""
+    """Return the text of the answer parts, or with ``thought`` of the reasoning parts."""
     texts = [part.get("text") for part in _parts(content) if bool(part.get("thought")) is thought]
     return "".join(text for text in texts if isinstance(text, str))
 

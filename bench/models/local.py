@@ -6,8 +6,8 @@ Example::
     embedder = LocalEmbedder(weights(name, files), options)
     await embedder.embed(["Ana lives in Lisbon."], kind="document")
 
-Weights come from their hub, once, into ``~/.cache/fastembed`` (FASTEMBED_CACHE_PATH), or from a folder that ``path`` of
-the model's settings names. One batch at a time is computed, in a thread: the library itself uses every core.
+Weights are downloaded from their hub once, into ``~/.cache/fastembed`` (FASTEMBED_CACHE_PATH), or read from the folder
+in ``path`` of the model's settings. One batch at a time is embedded in a thread; the library itself uses every core.
 """
 
 from __future__ import annotations
@@ -42,28 +42,28 @@ PATIENCE_S = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalWeights:
-    """One model of the library, and where its weights are."""
+    """One model of the embedding library and the location of its weights."""
 
     name: str
     """``local/NAME``"""
     model: str
-    """as the library calls it"""
+    """name of the model in the library"""
     folder: Path | None
-    """None: the hub's"""
+    """folder of the weights; None: downloaded from the hub"""
     batch: int | None
 
     def identity(self) -> dict[str, object]:
-        """Return everything that can change a vector: library, model, and the bytes of local weights."""
+        """Return everything that can change a vector: library, model, and the digest of local weights."""
         from importlib.metadata import version
 
         found: dict[str, object] = {"library": f"fastembed {version('fastembed')}", "model": self.model}
         return found if self.folder is None else {**found, "weights_sha256": _digest(self.folder)}
 
     def load(self) -> Any:
-        """Load the weights, from the hub where no folder is named.
+        """Load the weights from the folder, or from the hub if none is set.
 
         Raises:
-            ConfigError: they are not in the folder, or cannot be fetched.
+            ConfigError: they are not in the folder or cannot be downloaded.
         """
         from fastembed import TextEmbedding
 
@@ -88,7 +88,7 @@ class LocalWeights:
 
 
 def _reach_hub() -> None:
-    """Raise where the hub does not answer; the library would try three times and wait 39 seconds between."""
+    """Raise an error when the hub does not answer; otherwise the library would retry for 39 seconds."""
     try:
         urllib.request.urlopen(os.environ.get("HF_ENDPOINT") or HUB, timeout=PATIENCE_S).close()  # noqa: S310 - the user's own
     except urllib.error.HTTPError:
@@ -96,10 +96,10 @@ def _reach_hub() -> None:
 
 
 def weights(name: str, files: Mapping[str, ModelFile]) -> LocalWeights:
-    """Find the model that a name means, without loading it.
+    """Return the weights of a model name, without loading them.
 
     Raises:
-        ConfigError: the extra is not installed, no such model (with the nearest), or no such folder.
+        ConfigError: a missing extra, an unknown model (with the nearest name), or a missing folder.
     """
     known = _known()
     short = name.partition("/")[2]
@@ -116,7 +116,7 @@ def weights(name: str, files: Mapping[str, ModelFile]) -> LocalWeights:
 
 @lru_cache(maxsize=1)
 def _known() -> dict[str, str]:
-    """The library's models by the last part of their names, in lower case."""
+    """Return the library's models by the last part of their names, in lower case."""
     try:
         from fastembed import TextEmbedding
     except ImportError:
@@ -128,7 +128,7 @@ def _known() -> dict[str, str]:
 
 
 def _digest(folder: Path) -> str:
-    """One hash of a folder of weights: over sorted ``path NUL sha256 LF``."""
+    """Return one SHA-256 for a folder of weights: of the sorted lines ``path NUL sha256 LF``."""
     tree = sha256()
     for path in sorted(one for one in folder.rglob("*") if one.is_file()):
         with path.open("rb") as file:
@@ -140,7 +140,7 @@ def _digest(folder: Path) -> str:
 
 
 class LocalEmbedder(CachingEmbedder):
-    """An embedding model that runs here; a `bench.model.Embedder`."""
+    """An embedding model in this process; a `bench.model.Embedder`."""
 
     def __init__(self, found: LocalWeights, options: EmbeddingOptions) -> None:
         super().__init__(found.name, options, found.batch)

@@ -6,7 +6,7 @@ Example::
     resolve_name({"provider": "google", "model": "gemini-2.5-flash"}) == "google/gemini-2.5-flash"
     target("openrouter/meta-llama/llama-3", environment, files).model == "meta-llama/llama-3"
 
-Only the first ``/`` parts; the rest is the vendor's own name.
+Only the first ``/`` separates; the rest is the vendor's name of the model.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ EXAMPLES = ("gpt-4o", "gpt-4o-mini", "o3", "text-embedding-3-small", "claude-son
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vendor:
-    """A prefix that is known without a file."""
+    """A built-in prefix, which needs no file."""
 
     dialect: DialectName
     base_url: str | None
-    """None: only the environment can tell"""
+    """None: set by an environment variable only"""
     base_variable: str
     key_variables: tuple[str, ...] = ()
-    """the first one that is set counts; none = no key"""
+    """the first variable that is set is used; empty = no key"""
     key_header: str = "Authorization"
     key_prefix: str = "Bearer "
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -105,13 +105,13 @@ VENDORS: Mapping[str, Vendor] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """The address of the calls of one model, with the key: never logged, never part of a plan."""
+    """The endpoint of one model with its key; the key is never logged and never part of a plan."""
 
     name: str
-    """the full name, as plan and receipt hold it"""
+    """the full name, as in plan and receipt"""
     prefix: str
     model: str
-    """the vendor's own name"""
+    """the vendor's name of the model"""
     dialect: DialectName
     base_url: str
     headers: Mapping[str, str] = field(repr=False)
@@ -119,19 +119,19 @@ class Target:
     key_variable: str | None = None
     file: ModelFile | None = None
     free: bool = False
-    """it costs nothing, so its price is known"""
+    """calls cost nothing, so the price is known to be 0"""
 
     @property
     def settings(self) -> ModelSettings | None:
-        """What the file states about this model."""
+        """Return the settings of this model in the file, or None."""
         return self.file.models.get(self.model) if self.file is not None else None
 
 
 def resolve_name(name: str | Mapping[str, str]) -> str:
-    """Give the full ``provider/model`` of a bare name, of ``{provider, model}``, or of a full name.
+    """Return the full ``provider/model`` of a bare name, of ``{provider, model}``, or of a full name.
 
     Raises:
-        ConfigError: a bare name of no known family, with the nearest.
+        ConfigError: a bare name of an unknown family, with the nearest name.
     """
     if isinstance(name, Mapping):
         return resolve_name(f"{name['provider']}/{name['model']}" if name.get("provider") else name["model"])
@@ -149,19 +149,19 @@ def resolve_name(name: str | Mapping[str, str]) -> str:
 
 
 def named(name: str) -> str:
-    """Put the vendor of its family before a bare name; a full name, or one of no known family, stays as it is."""
+    """Add the vendor of its family to a bare name; other names are returned unchanged."""
     vendor = next((vendor for family, vendor in FAMILIES if family.fullmatch(name)), None)
     return name if vendor is None or "/" in name else f"{vendor}/{name}"
 
 
 def is_local(name: str, files: Mapping[str, ModelFile]) -> bool:
-    """Say whether a model is computed here; a file ``local.yaml`` with an address makes the prefix an endpoint."""
+    """Return True when a model runs in this process; a file ``local.yaml`` with a URL makes the prefix an endpoint."""
     file = files.get(LOCAL)
     return name.startswith(f"{LOCAL}/") and (file is None or file.base_url is None)
 
 
 def prefixes() -> dict[str, str]:
-    """Return the models that need no file: prefix -> one line with the requirements."""
+    """Return the prefixes that need no file, each with one line on its requirements."""
     found = {prefix: f"{vendor.dialect} dialect; {_needs(vendor)}" for prefix, vendor in VENDORS.items()}
     return {**found, LOCAL: "embeds on this machine; no key, extra [embed]"}
 
@@ -172,10 +172,10 @@ def _needs(vendor: Vendor) -> str:
 
 
 def target(name: str, environment: Environment, files: Mapping[str, ModelFile]) -> Target:
-    """Find the endpoint of a full name that is not a built-in, with its key.
+    """Return the endpoint of a full name that is not built-in, with its key.
 
     Raises:
-        ConfigError: unknown prefix (with the nearest), or a variable that is not set (named).
+        ConfigError: an unknown prefix (with the nearest) or an unset variable (with its name).
     """
     prefix, _, model = name.partition("/")
     file = files.get(prefix)
@@ -201,7 +201,7 @@ def target(name: str, environment: Environment, files: Mapping[str, ModelFile]) 
 
 
 def variables(name: str, files: Mapping[str, ModelFile]) -> tuple[str, ...]:
-    """Names of the variables that a model needs (the first of each choice)."""
+    """Return the environment variables that a model needs, the first of each choice."""
     prefix = name.partition("/")[0]
     file, vendor = files.get(prefix), VENDORS.get(prefix)
     if file is not None and file.auth is not None:
@@ -217,7 +217,7 @@ def _declared_dialect(file: ModelFile | None) -> DialectName:
 
 
 def _base_url(name: str, vendor: Vendor | None, file: ModelFile | None, environment: Environment) -> str:
-    """The file's, else the variable's, else the vendor's own."""
+    """Return the base URL: the file's, else the variable's, else the vendor's."""
     if file is not None and file.base_url is not None:
         place = f"configs/models/{file.name}.yaml"
         return checked_address(environment.resolve(file.base_url, where=place), place)
@@ -232,7 +232,7 @@ def _base_url(name: str, vendor: Vendor | None, file: ModelFile | None, environm
 def _credentials(
     name: str, vendor: Vendor | None, auth: Auth | None, environment: Environment
 ) -> tuple[dict[str, str], tuple[tuple[str, str], ...], str | None]:
-    """Headers, query and the variable's name."""
+    """Return headers, query parameters and the name of the key variable."""
     fixed = dict(vendor.headers) if vendor is not None else {}
     if auth is not None:
         headers, query = _declared(name, auth, environment)

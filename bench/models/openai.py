@@ -28,11 +28,11 @@ from bench.models.dialect import (
 from bench.models.reply import TOOL_CALL
 
 REASONING = ("reasoning_content", "reasoning", "reasoning_text", "thinking")
-"""where servers put reasoning, apart from the text"""
+"""fields in which servers send reasoning, separately from the text"""
 
 
 class OpenAI:
-    """``/chat/completions`` and ``/embeddings``."""
+    """The dialect of ``/chat/completions`` and ``/embeddings``."""
 
     def chat_url(self, base_url: str, model: str, *, stream: bool = False) -> str:
         return f"{base_url}/chat/completions"
@@ -101,7 +101,7 @@ class OpenAI:
 
 @dataclass(frozen=True, slots=True)
 class Azure(OpenAI):
-    """The model is a deployment, the version of the API a parameter."""
+    """The dialect of Azure: the model is a deployment, the API version a query parameter."""
 
     api_version: str
 

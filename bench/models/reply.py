@@ -2,20 +2,20 @@
 
 Here too:
 
-* What of a model's reply is its answer: the text without reasoning, and whether there is an answer at all.
+* The answer in a model's reply: the text without reasoning, or the error of a reply without an answer.
 
 Example::
 
     normalise("anthropic", {"usage": {"input_tokens": 10, "cache_read_input_tokens": 90, "output_tokens": 5}})
     # Usage(input_tokens=100, cache_read_tokens=90, output_tokens=5, total_tokens=105)
     cleaned(completion).text          # without reasoning blocks; the raw text stays in `Completion.raw`
-    no_answer(completion)             # None, or the error that the reply is
+    no_answer(completion)             # None, or the error for a reply without an answer
 
-``input_tokens`` is all input (cache reads and writes inside), ``output_tokens`` all output (reasoning inside),
-``total_tokens`` their sum. Anthropic's buckets are added up, those of OpenAI and Google are parts of a whole.
+``input_tokens`` is all input including cache reads and writes, ``output_tokens`` all output including reasoning,
+``total_tokens`` their sum. Anthropic's counts are added up; OpenAI's and Google's counts already include their parts.
 
-A body without a usage block is counted as characters / 4, rounded up, and marked ``estimated``; so is one whose block
-holds a count that is not a whole number. ``50.0`` is 50. A usage never costs an answer.
+The usage of a body without a usage block, or with a count that is not a whole number, is estimated as characters / 4,
+rounded up, and marked ``estimated``. ``50.0`` counts as 50. An unreadable usage never invalidates an answer.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ from bench.visible import visible
 
 DialectName = Literal["openai", "anthropic", "google"]
 CACHED = "cached"
-"""flag of a reply that comes from the call cache"""
+"""flag of a reply from the call cache"""
 PROMPT_CACHED = "prompt_cached"
-"""flag of a reply to a prompt that the vendor's cache had a part of, or took"""
+"""flag of a reply when the vendor's prompt cache was read or written"""
 BATCHED = "batched"
-"""flag of a reply that came in a batch"""
+"""flag of a reply from a batch"""
 UNTIMED = frozenset({CACHED, BATCHED})
-"""flags of replies whose time is not that of a call"""
+"""flags of replies whose duration is not that of a call"""
 
 
 MOST = 10**12
-"""more tokens than any call has"""
+"""upper limit of a plausible token count"""
 SHOWN = 80
-"""characters of a reply that are shown"""
+"""characters of a reply in a message"""
 
 
 class _Unreadable(Exception):
@@ -53,7 +53,7 @@ class _Unreadable(Exception):
 
 
 def normalise(dialect: DialectName, body: object, *, prompt: str = "", reply: str = "") -> Usage:
-    """Read the usage of an answer; ``prompt`` and ``reply`` are counted where it has no readable one."""
+    """Return the usage of a response; without a readable usage it is estimated from ``prompt`` and ``reply``."""
     try:
         found = _read(dialect, body)
     except _Unreadable:
@@ -64,7 +64,7 @@ def normalise(dialect: DialectName, body: object, *, prompt: str = "", reply: st
 
 
 def unreadable(dialect: DialectName, body: object) -> bool:
-    """Say whether an answer has a usage that cannot be read."""
+    """Return True when a response has a usage that cannot be read."""
     try:
         _read(dialect, body)
     except _Unreadable:
@@ -88,13 +88,13 @@ def _read(dialect: DialectName, body: object) -> Usage | None:
 
 
 def estimate(*, prompt: str, reply: str) -> Usage:
-    """Count by :mod:`bench.tokens`."""
+    """Return an estimated usage, with the token count of :mod:`bench.tokens`."""
     sent, received = count_tokens(prompt), count_tokens(reply)
     return Usage(input_tokens=sent, output_tokens=received, total_tokens=sent + received, estimated=True)
 
 
 def add(first: Usage, second: Usage) -> Usage:
-    """Sum two usages; estimated as soon as one of them is."""
+    """Return the sum of two usages; it is estimated if one of them is."""
     return Usage(
         input_tokens=first.input_tokens + second.input_tokens,
         cache_read_tokens=first.cache_read_tokens + second.cache_read_tokens,
@@ -171,11 +171,11 @@ def _count(block: Mapping[str, object], key: str) -> int:
 
 
 TOOL_CALL = "tool_calls"
-"""the native finish of a reply that calls a tool that was not offered"""
+"""native finish of a reply that calls a tool, although none was offered"""
 
 
 def cleaned(said: Completion) -> Completion:
-    """Take the reasoning out of a reply; the raw text is kept beside it."""
+    """Return a reply without its reasoning; the raw text is kept in ``raw``."""
     rest = without_reasoning(said.text)
     if rest == said.text:
         return said
@@ -183,8 +183,10 @@ def cleaned(said: Completion) -> Completion:
 
 
 def no_answer(said: Completion) -> CallError | None:
-    """Return the error that a reply without text is; one that ended on its own without a thought, or a refusal, is an
-    answer."""
+    """Return the error for a reply without an answer, else None.
+
+    A reply that stopped on its own without reasoning, or a refusal, is an answer.
+    """
     if said.text.strip():
         return None
     finish = said.native_finish or said.finish
@@ -202,7 +204,10 @@ def no_answer(said: Completion) -> CallError | None:
 
 
 def unsaid(said: Completion, *, prompt: str, accepted: Sequence[str]) -> CallError | None:
-    """Return the error that an answer is whose text is none: an error message, a value of a program, the prompt."""
+    """Return the error for a reply whose text is not an answer: an error message, a null value, the prompt.
+
+    Else None.
+    """
     text = not_said(said.text, accepted)
     if text is None and repeats_prompt(said.text, prompt):
         text = "its own prompt: the endpoint returns what it was sent before the answer"
@@ -217,7 +222,7 @@ def _spent(said: Completion) -> str:
 
 
 class Cleaned:
-    """A model that is not ours, without the reasoning in its replies; those behind HTTP leave it out themselves."""
+    """A plug-in model whose replies are returned without reasoning; models behind HTTP remove it themselves."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -232,7 +237,7 @@ class Cleaned:
 
 
 class Answering:
-    """A model that a provider uses: without an answer its call has failed."""
+    """A model for a provider: a reply without an answer is a failed call."""
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -245,7 +250,7 @@ class Answering:
         """Return the reply.
 
         Raises:
-            CallError: the call failed, or gave no answer.
+            CallError: the call failed or the reply has no answer.
         """
         said = await self._model.complete(prompt)
         error = no_answer(said)

@@ -1,7 +1,7 @@
 """`builtin/scripted`: replies from a file, for tests and for repeating a run without a model.
 
-``MEMORYBENCH_SCRIPT=replies.jsonl`` names a file of lines ``{"match": regex, "reply": text, "usage": {...}}``; the
-first line whose expression is found in the prompt answers. No match is an error that names the prompt's digest.
+``MEMORYBENCH_SCRIPT=replies.jsonl`` is a file of lines ``{"match": regex, "reply": text, "usage": {...}}``; the first
+line whose regex matches the prompt gives the reply. Without a match, the error contains the prompt's digest.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ class Scripted:
         self._lines = tuple(_lines(path))
 
     async def complete(self, prompt: Prompt) -> Completion:
-        """Give the reply of the first line that matches.
+        """Return the reply of the first line that matches.
 
         Raises:
-            Rejected: none does.
+            Rejected: no line matches.
         """
         text = "\n".join(message.content for message in prompt.messages)
         for line in self._lines:
@@ -98,7 +98,7 @@ def _line(text: str, where: str) -> Line:
 
 
 def _usage(tree: object, where: str) -> Usage | None:
-    """Counts by our own names, or as an OpenAI-compatible server reports them."""
+    """Return the usage of a line, in bench's own field names or in those of an OpenAI-compatible server."""
     if tree is None:
         return None
     if isinstance(tree, Mapping) and "prompt_tokens" in tree:
