@@ -7,10 +7,10 @@ Example::
     outcome = await execute(plan, environment=environment, observer=display)
     outcome.status, outcome.exit_code, outcome.resume
 
-Read it in this order: ``run`` opens and closes a run, ``lane`` sets workers to work, ``corpus`` brings a corpus to
-ready (``ingest``, ``isolation``), ``item_pipeline`` takes an item through ``search``, the answer and ``evaluate``,
-``records`` makes the rows that the journal gets. ``run_context`` has the one broad ``except``, ``stopping`` every
-reason to end early.
+Modules in reading order: ``run`` opens and closes a run, ``lane`` starts the workers, ``corpus`` prepares a corpus
+(``ingest``, ``isolation``), ``item_pipeline`` runs the phases of an item (``search``, answer, ``evaluate``), and
+``item_row`` builds its journal row. ``run_context`` has the only broad ``except``, ``stopping`` every reason to stop
+early.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Here too:
 
-* The place of one corpus attempt at a provider: its namespace, and opaque names for everything else.
+* The namespace of one corpus attempt at a provider.
 
 Example::
 
@@ -12,11 +12,11 @@ Example::
     space_of(lane, journal=uuid, run_id="r1", corpus="conv-26", history=History()).namespace
     # "bench-demo-r1-3780d278..."
 
-The dataset's own ids give answers away (LongMemEval's gold sessions start with ``answer_``), so each memory, session,
-corpus and item gets a name made by hashing, the same in every run.
+The dataset's own ids can reveal answers (LongMemEval's gold sessions start with ``answer_``), so each memory, session,
+corpus and item gets a hashed id, the same in every run.
 
-What has been ingested is looked for under the name that its rows in the journal have. Rows without a name were written
-by a version whose namespaces had no random part.
+The namespace of an ingested corpus is read from its journal rows. Rows without a namespace are from a version whose
+namespaces had no random part.
 """
 
 from __future__ import annotations
@@ -36,44 +36,44 @@ from bench.providers.namespaces import namespace
 
 
 def opaque(kind: str, *parts: str) -> str:
-    """Name a thing by the hash of what it is: one letter and 16 hex digits."""
+    """Return the name of a thing: a letter for its kind and 16 hex digits of a hash."""
     return kind + sha256("\x00".join((kind, *parts)).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Veil:
-    """The memories of one corpus as a provider sees them, and the way back."""
+    """The memories of one corpus with the opaque ids that a provider gets, and the map back to the dataset's ids."""
 
     memories: tuple[Memory, ...]
     _rendered: dict[str, RenderedMemory] = field(repr=False)
     _standing: dict[Level, frozenset[str]] = field(default_factory=dict, repr=False)
-    """everything that some memory represents, made when it is first asked for"""
+    """the sessions or turns that the memories hold, by evidence level; filled on first use"""
 
     @classmethod
     def over(cls, benchmark: str, corpus: str, rendered: Iterable[RenderedMemory]) -> Veil:
-        """Give every memory and session of a corpus its opaque id."""
+        """Return the memories of a corpus with an opaque id for every memory and session."""
         hidden = {opaque("m", benchmark, corpus, one.memory.id): one for one in rendered}
         memories = tuple(_veiled(name, benchmark, corpus, one.memory) for name, one in hidden.items())
         return cls(memories=memories, _rendered=hidden)
 
     def sources(self, memory_ids: Collection[str]) -> list[RenderedMemory]:
-        """Return the dataset ids of a hit, in order and without repeats; unknown ids are left out."""
+        """Return the dataset's memories of a hit, in order and without repeats; unknown ids are left out."""
         if not memory_ids:
             return []
         wholes = dict.fromkeys(map(whole_id, memory_ids))
         return [self._rendered[name] for name in wholes if name in self._rendered]
 
     def knows(self, memory_ids: Collection[str]) -> bool:
-        """Say whether one of these is a memory of this corpus."""
+        """Return True when one of the ids is a memory of this corpus."""
         return not self._rendered.keys().isdisjoint(map(whole_id, memory_ids))
 
     def holds_all(self, memory_ids: Collection[str]) -> bool:
-        """Say whether each of these is a memory of this corpus."""
+        """Return True when all ids are memories of this corpus."""
         return self._rendered.keys() >= set(map(whole_id, memory_ids))
 
     @property
     def sha256(self) -> str:
-        """Digest of every memory in order, in the form that the provider receives."""
+        """Return the digest of all memories in order, in the form that the provider receives."""
         hashed = sha256()
         for one in self.memories:
             turns = [[turn.role, turn.content, turn.speaker, turn.when] for turn in one.messages]
@@ -83,23 +83,23 @@ class Veil:
 
     @cached_property
     def places(self) -> Mapping[str, int]:
-        """The place of each memory in the order of writing, by the dataset's id."""
+        """Return the position of each memory in the order of writing, by the dataset's id."""
         return {one.memory.id: place for place, one in enumerate(self._rendered.values())}
 
     @cached_property
     def is_dated(self) -> bool:
-        """Some memory of the corpus has a date."""
+        """Return True when some memory has a date."""
         return any(memory.when is not None for memory in self.memories)
 
     def missing(self, wanted: Iterable[str], level: Level) -> tuple[str, ...]:
-        """Return the wanted sessions or turns that no memory of the corpus represents."""
+        """Return the wanted sessions or turns that no memory of the corpus holds."""
         known = self._standing.get(level)
         if known is None:
             known = self._standing[level] = frozenset(stands_for(self._rendered.values(), level))
         return tuple(name for name in dict.fromkeys(wanted) if name not in known)
 
     def ids_of_session(self, session: str) -> tuple[str, ...]:
-        """The memories that hold any part of a session."""
+        """Return the ids of the memories that hold any part of a session."""
         return tuple(name for name, one in self._rendered.items() if session in one.sessions)
 
 
@@ -109,13 +109,13 @@ def _veiled(name: str, benchmark: str, corpus: str, memory: Memory) -> Memory:
 
 
 def veil_of(lane: Lane, corpus: Corpus) -> Veil:
-    """Render a corpus into the memories of a lane and hide the dataset's ids."""
+    """Render a corpus into the memories of a lane, with opaque ids."""
     benchmark = lane.benchmark
     return Veil.over(benchmark.name, corpus.id, memories(benchmark.config, corpus, unit=lane.unit, text=lane.text))
 
 
 def space_of(lane: Lane, *, journal: str, run_id: str, corpus: str, history: CorpusState) -> Space:
-    """Name the place of a corpus's last attempt; equal arguments give equal names in every process."""
+    """Return the namespace of a corpus's last attempt; it is the same in every process."""
     hidden, run_id = opaque("c", lane.benchmark.name, corpus), history.reused_from or run_id
     name = history.namespace or namespace(
         lane.provider.config,

@@ -1,4 +1,4 @@
-"""Batches of a run in its journal: batches to be sent, batches that were sent, and whether any batch is open.
+"""The journal of a run's batches: intended batches, sent batches, and whether any batch is open.
 
 Example::
 
@@ -6,7 +6,7 @@ Example::
     await log.intend(record)            # durable before the upload
     records = await open_batches(live)  # of earlier processes, in order
 
-A process that ends with nothing in flight settles all batches before: what fails then is sent again by ``retry``.
+A process that ends with nothing in flight records all batches as settled; failed calls are sent again by ``retry``.
 """
 
 from __future__ import annotations
@@ -28,24 +28,24 @@ if TYPE_CHECKING:
 
 INTENDED, SENT, SETTLED = "batch_intended", "batch_sent", "batches_settled"
 WAITING_ITEMS = 2_000
-"""items of a lane that may wait for a batch at once"""
+"""most items of a lane that may wait for a batch at the same time"""
 
 
 @dataclass(frozen=True, slots=True)
 class JournaledBatches:
-    """The journaled batches of one run, and the senders that send them."""
+    """The journal of a run's batches, and their senders."""
 
     live: Live
     senders: list[BatchSender] = field(default_factory=list)
 
     async def start(self, tasks: TaskGroup) -> None:
-        """Let every sender begin, with what an earlier process of the run has sent."""
+        """Start every sender with the open batches of earlier processes."""
         records = await open_batches(self.live) if self.senders else []
         for sender in self.senders:
             sender.start(tasks, [one for one in records if one.endpoint == sender.endpoint.name])
 
     def settle(self) -> None:
-        """Note that no call waits for any batch."""
+        """Record that no call waits for a batch."""
         if self.senders:
             self.live.journal.append(Event(kind=SETTLED))
 
@@ -69,7 +69,7 @@ class JournaledBatches:
 
 @asynccontextmanager
 async def batching(batches: JournaledBatches | None) -> AsyncIterator[None]:
-    """Carry batches while the block runs; they are settled where it ends by itself."""
+    """Send batches while the block runs; when it ends normally, record them as settled."""
     if batches is None:
         yield
         return
@@ -82,7 +82,7 @@ async def batching(batches: JournaledBatches | None) -> AsyncIterator[None]:
 
 
 async def open_batches(live: Live) -> list[BatchRecord]:
-    """Return what earlier processes of the run sent and may not have received, in order."""
+    """Return the batches of earlier processes whose results may be missing, in order."""
     from bench.models.batch import BatchRecord
 
     found: dict[str, BatchRecord] = {}

@@ -1,13 +1,13 @@
-"""The content of a namespace as its provider reports it: stored when a build is ready, compared on reuse.
+"""The contents of a namespace as its provider reports them: stored when a build is ready, compared on reuse.
 
 Example::
 
     kept = await steady(provider, config, space, memories)       # {"count": 4, "found": {"m3f1...": "9c0e..."}, ...}
     changed_contents("corpora.c0", kept, await contents(...))    # [("corpora.c0.count", "4", "5")]
 
-Where a provider counts, the count; and of the last, the first and the longest memory everything that a wide search for
-it finds, ids and texts. What varies from one search to the next, or is searched with other settings, only has to be
-found at all. A provider that can restore a namespace gives a digest of everything in it, and nothing is searched.
+The contents are the count, if the provider can count, and a digest of the ids and texts in a wide search for the last,
+the first and the longest memory. For results that vary between searches, or with other search settings, only the
+existence of hits is compared. A provider that can restore a namespace gives a digest of everything in it instead.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ SHORT = 12
 async def contents(
     provider: Provider, config: ProviderConfig, space: Space, memories: Sequence[Memory]
 ) -> dict[str, object]:
-    """Look and count; None in ``found`` = nothing was found. A digest of everything needs no look."""
+    """Return the count and a digest of the search result per sample memory (None without hits), or a digest of
+    everything.
+    """
     whole, found = await _whole(provider, space), dict[str, object]()
     for memory in samples(memories) if DIGEST not in whole else ():
         hits = (await reread(partial(look, provider, space, memory.content, k=DEEP_K))).hits
@@ -42,20 +44,20 @@ async def contents(
 async def unsearched(
     provider: Provider, config: ProviderConfig, space: Space, memories: Sequence[Memory]
 ) -> dict[str, object]:
-    """Count, and search nothing: later each sample only has to find something."""
+    """Return the count without searching; a later comparison only requires that each sample finds something."""
     whole = await _whole(provider, space)
     found = {memory.id: VARIES for memory in samples(memories)} if DIGEST not in whole else {}
     return {**whole, FOUND: found, CONFIG: digest(identity(config))}
 
 
 def is_unsearched(kept: Mapping[str, object]) -> bool:
-    """Say whether nothing is known of what searches found."""
+    """Return True when the stored contents have no search results."""
     found = _found(kept)
     return bool(found) and all(value == VARIES for value in found.values())
 
 
 async def _whole(provider: Provider, space: Space) -> dict[str, object]:
-    """The count and the digest, as far as a provider has them."""
+    """Return the count and the digest, if the provider supports them."""
     counted = {COUNT: await reread(partial(provider.count, space))} if isinstance(provider, Counts) else {}
     return {**counted, DIGEST: await provider.digest(space)} if isinstance(provider, Restores) else {**counted}
 
@@ -63,7 +65,7 @@ async def _whole(provider: Provider, space: Space) -> dict[str, object]:
 async def steady(
     provider: Provider, config: ProviderConfig, space: Space, memories: Sequence[Memory]
 ) -> dict[str, object]:
-    """Look twice and keep what is the same."""
+    """Read the contents twice; parts that differ are marked as varying."""
     first = await contents(provider, config, space, memories)
     if DIGEST in first:
         return first
@@ -75,7 +77,7 @@ async def steady(
 
 
 def changed_contents(path: str, before: Mapping[str, object], now: Mapping[str, object]) -> list[tuple[str, str, str]]:
-    """List what a namespace does not hold any more, or holds beside it, as (path, before, now)."""
+    """Return the differences between stored and current contents as (path, before, now)."""
     changed = []
     for name in (COUNT, DIGEST):
         if name in before and before[name] != now.get(name):

@@ -1,13 +1,13 @@
-"""Clear the data that a run without a future left at providers; used by ``bench clean``.
+"""Clear the namespaces that a run has left at providers, for ``bench clean``.
 
 Example::
 
-    cleared = await sweep(Path("."), Path("checkpoints/r1"))                  # how many namespaces were cleared
-    given_up = await forget(Path("checkpoints/r1"), ["gone"])                 # how many no one will look for again
+    cleared = await sweep(Path("."), Path("checkpoints/r1"))                  # number of cleared namespaces
+    given_up = await forget(Path("checkpoints/r1"), ["gone"])                 # number of abandoned namespaces
 
-Nothing is sent to a provider whose config or address is not what it was when the run was started: another service
-would be asked to delete, and say that it did. What clearing does not use, such as the name of a model, may differ. Who
-knows that it is the same service by another address or config reports it by its name (``moved``)."""
+Nothing is sent to a provider whose config or address has changed since the start of the run, because another service
+would delete its own data. Settings that clearing does not use, such as a model name, may differ. ``moved`` names
+providers that are the same service at another address or with another config."""
 
 from __future__ import annotations
 
@@ -46,17 +46,17 @@ from bench.providers import ProviderContext, open_provider
 from bench.settings import Environment
 
 CLEARING = frozenset({"setup", "teardown", "clear", "verify_clear"})
-"""blocks of a config whose calls clearing sends"""
+"""config blocks whose calls are used to clear a namespace"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Left:
-    """One namespace that no one cleared."""
+    """One namespace that was not cleared."""
 
     corpus: str
     space: Space
     origin: str
-    """id of the journal that ingested it"""
+    """id of the journal of the run that ingested it"""
 
 
 async def sweep(
@@ -68,12 +68,14 @@ async def sweep(
     orphans: bool = False,
     freed: Collection[str] = (),
 ) -> int:
-    """Clear every namespace that a run has left; each is journaled. ``orphans`` = the run stays, for the hints.
+    """Clear every namespace that a run has left and journal each; return their number.
+
+    With ``orphans`` the run itself is kept; this changes the hints of errors.
 
     Raises:
         UsageError, ConfigError, DataError: the run's benchmark or provider cannot be planned any more.
-        IdentityError: a provider or the data is not what it was; nothing was sent.
-        CallError: the first provider that refused; what was cleared at the others is journaled.
+        IdentityError: a provider or the data has changed, so nothing was sent.
+        CallError: a provider refused, after the namespaces of the other providers were cleared and journaled.
     """
     known = environment or Environment.load(workspace)
     plan = await sweepable(workspace, folder, known, moved=moved, orphans=orphans, freed=freed)
@@ -102,11 +104,10 @@ async def sweep(
 
 
 async def forget(folder: Path, names: Collection[str]) -> int:
-    """Abandon what a run has left at these providers: an event reports it, nothing is sent and nothing counts as
-    cleared.
+    """Mark the namespaces of a run at these providers as abandoned; nothing is sent, and they do not count as cleared.
 
     Raises:
-        Locked, JournalError: the run is held by another process, or is none.
+        Locked, JournalError: another process holds the run, or there is no journal.
     """
     chosen = [one for one in await _left_in(folder) if one.is_at(names)]
     if chosen:
@@ -126,14 +127,14 @@ async def sweepable(
     orphans: bool = False,
     freed: Collection[str] = (),
 ) -> Plan | None:
-    """Plan once more what has left something, and refuse when its providers or its data are others by now.
+    """Return the plan of the lanes with namespaces to clear; refuse if their providers or data have changed.
 
-    None where nothing is left beside what is at the ``forgotten`` providers.
+    None when no namespace is left except at the ``forgotten`` providers.
 
     Raises:
         UsageError, ConfigError, DataError: the run cannot be planned any more.
-        IdentityError: a provider or the data is not what it was; ``changes`` lists each leaf.
-        Locked: another run searches it, which is none of those that are ``freed`` with it.
+        IdentityError: a provider or the data has changed; ``changes`` lists each difference.
+        Locked: another run, which is not in ``freed``, searches its memories.
     """
     labels = {one.provider for one in await _left_in(folder) if not one.is_at(forgotten)}
     if not labels:
@@ -166,7 +167,7 @@ async def _left_in(folder: Path) -> list[Leftover]:
 
 
 def _narrowed(catalog: Catalog, request: RunRequest, labels: Collection[str]) -> RunRequest:
-    """The same run with these providers alone: one that is gone, or left nothing, need not be there any more."""
+    """Return the request with only these providers; the others may no longer exist."""
     ours = tuple(given for given in request.providers if _labels(catalog, request, given) & set(labels))
     others = tuple(f"{given}." for given in request.providers if given not in ours)
     if not others:
@@ -176,7 +177,10 @@ def _narrowed(catalog: Catalog, request: RunRequest, labels: Collection[str]) ->
 
 
 def _labels(catalog: Catalog, request: RunRequest, given: str) -> set[str]:
-    """Return the name in the results of a provider that a run names, perhaps by an alias; unchanged if it is gone."""
+    """Return the labels of a provider that a run names, resolving aliases.
+
+    The name itself if its config no longer exists.
+    """
     name, at, variant = given.partition("@")
     try:
         label = f"{load_named(catalog, name).name}{at}{variant}"
@@ -186,7 +190,7 @@ def _labels(catalog: Catalog, request: RunRequest, given: str) -> set[str]:
 
 
 def _unmoved(meta: RunMeta, plan: Plan, lanes: Sequence[Lane], moved: Collection[str]) -> Mapping[str, object]:
-    """The plan's identity as it were had the moved services stayed: where they are and what is sent is put back."""
+    """Return the plan's identity with the previous addresses and requests of the services in ``moved``."""
     stored = cast("Mapping[str, Mapping[str, object]]", meta.identity["providers"])
     now = dict(cast("Mapping[str, Mapping[str, object]]", plan.identity["providers"]))
     for lane in lanes:
@@ -198,7 +202,7 @@ def _unmoved(meta: RunMeta, plan: Plan, lanes: Sequence[Lane], moved: Collection
 
 
 def _places(identity: Mapping[str, object], lanes: Sequence[Lane]) -> dict[str, object]:
-    """Return the parts of an identity that state where its namespaces are; prompts and models do not."""
+    """Return the parts of an identity that locate its namespaces, without prompts and models."""
     providers = cast("Mapping[str, object]", identity["providers"])
     benchmarks = cast("Mapping[str, Mapping[str, object]]", identity["benchmarks"])
     return {
@@ -208,7 +212,7 @@ def _places(identity: Mapping[str, object], lanes: Sequence[Lane]) -> dict[str, 
 
 
 def _needed(lane: Lane, provider: object) -> object:
-    """The identity of a provider without the values of the file that clearing does not use."""
+    """Return the identity of a provider without config values that clearing does not use."""
     config = lane.provider.config
     if not isinstance(provider, Mapping) or config.endpoints is None:
         return provider
@@ -218,7 +222,7 @@ def _needed(lane: Lane, provider: object) -> object:
 
 
 def _sent_to_clear(config: ProviderConfig) -> list[object]:
-    """Return every call that clearing may send: set-up calls only if they look something up or may be repeated."""
+    """Return every call that clearing may send; of setup calls only lookups and idempotent ones."""
     return [
         call.model_dump(mode="json")
         for path, call in calls_of(config)
@@ -227,7 +231,7 @@ def _sent_to_clear(config: ProviderConfig) -> list[object]:
 
 
 def _again(folder: Path, *, orphans: bool) -> str:
-    """The command to give again: without ``--orphans`` it deletes the run."""
+    """Return the command to repeat; without ``--orphans`` it deletes the run."""
     return f"bench clean {folder.name} --orphans" if orphans else f"bench clean {folder.name}"
 
 
@@ -250,7 +254,7 @@ def _gone(again: str, labels: Collection[str]) -> str:
 
 @contextmanager
 def _told_for_clean(again: str, lane: Lane, refused: list[CallError]) -> Iterator[None]:
-    """Keep a refusal for the end. The advice to resume helps a run that stopped, not one that is to be deleted."""
+    """Collect a refusal for the end, with a hint for ``bench clean`` instead of one for ``bench run``."""
     try:
         yield
     except CallError as problem:
@@ -259,7 +263,7 @@ def _told_for_clean(again: str, lane: Lane, refused: list[CallError]) -> Iterato
 
 
 def left_over(lane: Lane, left: Leftover, run_ids: Mapping[str, str]) -> list[Left]:
-    """Return the namespaces of a lane that were written and not cleared; ``run_ids`` is by id of the journal."""
+    """Return the namespaces of a lane that were written and not cleared; ``run_ids`` maps journal ids to run ids."""
     found = []
     for rows in left.rows:
         corpus, origin = rows[0].corpus, rows[0].origin
@@ -270,13 +274,13 @@ def left_over(lane: Lane, left: Leftover, run_ids: Mapping[str, str]) -> list[Le
 
 
 async def _run_ids(folder: Path) -> dict[str, str]:
-    """Return the run id of each journal that this one holds rows of."""
+    """Return the run id of each journal whose rows this journal contains."""
     async with Reader.open(folder) as reader:
         return {one.uuid: one.run_id for one in await reader.origins()}
 
 
 def _embedder(lane: Lane, http: Http, environment: Environment, files: Mapping[str, ModelFile]) -> Embedder | None:
-    """Some providers cannot be opened without the model of their vectors, nor searched after a clear."""
+    """Return the embedder of a provider that needs one to be opened, or to be searched after a clear."""
     from bench.models import open_embedder
 
     rule = lane.provider.config.client_embeddings
@@ -288,7 +292,7 @@ def _embedder(lane: Lane, http: Http, environment: Environment, files: Mapping[s
 
 
 async def _clear(journal: Journal, lane: Lane, left: Sequence[Left], context: ProviderContext, *, proven: int) -> int:
-    """Clear namespaces of a lane; the first ``proven`` are searched afterwards.
+    """Clear namespaces of a lane; search the first ``proven`` of them afterwards.
 
     Raises:
         CallError: a clear was refused, or memories are still found after it.

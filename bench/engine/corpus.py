@@ -2,10 +2,10 @@
 
 Example::
 
-    outcome = await prepare(lane, "conv-26")      # a Ready, a Failure, or None when the run was asked to stop
+    outcome = await prepare(lane, "conv-26")      # a Ready, a Failure, or None after a request to stop
 
-Only ingest holds one of the lane's ingest slots. A batch of which no one knows whether it was stored is resolved by
-`bench.engine.doubts`. Only where no one can tell is the namespace cleared and the corpus ingested again under the next
+Only the ingest uses one of the lane's ingest slots. A batch in doubt (it is unknown whether it was stored) is resolved
+by `bench.engine.doubts`. If that is not possible, the namespace is cleared and the corpus is ingested again in the next
 attempt.
 """
 
@@ -26,7 +26,7 @@ from bench.model import Corpus, Phase
 
 
 async def prepare(lane: OpenLane, corpus_id: str) -> Ready | Failure | None:
-    """Do what is missing until the corpus is ready, or ingested where the run stops after that."""
+    """Do the missing steps until the corpus is ready, or only ingested if the run stops after ingest."""
     history = CorpusState.of(await lane.live.journal.corpus(lane.key, corpus_id))
     if lane.asks and not lane.is_unsearched(corpus_id):
         space = lane.space(corpus_id, history)
@@ -55,7 +55,7 @@ async def prepare(lane: OpenLane, corpus_id: str) -> Ready | Failure | None:
 
 @dataclass(slots=True, kw_only=True)
 class Preparation:
-    """The work on one corpus."""
+    """The preparation of one corpus."""
 
     lane: OpenLane
     corpus: Corpus
@@ -63,7 +63,7 @@ class Preparation:
     retries: int = 0
 
     async def ingested(self, history: CorpusState, step: Step) -> IngestPass | Failure | None:
-        """Ingest under a slot of the pool; None when the run was asked to stop."""
+        """Ingest in an ingest slot; return None when the run was asked to stop."""
         if step is Step.WAIT:
             return IngestPass.after(history, self.lane, self.corpus.id, self.veil)
         async with self.lane.ingest_slots:
@@ -74,7 +74,7 @@ class Preparation:
                     self.lane.first_write.leave(self.corpus.id)
 
     async def indexed(self, ingest: IngestPass) -> Failure | None:
-        """Wait for the index; None also when the run was asked to stop."""
+        """Wait for the index; return None when it is ready or the run was asked to stop."""
         index = IndexWait(
             lane=self.lane,
             corpus=self.corpus.id,
@@ -113,18 +113,18 @@ class Preparation:
         return ending.failure if ending.failure is not None else ingest if ending.complete else None
 
     async def _reread(self) -> CorpusState:
-        """Take the corpus as the journal has it now."""
+        """Return the state of the corpus from the journal."""
         await self.lane.live.journal.flush()
         return CorpusState.of(await self.lane.live.journal.corpus(self.lane.key, self.corpus.id))
 
     async def _settled(self, ingest: IngestPass, history: CorpusState) -> bool | Failure:
-        """Settle what is in doubt without a reset, where something can tell."""
+        """Resolve batches in doubt without a reset; return False when that is not possible."""
         if not history.is_marked:  # an older version did not say which batch it was about to send
             return self.lane.provider.on_unknown == "repeat"
         return await settle(ingest, history.doubts)
 
     async def _reset(self, history: CorpusState) -> CorpusState:
-        """Clear what the last attempt may have left and begin the next one."""
+        """Clear the namespace of the last attempt and begin the next attempt."""
         ingest = IngestPass.after(history, self.lane, self.corpus.id, self.veil)
         why = f": {self.lane.provider.name} cannot tell whether an add was stored" if history.doubts else ""
         cost = f", {ingest.sent} memories that it acknowledged among them" if ingest.sent else ""
@@ -134,7 +134,7 @@ class Preparation:
         return CorpusState(attempt=history.attempt + 1)
 
     def _give_up(self, ingest: IngestPass, failure: Failure) -> Failure:
-        """Leave the corpus as it is; what is in doubt is settled by the next process, when the provider is back."""
+        """Keep the corpus unchanged; a later process resolves its batches in doubt."""
         self.lane.live.journal.append(
             CorpusRow(
                 lane=self.lane.key,

@@ -3,9 +3,9 @@
 Example::
 
     history = CorpusState.of(await journal.corpus(lane.key, corpus))
-    history.next_step(durability="service", resumed=True)      # Step.WAIT: ingested, the index was not ready yet
+    history.next_step(durability="service", resumed=True)      # Step.WAIT: ingested, but the index was not ready
 
-The rows of the last attempt are folded; earlier attempts only count.
+The state comes from the rows of the last attempt; earlier attempts are only counted.
 """
 
 from __future__ import annotations
@@ -24,33 +24,33 @@ class Step(StrEnum):
     """The step at which work on a corpus continues."""
 
     BEGIN = "begin"
-    """nothing was sent under this attempt"""
+    """nothing was sent in this attempt"""
     RESET = "reset"
-    """clear what there may be, begin under the next attempt"""
+    """clear the namespace and begin the next attempt"""
     CONTINUE = "continue"
-    """some batches are in, nothing is in doubt"""
+    """some batches are stored, none is in doubt"""
     DOUBT = "doubt"
-    """a batch may or may not have been stored: ``on_unknown`` decides"""
+    """it is unknown whether a batch was stored: ``on_unknown`` decides"""
     WAIT = "wait"
-    """everything is in, the index is not known to be ready"""
+    """all batches are stored, but the index may not be ready"""
     USE = "use"
-    """ready"""
+    """the corpus is ready"""
 
 
 SPOILS = frozenset({"ingest_failed", "contaminated"})
-"""kinds of failures after which what was stored is of no use"""
+"""kinds of failures after which the stored memories are unusable"""
 
 
 @dataclass(slots=True, kw_only=True)
 class Collected:
-    """Everything a provider gave back for a corpus attempt; grows in place, a batch at a time."""
+    """Ids, jobs and captures that a provider returned for a corpus attempt; it grows batch by batch."""
 
     ids: dict[str, tuple[str, ...]] = field(default_factory=dict)
     jobs: list[str] = field(default_factory=list)
     captures: dict[str, object] = field(default_factory=dict)
 
     def take(self, got: Ingested) -> None:
-        """Add one batch."""
+        """Add the result of one batch."""
         self.ids.update(got.ids)
         self.jobs.extend(got.jobs)
         if got.captures:
@@ -63,33 +63,33 @@ class Collected:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusState:
-    """One corpus of a lane, as far as it came."""
+    """The state of one corpus of a lane, from its journal rows."""
 
     attempt: int = 1
     began: bool = False
     kinds: tuple[CorpusKind, ...] = ()
     batches: frozenset[int] = frozenset()
-    """positions of the batches that are in"""
+    """positions of the acknowledged batches"""
     doubts: frozenset[int] = frozenset()
-    """positions of the batches that were about to be sent and of which nothing came back: stored or not"""
+    """positions of batches without a response: it is unknown whether they were stored"""
     is_marked: bool = True
-    """each batch has its intent; False: an older version wrote these rows, and any batch may be in doubt"""
+    """False for rows of an older version, which wrote no intents: any batch may be in doubt"""
     collected: Collected = field(default_factory=Collected)
     prepared: Mapping[str, object] = field(default_factory=dict)
     known_cut: bool = False
-    """the failure that ended the ingest stored nothing: it can continue at the cursor"""
+    """the failure that ended the ingest stored nothing, so the ingest can continue"""
     spoiled: bool = False
-    """the failure that ended the ingest leaves nothing that could be used"""
+    """the failure that ended the ingest makes the stored memories unusable"""
     in_doubt: bool = False
-    """the failure that ended the ingest left it open whether a batch was stored"""
+    """the failure that ended the ingest left a batch in doubt"""
     reused_from: str = ""
-    """the run that ingested it, where that was another one"""
+    """id of the run that ingested the corpus, if it was another run"""
     namespace: str = ""
-    """where the provider keeps it; empty = not begun, or begun by a version that did not write it down"""
+    """namespace at the provider; empty when not begun, or begun by a version that did not store it"""
 
     @classmethod
     def of(cls, rows: Sequence[CorpusRow]) -> CorpusState:
-        """Fold the rows of the last attempt."""
+        """Build the state from the rows of the last attempt."""
         if not rows:
             return cls()
         attempt = max(row.attempt for row in rows)
@@ -129,21 +129,21 @@ class CorpusState:
 
     @property
     def captures(self) -> dict[str, object]:
-        """The values that set-up and ingest captured."""
+        """Return the values that setup and ingest captured."""
         return merge_captures(self.prepared, self.collected.captures)
 
     @property
     def held(self) -> bool:
-        """Whether this run sent something to the provider and did not clear it."""
+        """Return True when this run wrote to the namespace and has not cleared it."""
         return self.began and not self.reused_from and CorpusKind.CLEARED not in self.kinds
 
     @property
     def is_ready(self) -> bool:
-        """Everything is in and was found searchable, and nothing has failed since."""
+        """Return True when the corpus was found ready and nothing has failed since."""
         return CorpusKind.READY in self.kinds and self.kinds[-1] is not CorpusKind.FAILED
 
     def next_step(self, *, durability: Durability, resumed: bool) -> Step:
-        """Say where to continue. A store in the memory of a process that has ended holds nothing any more."""
+        """Return the next step; a resumed run cannot use a store in the memory of an ended process."""
         if not self.began:
             return Step.BEGIN
         if self.reused_from:  # what became of it is looked at when the run starts
@@ -173,12 +173,15 @@ class CorpusState:
 
     @property
     def _index_failed(self) -> bool:
-        """The provider reported that indexing failed: waiting longer would not help (a time-out might)."""
+        """Return True when the provider reported a failed index.
+
+        More waiting would not help, unlike after a timeout.
+        """
         return self.kinds[-1] is CorpusKind.FAILED and not self.known_cut
 
 
 def returned(ingested: Ingested) -> dict[str, object]:
-    """Return the response to a batch in the form of the journal."""
+    """Return the response to a batch as the journal stores it."""
     return {
         "ids": {name: list(ids) for name, ids in ingested.ids.items()},
         "jobs": list(ingested.jobs),

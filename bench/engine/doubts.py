@@ -1,13 +1,13 @@
-"""Batches in doubt: they may have been sent, but have no response. Find out whether they are stored.
+"""Resolve batches in doubt: they may have been sent, but have no response.
 
 Example::
 
-    settled = await settle(ingest, doubts=[7])      # True: sent again or accepted; False: no one can tell; a Failure
+    settled = await settle(ingest, doubts=[7])      # True: resolved; False: cannot be determined; or a Failure
 
-The provider's ``on_unknown`` decides: what may be repeated is sent again (repeat), of the rest the provider is asked
-(probe, reset). Its answers decide in this order: how much the namespace holds, then whether a search finds the memories
-of the batch, by their ids or, where hits lead to no memory, by their texts. Ids that only the lost answer named are
-taken from those hits, and count only if they lead back to the memories then.
+The provider's ``on_unknown`` decides. With ``repeat`` the batch is sent again. With ``probe`` or ``reset`` the provider
+is queried: first for the number of memories in the namespace, then by searching for the memories of the batch, by their
+ids or, for hits without ids, by their texts. Ids that only the lost response contained are taken from these hits, if
+the memories can then be found by them.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from bench.providers import Counts
 from bench.providers.batching import whole_id
 
 LOOKS = 3
-"""as often a count must stay the same before what is missing counts as not stored"""
+"""how often a count must be the same before missing memories count as not stored"""
 LEAST_PAUSE_S = 0.3
 Ids = Mapping[str, tuple[str, ...]]
-"""memory -> its ids at the provider"""
+"""memory id -> its ids at the provider"""
 Value = TypeVar("Value")
 
 
 async def settle(ingest: IngestPass, doubts: Collection[int]) -> bool | Failure:
-    """Accept the batches that are stored, leave the others to be sent; False when nothing can tell.
+    """Accept stored batches and leave the others to be sent; return False when the state cannot be determined.
 
-    A failure when the provider is not there at all: it cannot be cleared either, so the doubt stays.
+    Returns a Failure when the provider is unreachable; the batches then stay in doubt.
     """
     if ingest.lane.provider.on_unknown == "repeat":
         return True
@@ -56,7 +56,7 @@ async def settle(ingest: IngestPass, doubts: Collection[int]) -> bool | Failure:
 
 
 async def _by_count(ingest: IngestPass, doubts: Collection[int]) -> set[int] | Failure | None:
-    """All of them or none, where the number of memories reports it; None where it reports neither."""
+    """Return all batches or none, if the provider's count shows it; None if the count shows neither."""
     provider, live = ingest.lane.provider, ingest.lane.live
     if not isinstance(provider, Counts):
         return None
@@ -75,9 +75,9 @@ async def _by_count(ingest: IngestPass, doubts: Collection[int]) -> set[int] | F
 
 
 async def _by_search(ingest: IngestPass, doubts: Collection[int]) -> set[int] | Failure | None:
-    """The batches that are found; None where one is not and that proves nothing.
+    """Return the batches that a search finds; None when one is missing without proof.
 
-    It proves something of a provider whose adds are searchable at once, while what was acknowledged last is found.
+    A missing batch counts as proof only if adds are searchable at once and the last acknowledged batch is found.
     """
     stored = set[int]()
     for position in doubts:
@@ -92,7 +92,7 @@ async def _by_search(ingest: IngestPass, doubts: Collection[int]) -> set[int] | 
 
 
 async def _is_missing(ingest: IngestPass, position: int, doubts: Collection[int]) -> bool:
-    """Look again and again, and each time for a batch too that is known to be there."""
+    """Search repeatedly for a batch, together with a batch that is known to be stored, to prove that it is missing."""
     if ingest.lane.provider.wait.by != "nothing" or not ingest.done:
         return False
     known = max(ingest.done)
@@ -106,7 +106,7 @@ async def _is_missing(ingest: IngestPass, position: int, doubts: Collection[int]
 async def _seen(
     ingest: IngestPass, position: int, doubts: Collection[int], given: Ids | None = None
 ) -> bool | Failure | None:
-    """Whether the first and the last memory of a batch are found; None when only one is, or nothing can tell."""
+    """Return True when the first and last memory of a batch are found; None when only one is, or it is unclear."""
     space = ingest.with_batches(position, given=given or {})
     memories = _telling(ingest, position, doubts)
     found = set[bool | None]()
@@ -119,7 +119,7 @@ async def _seen(
 
 
 def _telling(ingest: IngestPass, position: int, doubts: Collection[int]) -> list[Memory]:
-    """The memories of a batch whose text is not that of another one in doubt."""
+    """Return the memories of a batch whose text no other batch in doubt has."""
     others = [memory for one in doubts if one != position for memory in ingest.batch(one)]
     return [
         memory
@@ -131,9 +131,9 @@ def _telling(ingest: IngestPass, position: int, doubts: Collection[int]) -> list
 def _is_among(
     ingest: IngestPass, position: int, memory: Memory, hits: tuple[Hit, ...], *, by_text: bool
 ) -> bool | None:
-    """Whether a hit is the memory: by its id, or by its text, of which there are more than other batches account for.
+    """Return True when a hit is the memory, by id or by a text that occurs more often than in other batches.
 
-    None where hits lead to no memory and there may be more of the same text than a search gives.
+    Returns None when hits have no ids and more hits with the same text may exist than a search returns.
     """
     if any(whole_id(memory.id) in map(whole_id, hit.source_ids) for hit in hits):
         return True
@@ -146,7 +146,7 @@ def _is_among(
 
 
 async def _given(ingest: IngestPass, position: int, doubts: Collection[int]) -> Ids | Failure | None:
-    """The ids that a stored batch has at the provider, by the texts of unmapped hits; None where they do not tell."""
+    """Return the ids that the provider gave to a stored batch, from unmapped hits with equal texts; None if unclear."""
     space, batch, found = ingest.with_batches(position), ingest.batch(position), dict[str, tuple[str, ...]]()
     if len(_telling(ingest, position, doubts)) < len(batch):
         return None

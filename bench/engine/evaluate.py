@@ -2,18 +2,20 @@
 
 Here too:
 
-* Before the first item: how often the run's judges are wrong, by probes whose right verdict is known.
+* Before the first item: calibrate the run's judges with probes whose right verdict is known.
 
 Example::
 
     evaluated = await evaluate(lane, job, ready, item, epoch, found, said)
     journal.append(evaluated.entry(key, attempt))
-    await calibrate_judges(live, readers)       # one event a judge and judge prompt, kind ``judge_calibration``
+    await calibrate_judges(live, readers)       # one event per judge and judge prompt, kind ``judge_calibration``
 
-Without an answer, evaluators that need one do not run and the item is ``measured``, or has the state of what did run.
+Without an answer, evaluators that need one do not run; the item is then ``measured``, or has the state from the
+evaluators that ran.
 
-The events stay with the run: `describe` shows them, `compare` takes its judge noise from them. A judge and prompt
-that the journal already has are not asked again. A judge that cannot be asked is an event too, and no reason to stop.
+The calibration events are stored in the journal: `describe` shows them, `compare` reads the judge noise from them. A
+judge and prompt with an event are not calibrated again. A judge that cannot be called gives an event, but does not stop
+the run.
 """
 
 from __future__ import annotations
@@ -57,18 +59,18 @@ class Evaluated:
     row: Row
     values: dict[str, float | None]
     not_sent: tuple[str, ...] = ()
-    """evidence that no memory of the corpus represents"""
+    """evidence that no memory of the corpus holds"""
     corrected: dict[str, float | None] | None = None
-    """the values against the answer that an overlay gives instead"""
+    """metric values against the corrected answer of an overlay"""
     flags: tuple[str, ...] = ()
-    """what its judges' endpoints reported, see `bench.model.Completion.flags`"""
+    """flags from the judges' endpoints, see `bench.model.Completion.flags`"""
     saved_usd: str | None = None
-    """of its judges together, see `bench.model.Completion.saved_usd`"""
+    """sum over the judges, see `bench.model.Completion.saved_usd`"""
     asked: Sequence[Asked] = ()
-    """what its judges were sent"""
+    """the prompts that were sent to the judges"""
 
     def entry(self, key: Key, done: Attempt[Evaluated], generation: int = 0) -> JournaledPhase:
-        """The journal's row, with what the judge cost."""
+        """Return the journal row, with the judge's calls."""
         return JournaledPhase(
             key=key,
             data=facts(self.row.relevant, self.row.reason, self.item, not_sent=self.not_sent)
@@ -97,31 +99,31 @@ class Evaluated:
 
 
 JUDGE_PROMPTS = "judge_prompts"
-"""the payload with what judges were sent of an item"""
+"""payload with the prompts that were sent to judges for an item"""
 Asked = tuple[str, Prompt]
-"""an evaluator and its prompt"""
+"""name of an evaluator, and its prompt"""
 
 
 NEVER = datetime(1970, 1, 1, tzinfo=UTC)
 Memo = list[tuple[str, Prompt, Completion]]
-"""what judges reported of one item in one epoch: the same question to the same judge is not paid twice"""
+"""judge replies for one item and epoch, so that the same prompt is not paid twice"""
 
 
 Stored = Mapping[tuple[str, str], Completion]
-"""(evaluator, digest of its prompt) -> what the judge reported of the same answer before"""
+"""(evaluator, digest of its prompt) -> earlier reply of the judge on the same answer"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnceJudge:
-    """A judge that is asked each question once an item and epoch, whatever the number of jobs and scorings."""
+    """A judge that is called only once per prompt, item and epoch, in all jobs and scorings."""
 
     judge: Judge
     memo: Memo
     stored: Stored = field(default_factory=dict)
     evaluator: str = ""
-    """who asks"""
+    """the evaluator that calls the judge"""
     max_tokens: int | None = None
-    """of a reply, instead of what the evaluator asks for"""
+    """token limit of a reply, instead of the evaluator's"""
     epoch: int = 1
     asked: list[Asked] = field(default_factory=list)
 
@@ -130,7 +132,7 @@ class OnceJudge:
         return self.judge.name
 
     def asked_by(self, evaluator: Evaluator) -> OnceJudge:
-        """The same for one evaluator."""
+        """Return a copy for one evaluator."""
         return OnceJudge(
             judge=self.judge,
             memo=self.memo,
@@ -166,7 +168,7 @@ async def evaluate(
     *,
     kept: Stored | None = None,
 ) -> Evaluated:
-    """Let every evaluator speak and compute every metric of the row; ``kept``: replies of the judge from elsewhere."""
+    """Run every evaluator and compute every metric of the row; ``kept`` has earlier replies of the judge."""
     judge = lane.readers.judge(job.judge)
     better = lane.plan.benchmark.corrected_answer(item.id) if lane.live.errand.rescores and said is not None else None
     again = None if better is None else replace(item, answers=(better,))
@@ -215,7 +217,7 @@ async def evaluate(
 
 
 def _not_sent(lane: OpenLane, ready: Ready, item: Item, row: Row) -> tuple[str, ...]:
-    """The evidence that no memory of the corpus holds."""
+    """Return the evidence that no memory of the corpus holds."""
     veil = ready.content.veil
     if lane.plan.level != "text":
         return veil.missing(row.relevant, lane.plan.level)
@@ -225,7 +227,7 @@ def _not_sent(lane: OpenLane, ready: Ready, item: Item, row: Row) -> tuple[str, 
 
 
 def _replayed(replies: Sequence[Completion]) -> list[Call]:
-    """Return what replies from the call cache used, as calls that cost nothing; the ledger has none of them."""
+    """Return the usage of cached replies as calls without cost, since the call log does not have them."""
     return [
         Call(
             endpoint="", role="judge", attempt=0, status=None, outcome="ok", started_at=NEVER,
@@ -249,7 +251,7 @@ def _saved(replies: Sequence[Completion]) -> str | None:
 async def _verdict(
     evaluator: Evaluator, item: ScoredItem, answer: str, hits: Sequence[Hit], judge: OnceJudge | None
 ) -> Verdict:
-    """One evaluator's word; what is not a Verdict, or raises anything of its own, is an error of the evaluator."""
+    """Return the verdict of one evaluator; EvaluatorFailed when the result is not a Verdict."""
     asked = None if judge is None else judge.asked_by(evaluator)
     verdict: object = await evaluator.evaluate(item, answer, hits, asked)
     if not isinstance(verdict, Verdict):
@@ -258,16 +260,16 @@ async def _verdict(
 
 
 def _without_text(verdict: Verdict) -> Verdict:
-    """Make the verdict on an answer without text incorrect, whatever the evaluator decided."""
+    """Return the verdict on an answer without text, which is always incorrect."""
     if verdict.value is None and verdict.correct is None:
         return verdict
     return replace(verdict, value=0.0, correct=False, abstained=False)
 
 
 async def _stored(lane: OpenLane, job: Job, item: Item, epoch: int, evaluators: Sequence[Evaluator]) -> Stored:
-    """Return the verdicts of this judge on this answer in earlier scorings; the newest counts.
+    """Return earlier replies of this judge on this answer, the newest first.
 
-    Of evaluators of one name no one knows which was asked, so they ask again.
+    Evaluators that share a name are left out, because their replies cannot be told apart; they call the judge again.
     """
     if not lane.live.errand.rescores:
         return {}
@@ -277,7 +279,7 @@ async def _stored(lane: OpenLane, job: Job, item: Item, epoch: int, evaluators: 
 
 
 def replies_of(verdicts: Iterable[Verdict]) -> Stored:
-    """Return what a judge replied wherever it gave a verdict; the first of each call counts."""
+    """Return the judge's replies behind verdicts; the first reply per call is used."""
     found: dict[tuple[str, str], Completion] = {}
     for one in verdicts:
         if one.judged and one.value is not None:
@@ -290,7 +292,7 @@ def replies_of(verdicts: Iterable[Verdict]) -> Stored:
 
 
 def scored_item(ready: Ready, item: Item, stored: tuple[str, ...] | None = None) -> ScoredItem:
-    """Return the part of an item that evaluators may see; its listed sessions come with all their turns."""
+    """Return the part of an item that evaluators may see; its evidence sessions contain all their turns."""
     texts, turns = ready.content.turn_texts, item.evidence.turns
     if stored is not None:
         sessions = [one for one in ready.content.corpus.sessions if one.id in item.evidence.sessions]
@@ -314,7 +316,7 @@ def scored_item(ready: Ready, item: Item, stored: tuple[str, ...] | None = None)
 
 
 def _state(evaluators: Sequence[Evaluator], verdicts: Sequence[Verdict], item: Item, found: SearchResult) -> State:
-    """The state by the benchmark's first evaluator that could run."""
+    """Return the state from the verdict of the benchmark's first evaluator that could run."""
     if found.reason == MISSING:
         return State.UNSCORED
     if not verdicts:
@@ -328,7 +330,9 @@ WARNING = "judge_warning"
 
 
 async def calibrate_judges(live: Live, readers: Readers) -> None:
-    """Calibrate each judge of the run with each benchmark's prompts, and warn of judges that accept wrong answers."""
+    """Calibrate each judge of the run with each benchmark's prompts, and warn about judges that accept wrong
+    answers.
+    """
     known = await _known(live)
     for lane, job, evaluator in _judged(live, readers):
         if live.stopping.asked:
@@ -354,7 +358,7 @@ async def calibrate_judges(live: Live, readers: Readers) -> None:
 
 
 def _judged(live: Live, readers: Readers) -> Iterator[tuple[Lane, Job, JudgeEvaluator]]:
-    """The jobs whose answers a judge takes for right or wrong."""
+    """Yield the jobs with a judge that decides whether answers are right."""
     for lane in live.plan.running:
         opened = each_of(readers.evaluators(lane))
         evaluator = next((one for one in opened if isinstance(one, JudgeEvaluator)), None)
@@ -364,7 +368,7 @@ def _judged(live: Live, readers: Readers) -> Iterator[tuple[Lane, Job, JudgeEval
 
 
 async def _known(live: Live) -> dict[tuple[str, str], float | None]:
-    """(judge, prompt) -> false positive rate, of an earlier process of this run."""
+    """Return the false positive rates by (judge, prompt) from an earlier process of this run."""
     found: dict[tuple[str, str], float | None] = {}
     async with Reader.open(live.folder) as reader:
         for _, event in await reader.events():

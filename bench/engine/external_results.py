@@ -2,17 +2,17 @@
 
 Here too:
 
-* What the ids of someone else's ranking represent in one corpus, and the ranking as a search result.
+* Map the ids of an external ranking to the memories of one corpus, and convert it to a search result.
 
 Example::
 
     plan, rows = foreign_plan(catalog, request, rows, label="their-system", environment=environment)
     await score_foreign(plan, rows, folder, environment=environment)     # a journal like that of any run
     known = Known.of(dataset, "conv-26")
-    found_of(row, known, lane)          # a SearchResult: unknown ids keep their rank and represent nothing
+    found_of(row, known, lane)          # a SearchResult: unknown ids keep their rank and match nothing
 
-No provider is opened. From the evaluate phase on, everything is the engine's own: evaluators, states, metric values.
-Items that the file does not name stay pending.
+No provider is opened. The evaluate phase is the same as in any run: evaluators, states, metric values. Items that the
+file lacks stay pending.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ NO_RANKING = "no_ranking"
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The ids of one corpus, with the memories that they represent."""
+    """The ids of one corpus and the memories that they refer to."""
 
     by_id: dict[str, RenderedMemory]
     sessions: frozenset[str]
 
     @classmethod
     def of(cls, dataset: Dataset, corpus_id: str) -> Known:
-        """Every session and turn; where both have one id, it is the session's."""
+        """Return every session and turn by id; an id that both have refers to the session."""
         corpus = dataset.corpus(corpus_id)
         found: dict[str, RenderedMemory] = {}
         for session in corpus.sessions:
@@ -76,15 +76,15 @@ class Known:
         return cls(found, frozenset(session.id for session in corpus.sessions))
 
     def slots(self, hits: Hits) -> list[list[RenderedMemory]]:
-        """Map each hit to dataset ids; an unknown id maps to nothing and keeps its rank."""
+        """Map each hit to dataset memories; an unknown id maps to none and keeps its rank."""
         return [[self.by_id[name] for name in map(self._named, hit) if name in self.by_id] for hit in hits]
 
     def strangers(self, row: ForeignRow) -> Iterator[tuple[str, str]]:
-        """The ids that represent nothing here, each with its place."""
+        """Yield the unknown ids, each with its place in the file."""
         return ((name, where) for name, where in _ids(row) if self._named(name) not in self.by_id)
 
     def kinds(self, row: ForeignRow) -> Iterator[tuple[str, bool, str]]:
-        """The ids that are known, whether each is a session, and its place."""
+        """Yield the known ids, each with True for a session and its place in the file."""
         for name, where in _ids(row):
             known = self._named(name)
             if known in self.by_id:
@@ -95,18 +95,18 @@ class Known:
 
 
 def _ids(row: ForeignRow) -> Iterator[tuple[str, str]]:
-    """Every id of a ranking with its place."""
+    """Yield every id of a ranking with its place in the file."""
     return ((name, row.where_of(slot)) for slot, hit in enumerate(row.hits or ()) for name in hit)
 
 
 def known_name(name: str, known: Container[str]) -> str:
-    """The id as it is, else without a mark of repetition, else percent-decoded: the ways it may be written."""
+    """Return the known form of an id: unchanged, without a ``#dup`` suffix, or percent-decoded."""
     bare = name.partition("#dup")[0]
     return next((one for one in (name, bare, unquote(name), unquote(bare)) if one in known), name)
 
 
 def found_of(row: ForeignRow, known: Known, lane: Lane, sentences: Mapping[str, str] | None = None) -> SearchResult:
-    """Their ranking as if a provider had returned it: cut to k, duplicates kept, unknown ids in their places."""
+    """Return the ranking as a search result: cut to k, with duplicates and unknown ids kept at their ranks."""
     k = lane.benchmark.k
     if row.hits is None:
         return SearchResult(hits=(), retrieved=None, requested=k, returned=0, reason=NO_RANKING)
@@ -136,22 +136,22 @@ def _memory(corpus: str, text: str, session: str, turns: tuple[str, ...]) -> Ren
 
 
 GIVEN = "(given)"
-"""is where the name of an answering model would be"""
+"""name of the unknown answering model"""
 STAND_IN = "bm25"
-"""a provider that every benchmark accepts; it is planned and never opened"""
+"""a provider that every benchmark accepts; it is planned, but never opened"""
 SILENT = "oracle"
-"""opened instead: it has nothing that could be opened"""
+"""a provider that needs nothing to be opened; used instead of the planned one"""
 
 
 def foreign_plan(
     catalog: Catalog, request: RunRequest, rows: Sequence[ForeignRow], *, label: str, environment: Environment
 ) -> tuple[Plan, list[ForeignRow]]:
-    """Plan the scoring of one file; the request names the benchmark, judge and metrics. The rows come back with the
-    benchmark's own item ids.
+    """Plan the scoring of one file; the rows are returned with the benchmark's item ids.
+
+    The request names the benchmark, judge and metrics.
 
     Raises:
-        DataError: an item that the benchmark does not have, or a session where turns are ranked.
-        UsageError, ConfigError: as `make_plan`.
+        DataError: an unknown item, or a session where turns are ranked; UsageError, ConfigError as `make_plan`.
     """
     answered = any(row.answer is not None for row in rows)
     flags = {"providers": (STAND_IN,), "answering_model": ("builtin/extractive",) if answered else (NONE,)}
@@ -180,9 +180,9 @@ async def score_foreign(
     environment: Environment,
     replies: Mapping[str, Stored] | None = None,
 ) -> None:
-    """Write the journal of a run that was someone else's.
+    """Write a run journal from the results of another tool.
 
-    ``replies``: item -> what the judge has replied of its answer before; it is not asked for that again.
+    ``replies``: item -> earlier replies of the judge on its answer, which are not requested again.
 
     Raises:
         ConfigError: a judge that cannot be opened.
@@ -226,17 +226,17 @@ async def score_foreign(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Foreign:
-    """The work on one file."""
+    """The scoring of one file."""
 
     lane: OpenLane
     rows: Sequence[ForeignRow]
     replies: Mapping[str, Stored] = field(default_factory=dict)
     strange: dict[str, str] = field(default_factory=dict)
-    """hit -> the first place of one that represents nothing in its item's corpus"""
+    """unknown id -> its first place in the file"""
 
     @property
     def told_of_strange(self) -> str:
-        """The note on unknown hit ids: misspelled ids look like a system that finds nothing."""
+        """Return a note on unknown hit ids: misspelled ids would look like a system that finds nothing."""
         (name, where), count = next(iter(self.strange.items())), len(self.strange)
         ids = "1 hit id is" if count == 1 else f"{count} different hit ids are"
         return (
@@ -256,7 +256,7 @@ class Foreign:
             await self._score(row, ready, known)
 
     def _by_corpus(self) -> Iterator[tuple[ForeignRow, Ready, Known]]:
-        """The rows of a corpus one after the other, so that it is read once."""
+        """Yield the rows grouped by corpus, so that each corpus is read once."""
         dataset = self.lane.plan.benchmark.dataset
         groups: dict[str, list[ForeignRow]] = {}
         for row in self.rows:
@@ -313,7 +313,7 @@ class Foreign:
 
 
 def given_answer(text: str) -> AnswerResult:
-    """Their answer, without its reasoning; no one knows from what prompt and model it came, nor why one is empty."""
+    """Return the given answer without reasoning; its prompt and model are unknown."""
     said = cleaned(Completion(text=text, model=GIVEN))
     error = no_answer(said) or (None if said.text.strip() else NoAnswer("the answer in the file is empty"))
     return AnswerResult(
@@ -329,7 +329,7 @@ def given_answer(text: str) -> AnswerResult:
 
 
 def _item_id(dataset: Dataset, row: ForeignRow) -> str:
-    """The benchmark's own id; a TREC file has it percent-encoded where it holds white space."""
+    """Return the benchmark's item id; TREC files percent-encode ids with white space."""
     found = next((name for name in (row.item, unquote(row.item)) if dataset.index_of(name) is not None), None)
     if found is None:
         near = get_close_matches(row.item, (ref.id for ref in dataset.items()), n=1)
@@ -339,10 +339,10 @@ def _item_id(dataset: Dataset, row: ForeignRow) -> str:
 
 
 def _ranks_turns(dataset: Dataset, rows: Sequence[ForeignRow]) -> bool:
-    """Turns or sessions: the first id that is known decides, and a ranking of turns may hold nothing else.
+    """Return True when the first known id is a turn.
 
     Raises:
-        DataError: a session in a ranking of turns; it would claim every turn of it.
+        DataError: a session in a ranking of turns, since it would count as all its turns.
     """
     turns: bool | None = None
     for row in rows if dataset.turn_evidence else ():

@@ -5,9 +5,8 @@ Example::
     {"item": "q1", "hits": ["s3", ["s1", "s2"]], "answer": "Rayleigh scattering"}
     q1 Q0 s3 1 12.7 my-system
 
-A hit is the id of a session or turn, or a list of the ids that it represents. A row may lack hits or answer, not both.
-TREC hits are taken by score, then by rank; an id is read as it is, and as its percent-decoded form where only that
-is known.
+A hit is the id of a session or turn, or a list of such ids. A row needs hits or an answer. TREC hits are sorted by
+score, then by rank. An unknown id is also tried in its percent-decoded form.
 """
 
 from __future__ import annotations
@@ -27,30 +26,30 @@ JSONL_HINT = 'a row is {"item": ID, "hits": [ids in order], "answer": TEXT}; hit
 TREC_HINT = "a line is ITEM Q0 HIT RANK SCORE TAG"
 
 Hits = tuple[tuple[str, ...], ...]
-"""the ids that each hit represents, best first"""
+"""the ids that each hit refers to, best hit first"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForeignRow:
-    """The hits and the answer that a file states of one item."""
+    """The hits and the answer of one item in the file."""
 
     item: str
     where: str
     """file:line"""
     hits: Hits | None = None
-    """None = the file has no ranking of it"""
+    """None = the file has no ranking of the item"""
     answer: str | None = None
     lines: tuple[str, ...] = field(default=(), compare=False)
-    """file:line of each hit, where hits have lines of their own"""
+    """file:line of each hit, when each hit has its own line"""
 
     def where_of(self, slot: int) -> str:
-        """The place of one hit."""
+        """Return the place of one hit."""
         return self.lines[slot] if self.lines else self.where
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrecLine:
-    """One hit of a TREC file."""
+    """One line of a TREC file."""
 
     item: str
     where: str
@@ -60,12 +59,11 @@ class TrecLine:
 
 
 def read_foreign(path: Path) -> list[ForeignRow]:
-    """Read a whole file; the first line that is not empty decides its format. A torn last line is left out
-    with a warning.
+    """Read a whole file; the first non-empty line decides its format. A truncated last line gives a warning.
 
     Raises:
         UsageError: the file cannot be read.
-        DataError: a line that does not fit, or an item or hit that occurs twice, with file:line.
+        DataError: an invalid line or a repeated item or hit, with file:line.
     """
     lines = list(_lines(path))
     if not lines:
@@ -81,7 +79,7 @@ def read_foreign(path: Path) -> list[ForeignRow]:
 
 
 def _lines(path: Path) -> Iterator[tuple[str, str]]:
-    """The lines that say something, each with its place."""
+    """Yield the non-empty lines, each with its place."""
     try:
         with path.open("rb") as file:
             for number, raw in enumerate(file, start=1):
@@ -93,7 +91,7 @@ def _lines(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def _torn(text: str) -> bool:
-    """The line has no end, and what is there is not JSON."""
+    """Return True for a last line without a line end that is not valid JSON."""
     if text.endswith("\n"):
         return False
     try:
@@ -104,7 +102,7 @@ def _torn(text: str) -> bool:
 
 
 def _decoded(raw: bytes, where: str) -> str:
-    """A line as text; of one without its end, a character that was cut in two is left out."""
+    """Return a line as text; a truncated character at the end of the file is dropped."""
     try:
         return getincrementaldecoder("utf-8")().decode(raw, final=raw.endswith(b"\n"))
     except UnicodeDecodeError as error:

@@ -2,17 +2,17 @@
 
 Here too:
 
-* Index: wait until a provider is ready, by its own status calls and by a sentinel. Holds no ingest slot.
+* Wait for the index of a provider, by its status calls and by a sentinel; this uses no ingest slot.
 
 Example::
 
     end = await IngestPass(lane=lane, space=space, veil=veil, history=history).run()     # an Ending
     failure = await IndexWait(lane=lane, corpus=corpus, space=space, veil=veil, ingested=ingested).wait()
 
-What is journaled, in order: an intent (awaited, as ``on_unknown`` asks), a row a batch with its position and what the
-provider returned, then ``ingested``, or ``clean_stop`` when the run was asked to stop between two batches.
+Journal rows, in order: an intent (awaited if ``on_unknown`` requires it), one row per batch with its position and the
+provider's response, then ``ingested``, or ``clean_stop`` when the run stops between two batches.
 
-A time-out is `NotReady`, a failed index `IngestFailed`; neither is ever a wrong answer.
+A timeout is `NotReady`, a failed index `IngestFailed`; neither counts as a wrong answer.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ from bench.providers.batching import batches, pieces
 
 PARALLEL_BATCHES = 8
 EMBEDDED_AHEAD = 8
-"""full requests to the embedding model that are made before the batches whose texts are in them"""
+"""requests to the embedding model that are sent ahead of the batches with their texts"""
 DOUBTFUL = frozenset({"unavailable", "timeout"})
-"""no one knows whether the batch was stored"""
+"""kinds of errors after which it is unknown whether the batch was stored"""
 NOT_STORED = frozenset({"auth", "quota", "rate_limited", "rejected"})
-"""the provider refused it: the ingest can continue at this very batch"""
+"""kinds of errors that mean the batch was not stored: the ingest can continue with this batch"""
 
 Batch = tuple[int, tuple[Memory, ...]]
 NO_IDS: Mapping[str, tuple[str, ...]] = {}
@@ -56,7 +56,7 @@ NO_IDS: Mapping[str, tuple[str, ...]] = {}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """The end of an ingest: everything was ingested, or it failed, or (neither) it stopped cleanly."""
+    """The end of an ingest: complete, failed, or (neither) cleanly stopped."""
 
     complete: bool = False
     failure: Failure | None = None
@@ -68,7 +68,7 @@ class Ending:
 
 @dataclass(slots=True, kw_only=True)
 class IngestPass:
-    """One pass over what is still to be sent of a corpus attempt."""
+    """The ingest of the remaining batches of a corpus attempt."""
 
     lane: OpenLane
     corpus: str
@@ -80,16 +80,16 @@ class IngestPass:
     failure: Failure | None = None
     last_ack_us: int = 0
     named: bool = False
-    """a row of this attempt has the name of its namespace"""
+    """a row of this attempt contains the name of its namespace"""
     embedding: anyio.Lock = field(default_factory=anyio.Lock)
     embedded: set[str] = field(default_factory=set)
-    """memories whose texts are embedded already"""
+    """ids of the memories whose texts are already embedded"""
     upcoming: Iterator[Memory] = field(default_factory=lambda: iter(()))
-    """memories to send whose texts are not"""
+    """the memories to send that are not embedded yet"""
 
     @classmethod
     def after(cls, history: CorpusState, lane: OpenLane, corpus: str, veil: Veil) -> IngestPass:
-        """Continue where the journal states that the corpus is."""
+        """Return the ingest that continues at the state in the journal."""
         return cls(
             lane=lane,
             corpus=corpus,
@@ -104,9 +104,9 @@ class IngestPass:
     # ---- the steps
 
     async def occupied(self) -> Failure | None:
-        """Refuse to begin in a service with one namespace while that holds anything.
+        """Return a failure when the only namespace of a service is not empty.
 
-        No row states that the attempt began, so nothing will ever clear what was found.
+        No row records the content that was found, so it will not be cleared.
         """
         chosen = samples(self.veil.memories)
         if not self.lane.single or not chosen:
@@ -119,7 +119,7 @@ class IngestPass:
         return looked.failure
 
     async def enter(self) -> Failure | None:
-        """Set the namespace up and make sure that it is empty."""
+        """Set up the namespace and check that it is empty."""
         if self.lane.provider.on_unknown == "reset" or self.lane.single:
             await self._intent({})
         entered = await self.lane.live.aside(self._set_up, self.ledger)
@@ -128,7 +128,7 @@ class IngestPass:
         return entered.failure
 
     async def run(self) -> Ending:
-        """Send what is not in yet, in order, then finish."""
+        """Send the missing batches in order, then call finish."""
         began = monotonic_us()
         done = frozenset(self.done)
         todo = (batch for batch in self._batches() if batch[0] not in done)
@@ -156,14 +156,14 @@ class IngestPass:
         return Ending(complete=True)
 
     def accept(self, position: int, given: Mapping[str, tuple[str, ...]]) -> None:
-        """Take a batch in doubt as stored, without what the provider would have returned but the ids it gave."""
+        """Record a batch in doubt as stored; of the lost response only the ids in ``given`` are known."""
         self.done.add(position)
         got = self._assumed(self.batch(position), given)
         self._take(got)
         self._row(CorpusKind.BATCH, data={"batch": position, "found_stored": True, **returned(got)})
 
     def can_accept(self, position: int) -> bool:
-        """Return False where only the lost answer tells which memory is which: its hits would count as misses."""
+        """Return True unless only the lost response maps ids to memories; hits would then count as misses."""
         return all(self._assumed(self.batch(position), {}).ids.values())
 
     def count_alike(self, memory: Memory, *, besides: int) -> int:
@@ -172,16 +172,18 @@ class IngestPass:
         return sum(shares_text(memory.content, other.content) for batch in others for other in batch)
 
     def batch(self, position: int) -> tuple[Memory, ...]:
-        """The memories of one batch."""
+        """Return the memories of one batch."""
         return next((memories for at, memories in self._batches() if at == position), ())
 
     @property
     def sent(self) -> int:
-        """The number of memories in acknowledged batches; each piece of a memory counts."""
+        """Return the number of memories in acknowledged batches; each piece of a memory counts."""
         return sum(len(memories) for position, memories in self._batches() if position in self.done)
 
     def with_batches(self, *positions: int, given: Mapping[str, tuple[str, ...]] = NO_IDS) -> Space:
-        """The namespace as it is if batches in doubt are in it: hits of their memories can be mapped, and cleared."""
+        """Return the namespace with batches in doubt assumed as stored, so that their hits can be mapped and
+        cleared.
+        """
         captures = self.space.captures
         for position in positions:
             captures = merge_captures(captures, self._assumed(self.batch(position), given).captures)
@@ -221,7 +223,9 @@ class IngestPass:
 
     @property
     def _may_be_own(self) -> bool:
-        """Whether content may be this run's own: without an intent, a process may have written before its first row."""
+        """Return True when found content may be from this run: without intents, a process may write before its
+        first row.
+        """
         provider = self.lane.provider
         return self.lane.live.resumed and provider.on_unknown == "repeat" and provider.capabilities.clear
 
@@ -272,7 +276,7 @@ class IngestPass:
         return got
 
     async def _embed_ahead(self, memories: tuple[Memory, ...]) -> None:
-        """Embed the texts of the next batches in requests of the endpoint's size: the provider finds them known."""
+        """Embed the texts of the next batches ahead in full requests, so that the embedder has them cached."""
         size, embedder = self.lane.batching.embeds, self.lane.readers.embedders.get(self.lane.key)
         if not size or embedder is None:
             return
@@ -339,7 +343,7 @@ class IngestPass:
         )
 
     async def _probe(self, held: int, sample: Memory) -> ProbeRow:
-        """Return the row of the emptiness probe; where something is held, look whose it is."""
+        """Return the row of the emptiness probe; content that was found is checked for its owner."""
         data: dict[str, object] = {"held": held, "namespace": self.space.namespace}
         if held:
             with suppress(CallError):
@@ -357,12 +361,12 @@ class IngestPass:
 
 GROWTH = 1.5
 PATIENCE_S = 30
-"""so long a service that reports that it is ready, or never reports it, may need for one memory beside others"""
+"""seconds to wait for a single missing memory when the others are found"""
 
 
 @dataclass(slots=True, kw_only=True)
 class IndexWait:
-    """The wait of one corpus attempt."""
+    """The wait of one corpus attempt for its index."""
 
     lane: OpenLane
     corpus: str
@@ -370,14 +374,14 @@ class IndexWait:
     veil: Veil
     ingested: Ingested
     last_ack_us: int = 0
-    """instant of the last acknowledged batch, 0 when an earlier process saw it"""
+    """time of the last acknowledged batch in microseconds; 0 when an earlier process sent it"""
     learned: dict[str, object] = field(default_factory=dict)
-    """captures that only the status calls showed"""
+    """captures from status calls"""
     pending: str = ""
-    """what the last status call reported, where it was not ready"""
+    """the last status when it was not ready"""
 
     async def wait(self) -> Failure | None:
-        """Loop until ready; also returns, with nothing journaled, when the run is asked to stop."""
+        """Wait until the corpus is ready; return without a journal row when the run is asked to stop."""
         began = monotonic_us()
         self.lane.thorough, thorough = max(0, self.lane.thorough - 1), self.lane.thorough > 0
         settles = self.lane.provider.wait.by == "sentinel"
@@ -416,7 +420,7 @@ class IndexWait:
         return None
 
     async def _look(self, sentinel: Sentinel) -> bool:
-        """One round: status calls, then the sentinel."""
+        """Run one round: status calls, then the sentinel."""
         stands = await reread(lambda: self.lane.provider.ready(self.space, self.ingested))
         if stands.state == "failed":
             raise IngestFailed(stands.detail or f"the provider reports that indexing {self.corpus} failed")
@@ -433,9 +437,9 @@ class IndexWait:
         return await reread(sentinel.found)
 
     async def _count(self, sentinel: Sentinel, began: int) -> dict[str, int]:
-        """Count the samples that a service finds; one that is missing is looked for as long as it may still come.
+        """Count the sample memories that the service finds, and retry missing ones while they may still appear.
 
-        Once a lane has waited in vain, its other corpora wait only while that helps.
+        After one vain wait in a lane, its other corpora stop at their first unsuccessful retry.
         """
         if self.lane.plan.provider.built_in is not None:
             return {}
@@ -460,7 +464,7 @@ class IndexWait:
         return {"looked": looked, "found": looked - len(missing), **await self._held()}
 
     async def _held(self) -> dict[str, int]:
-        """Count what the namespace holds, where the service can tell; asked again while the number still grows."""
+        """Count the memories in the namespace, if the service can; repeat while the number grows."""
         provider, sent = self.lane.provider, len(self.veil.memories)
         if not isinstance(provider, Counts):
             return {}
@@ -472,7 +476,7 @@ class IndexWait:
         return {"sent": sent, "held": held}
 
     async def _contents(self) -> dict[str, object]:
-        """Record the content of a namespace that outlives the run, because another run may search it."""
+        """Record the contents of a namespace that outlives the run, for runs that reuse it."""
         lane = self.lane
         provider = lane.provider
         if not lane.keeps or not provider.keeps_store or not outlives(provider):

@@ -1,26 +1,26 @@
-"""Three isolation checks between corpora: emptiness probe, sentinel read, canary. None uses a question's text.
+"""Three isolation checks between corpora: emptiness probe, sentinel, canary. None uses the text of a question.
 
 Here too:
 
-* Whose a hit is: what each namespace of a run was sent, by id and by text, so that a leak is seen in a search.
+* The owner of a hit: the ids and texts sent to each namespace of a run, to detect leaks in searches.
 
 Example::
 
     ownership = Ownership()
     ownership.register(CorpusPlace(benchmark="demo", corpus="c0", namespace="bench-demo-r1-37..."), veil)
-    ownership.owner_of(hit, place, veil)        # the Place that the hit belongs to, None where nothing proves one
+    ownership.owner_of(hit, place, veil)        # the other corpus place that the hit belongs to, or None
 
-* emptiness, before ingest: the namespace holds nothing; any hit counts, mapped or not;
-* sentinel, after index: something that was written can be found, by the start of the last, first or longest memory;
-  of a service each of the three is looked for, in the first corpora of a lane five more between them, and how many of
-  them are found is counted: not where a hit leads to no memory, since such a service keeps them in words of its own;
-* canary, with ``--isolation full``: the start of another corpus's memory finds nothing of that corpus.
+* Emptiness probe, before ingest: the namespace must be empty; any hit counts, mapped or not.
+* Sentinel, after index: a search for the start of the last, first or longest memory must find the corpus. For a
+  service, all three are searched, in the first corpora of a lane five more, and the found ones are counted. Hits
+  without ids are not counted, since such a service stores memories in its own words.
+* Canary, with ``--isolation full``: the start of another corpus's memory must find nothing of that corpus.
 
-Each outcome is journaled and goes into the receipt.
+Each outcome is written to the journal and to the receipt.
 
-Proof is an id or a namespace that only another corpus was sent, or a text that this corpus does not hold and another
-one does. A text that several corpora share proves nothing, and neither do ids that the service itself numbers again in
-each namespace. Lookups take constant time, and the oldest keys leave when there are too many.
+A hit belongs to another corpus if it has an id or a namespace that only that corpus was sent, or a text that only that
+corpus contains. A text that several corpora share proves nothing; neither do ids that the service counts separately in
+each namespace. Lookups take constant time, and the oldest keys are dropped above a limit.
 """
 
 from __future__ import annotations
@@ -39,22 +39,22 @@ from bench.providers.batching import whole_id
 START_CHARS = 200
 PROBE_K = 10
 DEEP_K = 100
-"""a memory that its own first words do not find among so many is not found"""
+"""number of hits in a thorough search; a memory that its own first words do not find among them counts as missing"""
 SHORTEST_TELLING = 20
 SPREAD = 5
-"""memories between the first and the last that are looked for in the first corpora of a lane"""
+"""memories between the first and the last that are checked in the first corpora of a lane"""
 CLEARED_LATE_S = (0.0, 0.2, 1.0, 3.0)
-"""pauses before each look at a namespace that was cleared: a service may need a moment"""
+"""pauses before each check of a cleared namespace, since a service may need time"""
 
 
 def start_of(text: str) -> str:
-    """Give the first words of a memory: up to 200 characters, cut at a space."""
+    """Return the first words of a memory: up to 200 characters, cut at a space."""
     head = text.strip()[: START_CHARS + 1]
     return head if len(head) <= START_CHARS else head[:START_CHARS].rsplit(None, 1)[0]
 
 
 def samples(memories: Sequence[Memory]) -> tuple[Memory, ...]:
-    """Choose what a sentinel looks for: the last, the first and the longest memory with text."""
+    """Return the memories that a sentinel searches: the last, the first and the longest with text."""
     spoken = [memory for memory in memories if memory.content.strip()]
     if not spoken:
         return ()
@@ -63,7 +63,7 @@ def samples(memories: Sequence[Memory]) -> tuple[Memory, ...]:
 
 
 def spread(memories: Sequence[Memory]) -> tuple[Memory, ...]:
-    """Choose memories between the first and the last, evenly, whose texts are long enough to tell them apart."""
+    """Return memories evenly spread between the first and the last, with texts long enough to be distinct."""
     telling = [memory for memory in memories if len(memory.content.strip()) >= TELLING_CHARS]
     return tuple(telling[len(telling) * at // (SPREAD + 1)] for at in range(1, SPREAD + 1)) if telling else ()
 
@@ -75,7 +75,7 @@ async def look(provider: Provider, space: Space, text: str, *, k: int = PROBE_K)
 
 
 async def holdings(provider: Provider, space: Space, memory: Memory) -> int:
-    """Count what a namespace holds before anything was put into it; a namespace that does not exist holds nothing."""
+    """Return the number of memories found in a new namespace; a missing namespace holds none."""
     if isinstance(provider, Counts):
         return await provider.count(space)
     try:
@@ -86,7 +86,7 @@ async def holdings(provider: Provider, space: Space, memory: Memory) -> int:
 
 
 class FirstWrite:
-    """Keeps the emptiness probes of a lane until one corpus was written: in an empty store none can fail."""
+    """Delays the emptiness probes of a lane until one corpus was written, because an empty store passes any probe."""
 
     def __init__(self) -> None:
         self._first: str | None = None
@@ -94,19 +94,19 @@ class FirstWrite:
         self._changed = anyio.Event()
 
     async def turn(self, corpus: str) -> None:
-        """Wait until another corpus was written; the first one that asks goes ahead."""
+        """Wait until another corpus was written; the first caller proceeds at once."""
         while not self._written and self._first not in (None, corpus):
             await self._changed.wait()
         self._first = self._first or corpus
 
     def done(self) -> None:
-        """Note that something was written."""
+        """Record that a corpus was written."""
         if not self._written:
             self._written = True
             self._changed.set()
 
     def leave(self, corpus: str) -> None:
-        """Let another corpus go ahead where this one ended and wrote nothing."""
+        """Let another corpus proceed when this one ended without writing."""
         if self._first == corpus and not self._written:
             self._first = None
             self._changed.set()
@@ -115,23 +115,23 @@ class FirstWrite:
 
 @dataclass(slots=True)
 class Sentinel:
-    """Looks for a corpus in its own namespace until it is there, and waits where nothing else can tell."""
+    """A sentinel: it searches a corpus's namespace for sample memories until they are found."""
 
     provider: Provider
     space: Space
     veil: Veil
     must_settle: bool
-    """no status call exists: count or result must be the same twice"""
+    """no status call exists: the count or result must be the same twice"""
     thorough: bool = False
-    """memories between the first and the last are looked for too"""
+    """also search memories between the first and the last"""
     seen: str = ""
-    """what the last round of searches found, in words, where it was nothing of this corpus"""
+    """description of the last hits when none was from this corpus"""
     _before: object = None
     _seen: dict[str, bool | None] = field(default_factory=dict)
-    """by sample: whether it was itself among what its search found; None where nothing can tell"""
+    """memory id -> whether its search found the memory itself; None when that is unknown"""
 
     async def found(self) -> bool:
-        """Try the sample memories once; True when one of them leads to a memory of this corpus."""
+        """Search the sample memories once; return True when a hit leads to a memory of this corpus."""
         found = 0
         for memory in samples(self.veil.memories):
             answer = await self._look(memory)
@@ -148,7 +148,7 @@ class Sentinel:
         return not samples(self.veil.memories)
 
     async def missing(self) -> list[Memory]:
-        """Return the sample memories that are not found themselves, after another look at each that was not."""
+        """Return the sample memories that are not found, after one more search for each."""
         every = samples(self.veil.memories) + (spread(self.veil.memories) if self.thorough else ())
         every = tuple({memory.id: memory for memory in every}.values())
         for memory in every:
@@ -157,13 +157,13 @@ class Sentinel:
         return [memory for memory in every if self._seen[memory.id] is False]
 
     async def finds(self, memory: Memory) -> bool:
-        """Search for one sample memory again."""
+        """Search for one sample memory again; return True when it is found."""
         await self._look(memory, k=DEEP_K)
         return self._seen[memory.id] is not False
 
     @property
     def decided(self) -> int:
-        """The number of samples that were either found or known not to be found."""
+        """Return the number of samples that were found, or are known to be missing."""
         return sum(seen is not None for seen in self._seen.values())
 
     async def _look(self, memory: Memory, *, k: int = PROBE_K) -> Found:
@@ -183,10 +183,10 @@ class Sentinel:
 async def clear_provably(
     provider: Provider, space: Space, veil: Veil, pause: Callable[[float], Awaitable[None]]
 ) -> int | None:
-    """Clear a namespace and search it for a memory that it held.
+    """Clear a namespace and search it for a memory that it held; return the number of hits.
 
     Raises:
-        NotCleared: memories of the corpus are still found, also after a few seconds.
+        NotCleared: memories of the corpus are still found after a few seconds.
     """
     removed, left = await provider.clear(space), 0
     for pause_s in CLEARED_LATE_S if (chosen := samples(veil.memories)) else ():
@@ -204,7 +204,7 @@ async def clear_provably(
 
 
 def belongs(veil: Veil, hit: Hit) -> bool:
-    """Say whether a hit is of this corpus: by its ids, or by its text where it has none."""
+    """Return True when a hit belongs to this corpus, by its ids or, without ids, by its text."""
     if hit.source_ids:
         return veil.knows(hit.source_ids)
     return any(shares_text(hit.content, memory.content) for memory in veil.memories)
@@ -215,13 +215,13 @@ def _is(memory: Memory, hit: Hit) -> bool:
 
 
 def shares_text(one: str, other: str) -> bool:
-    """Say whether one text holds the other; a few characters prove nothing."""
+    """Return True when one text contains the other; very short texts must be equal."""
     short, long = sorted((one.strip(), other.strip()), key=len)
     return (len(short) >= SHORTEST_TELLING and short in long) or (bool(short) and short == long)
 
 
 async def strangers(provider: Provider, space: Space, veil: Veil, other: Memory) -> list[Hit]:
-    """Search for another corpus's memory and give the hits that are that memory or map to no memory of this corpus."""
+    """Search for another corpus's memory; return hits that are that memory, or no memory of this corpus."""
     answer = await look(provider, space, other.content)
     return [
         hit
@@ -231,7 +231,7 @@ async def strangers(provider: Provider, space: Space, veil: Veil, other: Memory)
 
 
 def foreign_sample(veil: Veil, others: Sequence[Memory]) -> Memory | None:
-    """Choose a memory of other corpora whose text this corpus does not hold itself."""
+    """Return a memory of another corpus whose text this corpus does not contain, or None."""
     for other in others:
         if not any(shares_text(other.content, memory.content) for memory in veil.memories):
             return other
@@ -239,42 +239,42 @@ def foreign_sample(veil: Veil, others: Sequence[Memory]) -> Memory | None:
 
 
 MOST_KEYS = 500_000
-"""about 60 MB"""
+"""limit of the stored keys, about 60 MB"""
 TELLING_CHARS = 32
-"""a shorter text may be reported in two conversations"""
+"""a shorter text may occur in two conversations"""
 TELLING_ID_CHARS = 16
-"""a shorter id of the service may be a number that it gives out in each namespace"""
+"""a shorter service id may be a number that each namespace counts separately"""
 SEVERAL = -1
 
 Key = tuple[str, str]
-"""kind (sent, given, namespace, text) and what it is"""
+"""the kind of a key (sent, given, namespace, text) and its value"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusPlace:
-    """One corpus at a provider."""
+    """The namespace of one corpus at a provider."""
 
     benchmark: str
     corpus: str
     namespace: str
 
     def is_of(self, other: CorpusPlace) -> bool:
-        """Say whether both hold the same corpus, perhaps in different attempts."""
+        """Return True when both hold the same corpus, possibly in different attempts."""
         return (self.benchmark, self.corpus) == (other.benchmark, other.corpus)
 
 
 @dataclass(slots=True)
 class Ownership:
-    """The owners of the content that was sent to the namespaces of one provider."""
+    """The corpora that own ids and texts at one provider."""
 
     _owners: dict[int, int] = field(default_factory=dict)
-    """hash of a key -> number of the place that has it, or SEVERAL"""
+    """hash of a key -> number of its corpus place, or SEVERAL"""
     _places: list[CorpusPlace] = field(default_factory=list)
     _repeats_ids: bool = False
-    """the service gave one id to memories of two corpora"""
+    """the service gave the same id to memories of two corpora"""
 
     def register(self, place: CorpusPlace, veil: Veil) -> None:
-        """Remember the ids and texts that a corpus is sent, and where."""
+        """Register the ids and texts of a corpus and its namespace."""
         number = self._number(place)
         self._own(("namespace", place.namespace), number)
         for memory in veil.memories:
@@ -284,7 +284,7 @@ class Ownership:
                 self._own(("text", text), number)
 
     def register_given(self, place: CorpusPlace, ids: Mapping[str, Sequence[str]]) -> None:
-        """Remember the ids that the service gave to the memories of a corpus."""
+        """Register the ids that the service gave to the memories of a corpus."""
         number = self._number(place)
         for memory, given in ids.items():
             for one in given:
@@ -292,7 +292,7 @@ class Ownership:
                     self._repeats_ids = True
 
     def owner_of(self, hit: Hit, place: CorpusPlace, veil: Veil) -> CorpusPlace | None:
-        """Return the other place that a hit provably belongs to."""
+        """Return the other corpus place that a hit provably belongs to, or None."""
         if hit.source_ids and veil.holds_all(hit.source_ids):
             return None
         for key in self._keys(hit):
@@ -319,7 +319,7 @@ class Ownership:
         return self._places[number]
 
     def _own(self, key: Key, number: int) -> bool:
-        """Note whose a key is; False when another corpus has it too."""
+        """Register the owner of a key; return False when another corpus has it too."""
         before = self._owners.get(hash(key), number)
         alone = before == number or (before != SEVERAL and self._places[before].is_of(self._places[number]))
         self._owners[hash(key)] = number if alone else SEVERAL
@@ -334,5 +334,5 @@ class Ownership:
 
 
 def holds(veil: Veil, text: str) -> bool:
-    """Say whether a memory of a corpus contains a text."""
+    """Return True when a memory of the corpus contains the text."""
     return any(text in memory.content for memory in veil.memories)

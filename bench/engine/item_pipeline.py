@@ -1,25 +1,25 @@
-"""The pipeline of one item: search, answer, evaluate, in every epoch. Phases in the journal are not repeated.
+"""Run one item: search, answer, evaluate, in every epoch. Phases in the journal are not repeated.
 
 Here too:
 
 * The answer phase of one item: context within the budget, prompt, model.
-* From hits to the prompt of the answering model: the same text, k and budget for every provider.
+* Build the prompt of the answering model from hits: the same text, k and budget for every provider.
 
 Example::
 
     good = await ask(lane, ready, ref)      # True when no phase failed and none is missing
     said = await answer(lane, "openai/gpt-4o-mini", ready.content.corpus, item, found)     # an AnswerResult
     context = fill(hits, budget_tokens=4000, dated=True)
-    context.text, context.kept, context.tokens       # what the model reads; hits from the front that fitted
+    context.text, context.kept, context.tokens       # the context for the model; number of hits used
 
-A failed phase ends the item for every job behind it, as ``error(kind)``; nothing after it is called. A run that was
-asked to stop ends between two phases, and the item stays pending.
+A failed phase ends the item as ``error(kind)`` for every job that depends on it, and later phases do not run. A run
+that was asked to stop ends between two phases, and the item stays pending.
 
-The same prompt, k and context budget for every provider. A refusal of the model is an answer; a reply without text that
-was cut, or that ended in any other way than by itself, is none (`AnswerResult.failure`).
+A refusal of the model is an answer. A reply without text is a failure (`AnswerResult.failure`) if it was truncated or
+did not end with a normal stop.
 
-Hits are taken in rank order while they fit; only a first hit that is longer than the whole budget is cut inside.
-Tokens are counted by :mod:`bench.tokens`: a rule that needs no tokenizer and is the same for every model.
+Hits are used in rank order while they fit; only a first hit that is longer than the whole budget is truncated. Tokens
+are counted by :mod:`bench.tokens`, a rule without a tokenizer that is the same for every model.
 """
 
 from __future__ import annotations
@@ -58,11 +58,11 @@ DATE_CHARS = len("[2024-01-31 12:00] ")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerContext:
-    """The part of the hits that an answer may use."""
+    """The hits that fit into an answer prompt."""
 
     texts: tuple[str, ...]
     kept: int
-    """hits from the front that went in"""
+    """number of hits used, from the front"""
     tokens: int
 
     @property
@@ -71,7 +71,7 @@ class AnswerContext:
 
 
 def fill(hits: Sequence[Hit], *, budget_tokens: int | None, dated: bool) -> AnswerContext:
-    """Take hits from the front while they fit into ``budget_tokens`` (None = all of them)."""
+    """Take hits from the front while they fit into ``budget_tokens`` (None = all)."""
     texts: list[str] = []
     room = None if budget_tokens is None else budget_tokens * CHARS_PER_TOKEN
     for hit in hits:
@@ -90,13 +90,13 @@ def fill(hits: Sequence[Hit], *, budget_tokens: int | None, dated: bool) -> Answ
 
 
 def tokens_of_all(memories: Sequence[Memory], *, dated: bool) -> int:
-    """Count the tokens of a whole corpus as the context of a prompt that takes every memory of it."""
+    """Return the tokens of a corpus as the context of a prompt with every memory."""
     size = sum(quarters(one.content) + (DATE_CHARS if dated and one.when is not None else 0) for one in memories)
     return -(-(size + len(SEPARATOR) * max(0, len(memories) - 1)) // CHARS_PER_TOKEN)
 
 
 def _shown(hit: Hit, *, dated: bool) -> str:
-    """Return the text of a hit, with the date of the hit before it if ``dated``: the text has no date line then."""
+    """Return the text of a hit; with ``dated``, its date is added because the text has none."""
     body = "\n".join(hit.chunks) if hit.chunks else hit.content
     return f"[{hit.when:%Y-%m-%d %H:%M}] {body}" if dated and hit.when is not None else body
 
@@ -104,7 +104,7 @@ def _shown(hit: Hit, *, dated: bool) -> str:
 async def answer(
     lane: OpenLane, model: str, corpus: Corpus, item: Item, found: SearchResult, *, epoch: int = 1
 ) -> AnswerResult:
-    """Let one model answer from what was found."""
+    """Generate the answer of one model from the search result."""
     benchmark = lane.plan.benchmark
     chosen = benchmark.prompts.answer(item.question_type, choices=bool(item.choices))
     limit = answer_tokens(benchmark, lane.live.plan.request)
@@ -150,7 +150,7 @@ async def answer(
 
 
 def _stable(lane: OpenLane, corpus: Corpus, context: AnswerContext, text: str) -> int:
-    """Return the length of the start of a prompt that other calls share: all with repeats, else with the context."""
+    """Return the length of the prompt prefix that other calls share, for the vendor's prompt cache."""
     if lane.plan.benchmark.epochs > 1:
         return len(text)
     shown = context.text
@@ -164,7 +164,7 @@ def _stable(lane: OpenLane, corpus: Corpus, context: AnswerContext, text: str) -
 def _budget(
     lane: OpenLane, model: str, chosen: ChosenPrompt, corpus: Corpus, item: Item, max_tokens: int
 ) -> int | None:
-    """Return how many tokens of context fit: the benchmark's budget, less where the model's own context is smaller."""
+    """Return the token budget of the context: the benchmark's, or less if the model's context is smaller."""
     own = lane.plan.benchmark.context_budget
     prefix, _, name = model.partition("/")
     file = lane.live.plan.model_files.get(prefix)
@@ -177,9 +177,9 @@ def _budget(
 
 
 def _values(chosen: ChosenPrompt, corpus: Corpus, item: Item, context: AnswerContext) -> dict[str, object]:
-    """Fill the names that the prompt uses; a name that is not ours is looked up in item and corpus metadata.
+    """Return the template values of the prompt; unknown names are looked up in item and corpus metadata.
 
-    No text closes the tags that the prompt puts around it.
+    Tags of the prompt are escaped in the values.
     """
     texts = {"question": item.question, "retrievedContext": context.text}
     if item.choices:
@@ -200,7 +200,7 @@ T = TypeVar("T")
 
 
 async def ask(lane: OpenLane, ready: Ready, ref: ItemRef) -> bool:
-    """Ask one item in every epoch."""
+    """Run one item in every epoch; return True when no phase failed or is missing."""
     item = lane.plan.benchmark.dataset.item(ref)
     timeout_s = lane.live.plan.request.item_timeout
     good = True
@@ -217,7 +217,7 @@ async def ask(lane: OpenLane, ready: Ready, ref: ItemRef) -> bool:
 
 
 async def _together(acts: Sequence[Callable[[], Awaitable[bool]]]) -> bool:
-    """Do what waits for one batch at once; True when all are good."""
+    """Run actions concurrently, so that they share a batch; return True when all succeed."""
     found: list[bool] = []
 
     async def do(act: Callable[[], Awaitable[bool]]) -> None:
@@ -238,11 +238,11 @@ class ItemEpoch:
     item: Item
     epoch: int
     deadline: float | None = None
-    """instant of the event loop's clock by which its phases must have ended"""
+    """time of the event loop's clock at which the item's phases must end"""
     memo: Memo = field(default_factory=list)
 
     async def run(self) -> bool:
-        """Do what is missing; True when everything there is to do is done and nothing failed."""
+        """Run the missing phases; return True when all are done and none failed."""
         found = await self._searched()
         if not isinstance(found, SearchResult):
             return self._failed(found, self.lane.plan.jobs, concerns=self.lane.plan.jobs)
@@ -257,7 +257,7 @@ class ItemEpoch:
         return good
 
     async def _read(self, model: str, found: SearchResult) -> bool:
-        """Answer with one model and let every judge of it speak."""
+        """Generate the answer of one model and run all its judges."""
         open_jobs = [job for job in self.lane.plan.jobs_of(model) if not self._evaluated(job)]
         jobs = [job for job in open_jobs if job.key not in self.lane.halts.jobs]
         if not jobs:
@@ -337,7 +337,7 @@ class ItemEpoch:
     # ---- inside
 
     async def _attempt(self, owner: str, phase: Phase, act: Callable[[], Awaitable[T]]) -> Attempt[T] | None:
-        """Act within the item's deadline; None, and nothing done, when the lane takes no more work."""
+        """Run a phase within the item's deadline; return None without running it when the lane is stopped."""
         if self.lane.halted:
             return None
         with bind(phase=phase):
@@ -381,7 +381,7 @@ class ItemEpoch:
     def _failed(
         self, failure: Failure | None, jobs: Sequence[Job], *, concerns: Sequence[Job], calls: Sequence[Call] = ()
     ) -> bool:
-        """End the item for these jobs; without a failure (the run stops) it stays pending. Always False.
+        """Record the failed item for these jobs; without a failure (the run stops) it stays pending. Returns False.
 
         A refusal stops the jobs that it ``concerns``.
         """
@@ -403,7 +403,7 @@ class ItemEpoch:
 
 
 async def end_failed(lane: OpenLane, ref: ItemRef, failure: Failure) -> None:
-    """End an item whose corpus could not be prepared, in every job that has no result for the item."""
+    """Record an item whose corpus could not be prepared as failed, in every job without a result for it."""
     item = lane.plan.benchmark.dataset.item(ref)
     for job in lane.plan.jobs:
         for epoch in range(1, lane.plan.benchmark.epochs + 1):

@@ -36,7 +36,7 @@ def row_of(
     state: State,
     judging: Sequence[Call],
 ) -> Row:
-    """Everything a metric may know of one item; ``judging`` = the calls of its judge."""
+    """Return the metric input of one item; ``judging`` are the calls of its judge."""
     relevant, no_gold = gold(lane, item)
     return Row(
         benchmark=lane.benchmark.name,
@@ -64,14 +64,14 @@ def row_of(
 
 
 def gold(lane: Lane, item: Item) -> tuple[tuple[str, ...], str]:
-    """The evidence at the lane's level, or nothing and why retrieval metrics do not apply."""
+    """Return the evidence at the lane's level; if empty, also the reason why retrieval metrics do not apply."""
     scored = lane.benchmark.config.abstention.score_retrieval
     ids = gold_ids(item, lane.level, score_retrieval=scored)
     return ids, "" if ids else "abstention" if item.abstention and not scored else "no_evidence"
 
 
 def grades_of(item: Item, relevant: Sequence[str]) -> tuple[float, ...]:
-    """The grade of each relevant id, of data that has grades."""
+    """Return the grade of each relevant id; 1.0 for an ungraded id."""
     return tuple(item.evidence.grades.get(name, 1.0) for name in relevant)
 
 
@@ -89,7 +89,7 @@ def labels(lane: Lane, item: Item) -> dict[str, str]:
 
 
 def failed_row(lane: Lane, key: Key, item: Item, failure: Failure) -> JournaledPhase:
-    """The evaluate row of an item that ended before anything could be judged."""
+    """Return the evaluate row of an item that failed before it could be evaluated."""
     states = {"not_ready": State.NOT_READY, "unsupported": State.UNSUPPORTED}
     state = states.get(failure.kind, State.ERROR)
     outcome = "ok" if state is State.UNSUPPORTED else failure.kind
@@ -106,7 +106,7 @@ def failed_row(lane: Lane, key: Key, item: Item, failure: Failure) -> JournaledP
 
 
 def unsupported_rows(lane: Lane) -> Iterator[JournaledPhase]:
-    """The evaluate rows of a lane whose provider lacks what the benchmark needs."""
+    """Yield the evaluate rows of a lane whose provider lacks a capability that the benchmark requires."""
     failure = Failure(kind="unsupported", message=lane.skipped or "")
     dataset = lane.benchmark.dataset
     for ref in dataset.items(lane.benchmark.selection):
@@ -118,7 +118,7 @@ def unsupported_rows(lane: Lane) -> Iterator[JournaledPhase]:
 
 
 def shown(item: Item) -> dict[str, object]:
-    """The item as pages and exports show it, kept once for all jobs."""
+    """Return the item as pages and exports show it; it is stored once for all jobs."""
     return {
         "question": item.question,
         "answers": list(item.answers),
@@ -130,7 +130,7 @@ def shown(item: Item) -> dict[str, object]:
 
 
 def facts(relevant: Sequence[str], reason: str, item: Item, *, not_sent: Sequence[str] = ()) -> dict[str, object]:
-    """Return the data of an item that report and items file need besides its values."""
+    """Return the data of an item that reports and the items file need, without its values."""
     return {
         **({"not_ingested": list(not_sent)} if not_sent else {}),
         "gold": list(relevant),
@@ -150,7 +150,7 @@ def _times(found: SearchResult, said: AnswerResult | None) -> dict[str, int]:
 
 @cache
 def _spent_in(phase: str, part: str) -> str:
-    """Return the name that metrics use for a part of a phase; there are ten names."""
+    """Return the metric name for a part of a phase's time."""
     return phase if part == "total" else f"{phase}.{part}"
 
 
@@ -166,7 +166,7 @@ def _costs(found: SearchResult, said: AnswerResult | None) -> dict[str, str | No
 
 
 def _judge_tokens(calls: Sequence[Call]) -> dict[str, int | None]:
-    """Return the tokens of the judge's calls; a judge that was not called used none."""
+    """Return the tokens of the judge's calls; 0 without calls."""
     if not calls:
         return {}
     known = [call.usage for call in calls if call.usage is not None]

@@ -1,4 +1,4 @@
-"""One set of answers with one judge and judge prompt: a journal in ``disputes/`` of the workspace.
+"""Judge one set of answers with one judge and judge prompt, in a journal in ``disputes/`` of the workspace.
 
 Example::
 
@@ -6,8 +6,8 @@ Example::
     cell.n_reused, cell.n_asked              # 57, 3
     folder = await cell.journal(environment)
 
-A verdict that was paid for is not paid again: what the same judge replied of the same answers to the same prompt, in
-the run that they are from or in another cell, is read again. A call that failed is made again by the next dispute.
+No verdict is paid twice: replies of the same judge to the same prompt on the same answers, in the answers' run or in
+another cell, are reused. A failed call is repeated by the next dispute.
 """
 
 from __future__ import annotations
@@ -31,29 +31,29 @@ from bench.plan import Plan
 from bench.settings import Environment
 
 FOLDER = "disputes"
-"""of the workspace: the verdicts that were paid for"""
+"""folder in the workspace for paid verdicts"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeCell:
-    """One judge and prompt, with the answers to judge and the earlier replies, before the judge is asked."""
+    """One judge and prompt with the answers to judge and the earlier replies."""
 
     plan: Plan
     rows: Sequence[ForeignRow]
     folder: Path
     replies: Mapping[str, Stored]
-    """item -> what the judge has replied of its answer before"""
+    """item -> earlier replies of the judge on its answer"""
     whole: bool
-    """the journal is there, with an outcome of every answer"""
+    """the journal exists and has an outcome for every answer"""
 
     @property
     def judge(self) -> str:
-        """The judge's name."""
+        """Return the judge's name."""
         return self.plan.lanes[0].jobs[0].judge
 
     @property
     def n_reused(self) -> int:
-        """The number of answers that need no call."""
+        """Return the number of answers that need no call."""
         if self.whole:
             return len(self._answered)
         prompts = {prompt.sha256 for prompt in self.plan.lanes[0].benchmark.prompts.judges.all}
@@ -62,7 +62,7 @@ class JudgeCell:
 
     @property
     def n_asked(self) -> int:
-        """The number of answers that are sent to the judge."""
+        """Return the number of answers that are sent to the judge."""
         return len(self._answered) - self.n_reused
 
     @property
@@ -70,7 +70,7 @@ class JudgeCell:
         return [row for row in self.rows if (row.answer or "").strip()]
 
     async def journal(self, environment: Environment) -> Path:
-        """Return the folder of the journal; it is made where there is none of every answer."""
+        """Return the folder of the journal; create the journal unless one with every answer exists."""
         if not self.whole:
             unfinished = self.folder.with_name(f"{self.folder.name}.{secrets.token_hex(4)}")
             await score_foreign(self.plan, self.rows, unfinished, environment=environment, replies=self.replies)
@@ -82,7 +82,7 @@ class JudgeCell:
 
 
 async def judge_cell(plan: Plan, rows: Sequence[ForeignRow], *, run: tuple[Path, str] | None) -> JudgeCell:
-    """Look up what the judge of a plan has replied of these answers; ``run``: their journal, and whose they are."""
+    """Find the earlier replies of a plan's judge on these answers; ``run`` is the folder and job of the answers."""
     (lane,) = plan.lanes
     (job,) = lane.jobs
     answers = _digest([lane.benchmark.name, lane.benchmark.dataset.sha256, [[row.item, row.answer] for row in rows]])
@@ -105,7 +105,7 @@ def _digest(tree: object) -> str:
 
 
 async def _is_whole(folder: Path) -> bool:
-    """Tell whether a journal has ended and no call of a judge failed in it; an answer without text has none."""
+    """Return True when a journal is complete and no judge call failed; answers without text need none."""
     try:
         async with Reader.open(folder) as reader:
             ended = (await reader.status()).state in (RunState.COMPLETE, RunState.PARTIAL)
@@ -120,7 +120,7 @@ async def _is_whole(folder: Path) -> bool:
 
 
 async def _replies(folder: Path, owner: str, corpora: Mapping[str, str], plan: Plan) -> dict[str, Stored]:
-    """Read what a judge replied; nothing where the journal knows another model by that name."""
+    """Return the judge's replies in a journal; empty when the journal used another model under that name."""
     judge = plan.lanes[0].jobs[0].judge
     mine = cast("Mapping[str, object]", plan.identity["models"])[judge]
     try:

@@ -1,14 +1,14 @@
-"""One lane at work: a pool that prepares corpora, and workers that run their items.
+"""Run one lane: a pool prepares corpora, and workers run their items.
 
 Example::
 
     await run_lane(lane)        # an OpenLane of `bench.engine.lane_setup.open_lanes`
 
-The lane that ingests works for those that search the same build too: a corpus is prepared once, then each of its items
-is run for every one of these lanes. What concerns the corpus is written once, under the key of the lane that ingests.
+The lane that ingests a build also runs the lanes that search the same build: a corpus is prepared once, then each of
+its items is run for all of these lanes. Rows about the corpus are written once, under the key of the lane that ingests.
 
-A corpus worker holds an ingest slot only while it ingests; waiting for an index, it holds none. An item worker pulls
-from the handover, so there is a task a worker and never one an item. A refusal stops only the jobs that it concerns.
+A corpus worker uses an ingest slot only for the ingest, not while it waits for an index. Item workers take items from
+the work queue, so there is one task per worker, not per item. A refusal stops only the jobs that it concerns.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from bench.plan.shared_builds import BUILD, build_identity
 from bench.providers import Versioned
 
 CLEARERS = 4
-"""namespaces that are cleared at once"""
+"""namespaces that are cleared concurrently"""
 
 
 async def run_lane(build: OpenLane) -> None:
-    """Prepare every corpus that has items to ask, and ask them."""
+    """Prepare every corpus with open items, and run the items."""
     if not build.open_items:
         return
     with bind(job=build.key):
@@ -66,7 +66,9 @@ async def _work(build: OpenLane, corpora: Iterator[str]) -> None:
 
 
 async def _one_by_one(build: OpenLane) -> list[str]:
-    """Order the corpora for a service with one namespace: first the corpus that an earlier process left there."""
+    """Return the corpora in order for a service with one namespace: first the one that an earlier process left
+    there.
+    """
     held = {name: history async for name, history in _histories(build) if history.held}
     wanted = build.open_corpora
     first = next(iter(held), None)
@@ -79,13 +81,13 @@ async def _one_by_one(build: OpenLane) -> list[str]:
 
 
 async def _histories(build: OpenLane) -> AsyncIterator[tuple[str, CorpusState]]:
-    """Read how far each corpus of the selection came."""
+    """Yield the state of each corpus of the selection."""
     for name in build.corpus_ids:
         yield name, CorpusState.of(await build.live.journal.corpus(build.key, name))
 
 
 async def _record_version(build: OpenLane) -> None:
-    """Ask the memory system which version answers, for the receipt."""
+    """Record the version of the memory system for the receipt."""
     upstream = None
     if isinstance(build.provider, Versioned):
         upstream = (await build.live.aside(build.provider.upstream_version, Ledger(build.key))).value
@@ -135,7 +137,7 @@ def _tell(build: OpenLane, outcome: Ready | Failure | None) -> None:
 
 
 async def _corpus_failed(build: OpenLane, corpus_id: str, failure: Failure) -> None:
-    """Every item of a corpus that could not be prepared ends with its failure."""
+    """Record the failure of a corpus for each of its items."""
     for lane, ref in build.items(corpus_id) if failure.kind != OCCUPIED else ():
         if build.live.stopping.asked:
             break
@@ -169,7 +171,7 @@ async def _ask_all(build: OpenLane, handover: Handover[Ready, LaneItem], done: M
 
 
 async def _leave_all(build: OpenLane, leaving: MemoryObjectReceiveStream[Ready]) -> None:
-    """Clear the corpora whose every item has its result, apart from the workers that ask items."""
+    """Clear the corpora whose items all have results, concurrently with the item workers."""
     wanted = (build.live.plan.request.cleanup == "corpus" or build.single) and not build.live.errand.rescores
     async with leaving:
         async for ready in leaving:
@@ -181,7 +183,7 @@ async def _leave_all(build: OpenLane, leaving: MemoryObjectReceiveStream[Ready])
 
 
 async def _sweep(build: OpenLane) -> None:
-    """Clear what is still held although all is done: ``--cleanup run``, and what an earlier process left."""
+    """Clear the remaining namespaces: for ``--cleanup run``, and those of an earlier process."""
     rule = build.live.plan.request.cleanup
     if (
         rule == "never"

@@ -1,4 +1,4 @@
-"""Open the lanes of a run, each with its provider and pending work, or record that a lane is skipped.
+"""Open the lanes of a run, each with its provider and pending items, or record that a lane is skipped.
 
 Example::
 
@@ -36,7 +36,7 @@ MS = 1000
 
 
 async def open_lanes(stack: AsyncExitStack, live: Live, readers: Readers, width: int) -> list[OpenLane]:
-    """Open every lane that runs. The lane that ingests a build knows the lanes that share it.
+    """Open every lane to run. The lane that ingests a build has a list of the lanes that share it.
 
     Raises:
         ConfigError: a provider cannot be opened.
@@ -70,7 +70,7 @@ async def open_lane(
     stored: bool,
     builder: OpenLane | None,
 ) -> OpenLane:
-    """Open a lane; its provider stays open as long as the stack. ``builder`` = the lane whose ingest it searches.
+    """Open a lane; its provider stays open until the stack closes. ``builder`` is the lane that ingests for it.
 
     Raises:
         ConfigError: the provider cannot be opened.
@@ -102,7 +102,7 @@ async def open_lane(
 
 
 async def skip_lane(live: Live, lane: Lane) -> None:
-    """End every item of a lane as unsupported, once."""
+    """Record every item of a lane as unsupported, unless an earlier process did."""
     done = {job.key: await live.journal.finished(job.key, Phase.EVALUATE) for job in lane.jobs}
     for row in unsupported_rows(lane):
         if live.stopping.asked:
@@ -113,7 +113,7 @@ async def skip_lane(live: Live, lane: Lane) -> None:
 
 
 def last_phase(phases: tuple[Phase, ...]) -> Phase:
-    """The phase that a run stops after."""
+    """Return the last phase of the run."""
     return max(phases, key=list(Phase).index)
 
 
@@ -150,7 +150,7 @@ def _provider(
 
 
 def _in_this_run(live: Live, lane: Lane) -> ProviderConfig:
-    """The provider's config with the time-out and the prices per call that the run sets."""
+    """Return the provider's config with the timeout and call prices of the run."""
     request, config = live.plan.request, lane.provider.config
     changes: dict[str, object] = {}
     if request.timeout is not None:
@@ -160,7 +160,7 @@ def _in_this_run(live: Live, lane: Lane) -> ProviderConfig:
 
 
 def _search_price(live: Live, lane: Lane) -> str | None:
-    """USD of one search call, None = no one named a price."""
+    """Return the USD of one search call; None = unknown."""
     price = _in_this_run(live, lane).prices.search
     return None if price is None else str(price)
 

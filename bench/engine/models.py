@@ -1,8 +1,8 @@
-"""The models of a run, opened once: readers, judges, embedders; and the evaluators of each benchmark.
+"""The models of a run, each opened once: answering models, judges, embedders; and each benchmark's evaluators.
 
 Example::
 
-    readers = open_readers(live)              # a missing key is a ConfigError here, before anything is called
+    readers = open_readers(live)              # a missing key is a ConfigError here, before any call
     await readers.model("openai/gpt-4o-mini").complete(prompt)
     readers.judge("none")                     # None
 """
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Readers:
-    """Open models by full name."""
+    """The open models of a run by full name."""
 
     models: Mapping[str, Model]
     judges: Mapping[str, Judge]
@@ -39,7 +39,7 @@ class Readers:
     cache: CallCache | None = None
     batches: JournaledBatches | None = None
     alone: Mapping[str, Judge] = field(default_factory=dict)
-    """the judges again where calls go in batches: these are asked one call at a time"""
+    """the judges without batching, for use where a call must not wait for a batch"""
 
     def model(self, name: str) -> Model:
         return self.models[name]
@@ -60,11 +60,11 @@ class Readers:
 
 @dataclass(frozen=True, slots=True)
 class OwnPrice:
-    """The cost of a call of a model: from the prices of the run file, then from the price table."""
+    """The price of a model call: from the run file, or else from the price table."""
 
     prices: Mapping[str, Mapping[str, Decimal]]
     _unknown: set[str] = field(default_factory=set)
-    """names that the table does not have: looking in vain costs half a millisecond a call"""
+    """names that are missing in the table, since a lookup costs half a millisecond per call"""
 
     def __call__(
         self, name: str, usage: Usage, *, returned: str | None, when: datetime, batch: bool = False
@@ -81,10 +81,10 @@ class OwnPrice:
 
 
 def open_readers(live: Live) -> Readers:
-    """Open every model that a running lane names.
+    """Open every model that a lane of the run uses.
 
     Raises:
-        ConfigError: a name no one knows, or a variable that is not set.
+        ConfigError: an unknown name or an unset environment variable.
     """
     from bench.models.chat import SchemaJudge
 
@@ -108,7 +108,7 @@ def open_readers(live: Live) -> Readers:
 
 
 def open_cache(live: Live) -> CallCache | None:
-    """Open the workspace's call cache, if the run asks for a cache."""
+    """Open the workspace's call cache, if the run uses it."""
     mode = live.plan.request.cache
     if mode is None:
         return None
@@ -121,14 +121,14 @@ def open_cache(live: Live) -> CallCache | None:
 
 @dataclass(frozen=True, slots=True)
 class ModelOpening:
-    """The parts from which a run opens its models: prices, call cache and batches."""
+    """The settings with which a run opens its models: prices, call cache and batches."""
 
     live: Live
     price: OwnPrice
     cache: CallCache | None = None
     batches: JournaledBatches | None = None
     _embedders: dict[tuple[str, EmbeddingOptions | None], Embedder] = field(default_factory=dict)
-    """one for each model and way to ask it, so that lanes share vectors"""
+    """one embedder per model and options, so that lanes share vectors"""
 
     def model(self, name: str, role: Literal["answering", "judge"]) -> Model:
         from bench.models import open_model
@@ -146,13 +146,13 @@ class ModelOpening:
         )
 
     def embedder(self, lane: Lane) -> Embedder:
-        """The client-side embedder of a provider, with the options of its config."""
+        """Return the embedder of a provider that gets vectors from bench, with the options of its config."""
         rule = lane.provider.config.client_embeddings
         assert rule is not None and lane.provider.embedding is not None
         return self._embedder(lane.provider.embedding, embedding_options(rule))
 
     def scorer(self, lane: Lane) -> Embedder | None:
-        """The embedder of evaluators that compare by meaning."""
+        """Return the embedder of evaluators that compare meanings, or None."""
         name = lane.benchmark.scoring.embedding
         return None if name is None else self._embedder(name, None)
 
@@ -168,7 +168,7 @@ class ModelOpening:
 
 
 def embedding_options(rule: ClientEmbeddings) -> EmbeddingOptions:
-    """Return the vector settings of a provider's config for its embedder."""
+    """Return the embedding options of a provider's config."""
     from bench.models.embedding import EmbeddingOptions
 
     return EmbeddingOptions(

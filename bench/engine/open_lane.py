@@ -2,7 +2,7 @@
 
 Example::
 
-    lane.space("conv-26", history)      # where the corpus lies at this provider
+    lane.space("conv-26", history)      # the namespace of the corpus at this provider
     lane.tell_once("lent", "memories are kept")
 """
 
@@ -31,11 +31,11 @@ from bench.providers import Batching, Provider
 from bench.providers.batching import cut_as
 
 CORPORA_A_SLOT = 8
-"""corpora that may be under way for each ingest slot: most of them wait for an index"""
+"""corpora in preparation per ingest slot; most of them wait for an index"""
 THOROUGH = 2
-"""corpora of a lane in which more is looked for than in each: what a service does there it does everywhere"""
+"""corpora of a lane that are checked thoroughly; the result applies to the others"""
 REMEMBERED = 8
-"""corpora whose sample memories a canary may look for"""
+"""corpora whose sample memories are kept for canaries"""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -50,11 +50,11 @@ class OpenLane:
     ingest_slots: anyio.CapacityLimiter
     width: int
     last: Phase
-    """the phase that the run stops after"""
+    """the last phase of the run"""
     audits: bool = False
-    """some evaluator looks at everything that is stored"""
+    """some evaluator reads all stored memories"""
     search_price: str | None = None
-    """USD of one search, None = no one named a price"""
+    """USD of one search; None = unknown"""
     deletions_begun: Set[tuple[str, int]] = frozenset()
     """deletions that an earlier process began: (item, corpus attempt)"""
     halts: Halts
@@ -65,35 +65,35 @@ class OpenLane:
     leaking: set[str] = field(default_factory=set)
     """namespaces in which a memory of another corpus was found"""
     vacant: anyio.Event = field(default_factory=anyio.Event)
-    """set once the corpus that is asked has left a service with one namespace"""
+    """set when the current corpus has left a service with one namespace"""
     told: set[str] = field(default_factory=set)
-    """kinds of events that were reported once"""
+    """kinds of events that were already reported"""
     followers: list[OpenLane] = field(default_factory=list)
-    """the lanes that search what this one ingests"""
+    """the lanes that search the build that this lane ingests"""
     contexts: set[int] = field(default_factory=set)
-    """digests of what answers rested on: a context that comes back begins further prompts"""
+    """digests of answer contexts: a context that occurs again is shared by several prompts"""
     loses: bool = False
-    """a memory that the service acknowledged was waited for in vain"""
+    """an acknowledged memory was not found in spite of waiting"""
     thorough: int = THOROUGH
-    """corpora whose memories are still to be looked for one by one"""
+    """number of corpora whose memories are still to be checked one by one"""
     unproven: int = THOROUGH
-    """clears of a namespace whose effect is still to be looked at"""
+    """number of clears whose effect is still to be checked"""
     _samples: deque[tuple[str, tuple[Memory, ...]]] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
 
     # ---- stopping
 
     @property
     def halted(self) -> bool:
-        """Start nothing new in this lane."""
+        """Return True when the lane starts nothing new."""
         return self.halts.every or self.live.stopping.asked
 
     @property
     def build_halted(self) -> bool:
-        """Prepare nothing more: none of the lanes that search the build takes any more work."""
+        """Return True when nothing more is prepared: all lanes that search the build are stopped."""
         return self.live.stopping.asked or (self.halts.every and all(one.halts.every for one in self.followers))
 
     def count_search(self, *, empty: bool) -> None:
-        """Tell the circuit breaker; a provider that keeps nothing finds nothing."""
+        """Report a search to the circuit breaker, unless the provider stores nothing and so finds nothing."""
         if self.provider.keeps_store:
             self.halts.count_search(empty=empty, provider=self.provider.name)
 
@@ -101,12 +101,12 @@ class OpenLane:
 
     @property
     def asks(self) -> bool:
-        """Items are asked: the run does not stop after ingest or index."""
+        """Return True when items are run, so the run does not stop after ingest or index."""
         return self.last not in (Phase.INGEST, Phase.INDEX)
 
     @property
     def keeps(self) -> bool:
-        """The memories outlive the run."""
+        """Return True when the memories outlive the run."""
         return self.live.plan.request.cleanup == "never" or not self.asks
 
     @property
@@ -115,17 +115,17 @@ class OpenLane:
 
     @property
     def members(self) -> tuple[OpenLane, ...]:
-        """The lanes of the build, itself first."""
+        """Return the lanes of the build, this one first."""
         return (self, *self.followers)
 
     @property
     def corpus_ids(self) -> list[str]:
-        """Every corpus of the selection."""
+        """Return every corpus of the selection."""
         benchmark = self.plan.benchmark
         return list(dict.fromkeys(ref.corpus for ref in benchmark.dataset.items(benchmark.selection)))
 
     def is_unsearched(self, corpus_id: str) -> bool:
-        """Some lane of the build has an item of the corpus still to search."""
+        """Return True when some lane of the build has an item of the corpus to search."""
         return any(corpus_id in one.todo.unsearched for one in self.members)
 
     @property
@@ -134,11 +134,11 @@ class OpenLane:
 
     @property
     def open_corpora(self) -> list[str]:
-        """The corpora with an item to ask in some lane of the build."""
+        """Return the corpora with an open item in some lane of the build."""
         return list(dict.fromkeys(name for one in self.members for name in one.todo.corpora()))
 
     def items(self, corpus_id: str) -> Iterator[LaneItem]:
-        """The open items of a corpus in file order, each for every lane of the build that has it to do."""
+        """Yield the open items of a corpus in file order, each for every lane of the build that needs it."""
         if not self.followers:
             return ((self, ref) for ref in self.todo.items(corpus_id))
         wanted = [(one, set(one.todo.open_positions.get(corpus_id, ()))) for one in self.members]
@@ -152,12 +152,14 @@ class OpenLane:
 
     @property
     def isolated(self) -> bool:
-        """Emptiness probe and sentinel apply."""
+        """Return True when emptiness probe and sentinel apply."""
         return self.live.plan.request.isolation != "off" and self.provider.keeps_store
 
     @property
     def single(self) -> bool:
-        """The service has one namespace: one corpus at a time, cleared before the next."""
+        """Return True when the service has one namespace, so it takes one corpus at a time and is cleared in
+        between.
+        """
         return self.plan.provider.config.scoping.single and self.provider.keeps_store
 
     @property
@@ -170,7 +172,10 @@ class OpenLane:
 
     @property
     def under_way(self) -> int:
-        """Corpora that are prepared at once; more than the slots only where an index is waited for."""
+        """Return the number of corpora that are prepared concurrently.
+
+        More than the slots only if an index is waited for.
+        """
         if self.single:
             return 1
         waits = self.provider.wait.by != "nothing"
@@ -178,19 +183,21 @@ class OpenLane:
 
     @property
     def max_retries(self) -> int:
-        """The number of times that a batch in doubt is resolved before the corpus becomes an error."""
+        """Return how often a batch in doubt is resolved before the corpus fails."""
         return self.plan.provider.config.rate_limit.max_retries
 
     @property
     def batching(self) -> Batching:
-        """The cutting of memories: as the provider does, and into pieces or chunks if its config states so."""
+        """Return how memories are split and batched: by the provider's rule, and into pieces or chunks by its
+        config.
+        """
         return cut_as(self.plan.provider.config.ingest, self.provider.batching)
 
     def corpus(self, corpus_id: str) -> Corpus:
         return self.plan.benchmark.dataset.corpus(corpus_id)
 
     def veil(self, corpus: Corpus) -> Veil:
-        """Render a corpus into memories and hide the dataset's ids."""
+        """Render a corpus into memories with opaque ids."""
         return veil_of(self.plan, corpus)
 
     def space(self, corpus_id: str, history: CorpusState) -> Space:
@@ -225,11 +232,11 @@ class OpenLane:
         self._samples.append((corpus_id, found))
 
     def samples_of_others(self, corpus_id: str) -> list[Memory]:
-        """Return sample memories of the other corpora that are ingested by now."""
+        """Return sample memories of the other corpora ingested so far."""
         return [memory for name, some in self._samples if name != corpus_id for memory in some]
 
     async def _is_lent(self, corpus_id: str) -> bool:
-        """Another run searches what this one has ingested."""
+        """Return True when another run searches memories that this run ingested."""
         lent_to = await borrowers(self.live.folder)
         if not lent_to or not CorpusState.of(await self.live.journal.corpus(self.key, corpus_id)).is_ready:
             return False
@@ -238,7 +245,10 @@ class OpenLane:
         return True
 
     def left_out(self, corpus_id: str) -> bool:
-        """Say, also to people, whether items of a corpus wait for another retry: it is kept for them."""
+        """Return True when items of the corpus were left for another retry, which needs its memories.
+
+        Reports this once.
+        """
         left = sum(one.todo.left_out.get(corpus_id, 0) for one in self.members)
         if left:
             self.tell(
@@ -255,18 +265,18 @@ class OpenLane:
     # ---- rows
 
     def tell(self, event: Event) -> None:
-        """Journal an event and show it to people."""
+        """Journal an event and show it."""
         self.live.journal.append(event)
         self.live.progress.events.append(f"{self.key}: {event.message}")
 
     def tell_once(self, kind: str, message: str) -> None:
-        """The same, but one event of a kind is enough for this process."""
+        """Journal and show an event, once per kind and process."""
         if kind not in self.told:
             self.told.add(kind)
             self.tell(Event(kind=kind, scope=self.key, message=message))
 
     async def clear(self, corpus_id: str, space: Space) -> None:
-        """Clear a namespace; that something was left is an event, never an error of the run."""
+        """Clear a namespace; a failure is recorded as an event, not as an error of the run."""
         if not self.provider.capabilities.clear or await self._is_lent(corpus_id):
             return
         ledger = Ledger(self.key, corpus_id, space.attempt)
@@ -295,12 +305,12 @@ class OpenLane:
 
 
 LaneItem = tuple[OpenLane, ItemRef]
-"""an item, and the lane that it is run for"""
+"""an item, and the lane that runs it"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
-    """A corpus in memory."""
+    """The content of a corpus in memory."""
 
     corpus: Corpus
     veil: Veil
@@ -309,32 +319,32 @@ class Content:
 
 @dataclass(slots=True, kw_only=True)
 class Ready:
-    """A corpus whose items can be asked; shared by the workers that ask them.
+    """A corpus whose items can be run; the item workers share it.
 
-    It is read when its first item is asked and goes with its last, so that corpora which wait cost no memory.
+    The content is read for the first item and released after the last, so that waiting corpora need no memory.
     """
 
     lane: OpenLane
     corpus_id: str
     space: Space
     open_items: int = 0
-    """items that have not ended in this process"""
+    """number of items that have not ended in this process"""
     all_good: bool = True
     """no item ended as error or not_ready: the namespace may be cleared"""
     held: bool = True
-    """the provider holds it"""
+    """the provider has the memories"""
     prepared: bool = True
-    """False: every search is in the journal, so the provider was not asked whether it is ready"""
+    """False when all searches are in the journal, so the provider was not checked"""
     _content: Content | None = None
 
     def closed(self) -> Ready:
-        """The same, with its content let go."""
+        """Release the content; return the corpus itself."""
         self._content = None
         return self
 
     @property
     def content(self) -> Content:
-        """The corpus, its memories as the provider knows them, and the texts of its turns."""
+        """Return the corpus, its memories with opaque ids, and the texts of its turns."""
         if self._content is None:
             corpus = self.lane.corpus(self.corpus_id)
             texts = {turn.id: turn.text for session in corpus.sessions for turn in session.turns}

@@ -1,11 +1,11 @@
-"""The outcome of a run, from durable rows only: status, exit code, and the result of each job.
+"""The outcome of a run from its durable rows: status, exit code, and the result of each job.
 
 Example::
 
     outcome.status, outcome.exit_code       # "complete", 0
     outcome.jobs[0].valid                   # False: too many errors, or a contaminated namespace
 
-Exit codes, the first that applies: 130 or 143 after a signal, 3 stopped but resumable, 4 a job is INVALID, 0.
+Exit codes in order of precedence: 130 or 143 after a signal, 3 stopped but resumable, 4 a job is INVALID, 0.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from bench.plan.validity import calibrations, invalid_reasons, useless_judge
 from bench.values import dataclass as value_dataclass
 
 SIGNALLED = 128
-"""a signal's exit code lies above it"""
+"""exit codes above this belong to signals"""
 STOPPED_EXIT = 3
 INVALID_EXIT = 4
 PLUGIN = "plugin"
-"""kind of an error that code which is not ours raised"""
+"""error kind for errors of plug-in code"""
 
 
 @value_dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ class Failure:
 
     @classmethod
     def of(cls, error: Exception) -> Failure:
-        """Name an exception: our own kinds, ``timeout``, else ``plugin``."""
+        """Return the failure for an exception: bench's own kinds, ``timeout``, else ``plugin``."""
         while isinstance(error, ExceptionGroup):
             error = error.exceptions[0]
         if isinstance(error, BenchError):
@@ -62,12 +62,12 @@ class JobOutcome:
     benchmark: str
     provider: str
     planned: int
-    """items; with epochs each of them ends with its last repeat"""
+    """number of items; with epochs an item ends with its last epoch"""
     states: Mapping[State, int]
     failed: bool = False
-    """a resume has something to try again; of several epochs of an item one is enough"""
+    """some item failed in some epoch, so a resume has something to retry"""
     invalid: str | None = None
-    """why its numbers may not be used, None for a valid job"""
+    """the reason why the numbers may not be used; None for a valid job"""
     skipped: str | None = None
     stopped: str | None = None
 
@@ -82,7 +82,7 @@ class JobOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The state of a run when its process ends."""
+    """The state of a run at the end of its process."""
 
     run_id: str
     folder: Path
@@ -100,14 +100,14 @@ class Outcome:
 
     @property
     def resume(self) -> str | None:
-        """The command that continues, None when nothing is left to do."""
+        """Return the command that continues the run; None when nothing is left to do."""
         failed = any(job.failed for job in self.jobs)
         unfinished = any(job.pending for job in self.jobs)
         return f"bench run --resume {self.run_id}" if failed or unfinished else None
 
 
 async def job_outcomes(plan: Plan, folder: Path, stopped: Mapping[str, Failure]) -> tuple[JobOutcome, ...]:
-    """Count the durable states of every job and judge whether its numbers may be used; ``stopped`` is by job key."""
+    """Count the durable states of every job and decide whether it is valid; ``stopped`` maps job keys to failures."""
     found = []
     async with Reader.open(folder) as reader:
         records = {record.key: record for record in read(reader.meta.extra)}
@@ -149,7 +149,7 @@ async def job_outcomes(plan: Plan, folder: Path, stopped: Mapping[str, Failure])
 
 
 def status_of(plan: Plan, jobs: Sequence[JobOutcome], stop: Stop | None, stopped: Mapping[str, Failure]) -> RunState:
-    """Say how the run is; a stop that came when nothing was left to do stopped nothing."""
+    """Return the state of the run; a stop request after the last item has no effect."""
     if stop is not None and any(job.pending for job in jobs):
         return RunState.STOPPED if stop in (Stop.MAX_COST, Stop.MAX_TIME) else RunState.PAUSED
     if stopped:
@@ -159,7 +159,7 @@ def status_of(plan: Plan, jobs: Sequence[JobOutcome], stop: Stop | None, stopped
 
 
 def exit_code_of(jobs: Sequence[JobOutcome], stop: Stop | None, stopped: Mapping[str, Failure]) -> int:
-    """Signal before 3 before 4."""
+    """Return the exit code; a signal takes precedence over 3, and 3 over 4."""
     if stop is not None and (stop.exit_code > SIGNALLED or any(job.pending for job in jobs)):
         return stop.exit_code
     if stopped:

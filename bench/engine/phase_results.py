@@ -1,15 +1,15 @@
-"""Results of a search and an answer: how they are written to the journal and read on resume.
+"""The results of a search and an answer, written to the journal and read on resume.
 
 Example::
 
     row = JournaledPhase(key=key, data=found.data, measured=found.measured, payloads=found.payloads)
     SearchResult.of(row)        # equal to found
 
-What two runs of one plan must agree on goes into ``data``, what is measured into ``measured``, large text into
+Values that must be equal in two runs of one plan are in ``data``, measured values in ``measured``, and large texts in
 ``payloads``.
 
-Hits are mapped to memories first, so retrieval counts as before; prompts, answers, verdicts and the journal all see
-the redacted text, in this process and whenever the stored texts are used again.
+Hits are mapped to memories before secrets are redacted, so that redaction does not change retrieval metrics. Prompts,
+answers, verdicts and the journal contain the redacted text.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from bench.values import dataclass
 
 
 class StoredHit(TypedDict):
-    """A hit under ``hits`` of a search's payloads."""
+    """A hit in the payload ``hits`` of a search."""
 
     id: str
     content: str
@@ -96,23 +96,23 @@ class SearchResult:
     """The result of one search."""
 
     hits: tuple[Hit, ...]
-    """all that may go into an answer, in the provider's order"""
+    """all hits that may be used in an answer, in the provider's order"""
     retrieved: tuple[tuple[str, ...], ...] | None
-    """per hit, at most k, the ids it represents at the evidence level; None = no way back to ids"""
+    """the ids of each hit, at most k, at the evidence level; None when hits cannot be mapped to ids"""
     requested: int
     returned: int
     unmapped: int = 0
     stored: tuple[str, ...] | None = None
-    """texts that the provider lists of the item's history; None = not asked for, or it cannot list"""
+    """the texts that the provider lists for the item's history; None if not requested or not supported"""
     beyond: tuple[tuple[str, ...], ...] = ()
-    """ids of hits after the k-th, of a provider whose hits are not cut"""
+    """ids of hits after the k-th, for a provider whose hits are not cut"""
     flags: tuple[str, ...] = ()
     reason: str = ""
-    """why retrieval metrics do not apply, or how a deletion went; empty = nothing to say"""
+    """the reason why retrieval metrics do not apply, or the outcome of a deletion; may be empty"""
     cost_usd: str | None = None
     """decimal text; None = unknown"""
     priced: bool = False
-    """someone bills for this search"""
+    """the search has a price"""
     times_us: Mapping[str, int] = field(default_factory=dict)
 
     def timed(self, times_us: Mapping[str, int]) -> SearchResult:
@@ -120,7 +120,7 @@ class SearchResult:
         return replace(self, times_us=times_us)
 
     def billed(self, calls: Sequence[Call]) -> SearchResult:
-        """Return the result with the cost of its model calls added, such as the vector of the question."""
+        """Return a copy with the cost of its model calls added, such as for the embedding of the question."""
         costs = [call.cost_usd for call in calls if call.role != "provider" and call.outcome == OK]
         if not costs:
             return self
@@ -153,7 +153,7 @@ class SearchResult:
 
     @classmethod
     def of(cls, entry: JournaledPhase) -> SearchResult | None:
-        """Read a stored search; None when its texts were dropped from the journal."""
+        """Read a stored search; None when its texts were removed from the journal."""
         hits = entry.payloads.get("hits")
         if hits is None:
             return None
@@ -176,12 +176,12 @@ class SearchResult:
 
 
 CUT, REFUSED, EMPTY, UNENDED, UNKNOWN, AT_LIMIT = "cut", "refused", "empty", "no_finish", "other_finish", "at_limit"
-"""flags of an answer by its finish: at the token limit, by a filter, without text although it ended by itself; none;
-one that says nothing of its end; by itself with as many tokens as it was allowed"""
+"""flags of an answer by its finish: token limit, content filter, stopped without text, no finish, unknown finish,
+stopped with exactly the allowed number of tokens"""
 
 
 def flags_of(said: Completion, item: Item, prompt: str, *, most: int) -> tuple[str, ...]:
-    """Return what a report counts of an answer: how it ended, what its text looks like, what its endpoint reported."""
+    """Return the flags of an answer for reports: from its finish, its text and its endpoint."""
     ended = {"length": CUT, "refusal": REFUSED}.get(said.finish)
     if said.finish == "other":
         ended = UNKNOWN if said.native_finish else UNENDED
@@ -194,17 +194,17 @@ def flags_of(said: Completion, item: Item, prompt: str, *, most: int) -> tuple[s
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerResult:
-    """The answer of a model, and its input."""
+    """The answer of a model with its prompt."""
 
     text: str
-    """without reasoning"""
+    """the answer without reasoning"""
     finish: Finish
     context_hits: int
     prompt: str
     """name of the prompt: default, or a question type"""
     prompt_sha256: str
     model: str
-    """as the endpoint returned it"""
+    """the model name that the endpoint returned"""
     fingerprint: str | None = None
     context_tokens: int = 0
     tokens_in: int | None = None
@@ -214,28 +214,28 @@ class AnswerResult:
     flags: tuple[str, ...] = ()
     """see `flags_of`"""
     failure: Failure | None = None
-    """why the reply is not an answer"""
+    """the reason why the reply is not an answer"""
     native_finish: str = ""
     raw: str | None = None
-    """the text as it was sent, where it held reasoning; not read back"""
+    """the original text, if it contained reasoning; not read back"""
     reasoning: str = ""
-    """what was sent as reasoning, apart from the text; not read back"""
+    """reasoning that was sent separately from the text; not read back"""
     reasoning_tokens: int | None = None
     sent_tokens: int | None = None
-    """our own estimate of the prompt"""
+    """our own estimate of the prompt's tokens"""
     messages: tuple[tuple[str, str], ...] = ()
-    """role and content of what was sent; not read back"""
+    """role and content of the messages sent; not read back"""
     saved_usd: str | None = None
     """see `bench.model.Completion.saved_usd`"""
     times_us: Mapping[str, int] = field(default_factory=dict)
 
     def timed(self, times_us: Mapping[str, int]) -> AnswerResult:
-        """Return a copy with timings; a reply that no call of its own brought has none."""
+        """Return a copy with timings; empty timings for a cached or batched reply."""
         return replace(self, times_us={} if self.flags and self.untimed else times_us)
 
     @property
     def untimed(self) -> bool:
-        """The time that it took is not that of a call."""
+        """Return True when the reply was cached or batched, so that its duration is not that of a call."""
         return not UNTIMED.isdisjoint(self.flags)
 
     @property
@@ -281,7 +281,7 @@ class AnswerResult:
 
     @classmethod
     def of(cls, entry: JournaledPhase) -> AnswerResult:
-        """Read a stored answer; one of an earlier version may still hold its reasoning, or be none."""
+        """Read a stored answer; rows of earlier versions may contain reasoning, or no answer."""
         data, measured = cast("AnswerData", entry.data), cast("AnswerMeasured", entry.measured)
         said = cleaned(Completion(text=data["answer"], model="", finish=data["finish"]))
         error = no_answer(said)
@@ -330,14 +330,14 @@ def _hit(shown: StoredHit) -> Hit:
 
 
 REDACTED_HITS = "hits_redacted"
-"""flag of an item"""
+"""flag of an item whose hits were redacted"""
 TEXTS = ("text", "raw", "reasoning", "model", "fingerprint", "native_finish")
-"""what an endpoint writes of a completion"""
+"""text fields of a completion that the endpoint writes"""
 _texts_of = attrgetter(*TEXTS)
 
 
 def hits_without_secrets(hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
-    """Redact every known secret; the same tuple where there is none."""
+    """Return the hits with every known secret redacted; the same tuple if there is none."""
     if not redactor.knows_any:
         return hits
     texts = [f"{hit.id}\n{hit.content}\n{hit.chunks or ''}\n{hit.metadata or ''}" for hit in hits]
@@ -356,7 +356,7 @@ def hits_without_secrets(hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
 
 
 def completion_without_secrets(said: Completion) -> Completion:
-    """Redact every known secret in a model's texts and in what its endpoint reports about itself."""
+    """Return the completion with every known secret redacted, also in the endpoint's data."""
     if not redactor.knows_any:
         return said
     if not redactor.holds_secret("\n".join(map(str, _texts_of(said)))):

@@ -1,4 +1,4 @@
-"""Counters of a live run for displays: in memory, raised only by durable rows. Displays poll them.
+"""Counters of a live run, kept in memory and updated by durable rows only. Displays poll them.
 
 Example::
 
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 
 RATE_WINDOW_S = 30.0
 Scores = tuple[int, float, float]
-"""how many values, their sum, the sum of their squares"""
+"""the number of values, their sum, and the sum of their squares"""
 
 
 @dataclass(slots=True)
 class Count:
-    """One phase bar."""
+    """The counts of one progress bar."""
 
     total: int = 0
     done: int = 0
@@ -53,18 +53,18 @@ class JobProgress:
     judge: str | None
     planned: int = 0
     earlier: int = 0
-    """items that an earlier process ended"""
+    """items that ended in an earlier process"""
     states: Counter[State] = field(default_factory=Counter)
     scores: dict[str, Scores] = field(default_factory=dict)
-    """corpus -> what was scored there so far"""
+    """corpus -> its scores so far"""
     clustered: bool = False
-    """the items of a corpus belong together: the interval is one over corpora"""
+    """the confidence interval is computed over corpora, not items"""
     stopped: str | None = None
-    """why this job takes no more work, None while it does"""
+    """the reason why this job is stopped; None while it runs"""
 
     @classmethod
     def of(cls, lane: Lane, job: Job) -> JobProgress:
-        """The row of a job before anything has ended."""
+        """Return the row of a job before any item has ended."""
         return cls(
             key=job.key,
             benchmark=lane.benchmark.name,
@@ -81,12 +81,12 @@ class JobProgress:
 
     @property
     def scored(self) -> int:
-        """The number of verdict values so far."""
+        """Return the number of scores so far."""
         return sum(n for n, _, _ in self.scores.values())
 
     @property
     def score(self) -> float | None:
-        """Mean verdict value of what is scored so far."""
+        """Return the mean score so far, or None."""
         return sum(total for _, total, _ in self.scores.values()) / self.scored if self.scored else None
 
 
@@ -101,21 +101,21 @@ class LaneProgress:
 
 
 class Progress:
-    """Counters of one run. ``rate`` and ``eta_s`` look at the last half minute."""
+    """The counters of one run. ``rate`` and ``eta_s`` use the last half minute."""
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.run_id = ""
         self.lanes: dict[str, LaneProgress] = {}
         self.jobs: dict[str, JobProgress] = {}
         self.cost_usd = Decimal(0)
-        """of the run, with what earlier processes spent"""
+        """cost of the run, including earlier processes"""
         self.earlier_usd = Decimal(0)
-        """what earlier processes spent"""
+        """cost of earlier processes"""
         self.unknown_costs = 0
         self.rate_limited = 0
         self.calls = 0
         self.events: deque[str] = deque(maxlen=100)
-        """short lines for people: a corpus reset, a lane that stopped"""
+        """short messages for people: a corpus reset, a lane that stopped"""
         self._clock = clock
         self._started = clock()
         self._ended_at: deque[float] = deque(maxlen=2048)
@@ -125,15 +125,15 @@ class Progress:
     # ---- what the engine reports
 
     def watch(self, http: Http) -> None:
-        """Tell where requests in flight can be counted."""
+        """Set the HTTP client that counts requests in flight."""
         self._http = http
 
     def watch_rows(self, waiting: Callable[[], int]) -> None:
-        """Tell where rows that are not yet durable can be counted."""
+        """Set the function that counts rows that are not durable yet."""
         self._waiting = waiting
 
     def phase_durable(self, lane: str, phase: Phase, *, failed: bool) -> None:
-        """A phase row reached the disk."""
+        """Count a durable phase row."""
         count = self.lanes[lane].phases[phase]
         if failed:
             count.failed += 1
@@ -142,13 +142,13 @@ class Progress:
         self._ended_at.append(self._clock())
 
     def memories_durable(self, lane: str, count: int) -> None:
-        """A batch of memories is acknowledged and on the disk."""
+        """Count a durable batch of acknowledged memories."""
         self.lanes[lane].memories += count
 
     def item_ended(self, job: str, state: State | None, value: float | None, corpus: str = "") -> None:
-        """An item of a job has its state; errors may be retried later and then count again.
+        """Count an ended item of a job; errors may be retried later and then count again.
 
-        No state: only one of its repeats has ended, with this value.
+        Without a state, only one of its epochs has ended, with this value.
         """
         row = self.jobs[job]
         if state is not None:
@@ -161,17 +161,17 @@ class Progress:
 
     @property
     def in_flight(self) -> int:
-        """Requests that were sent and not answered yet."""
+        """Return the number of requests without a response yet."""
         return self._http.in_flight if self._http is not None else 0
 
     @property
     def rows_waiting(self) -> int:
-        """Rows that were enqueued and are not yet durable."""
+        """Return the number of rows that are not durable yet."""
         return self._waiting()
 
     @property
     def oldest_s(self) -> float | None:
-        """Age of the oldest of them."""
+        """Return the age in seconds of the oldest request in flight, or None."""
         return self._http.oldest_s() if self._http is not None else None
 
     @property
@@ -180,7 +180,7 @@ class Progress:
 
     @property
     def rate_per_s(self) -> float:
-        """Phases a second over the last half minute."""
+        """Return the phases per second over the last half minute."""
         now = self._clock()
         recent = sum(1 for at in self._ended_at if now - at <= RATE_WINDOW_S)
         return recent / max(0.1, min(self.elapsed_s, RATE_WINDOW_S))
@@ -195,14 +195,14 @@ class Progress:
 
     @property
     def memories(self) -> int:
-        """Memories that were acknowledged in this process."""
+        """Return the memories that were acknowledged in this process."""
         return sum(lane.memories for lane in self.lanes.values())
 
     @property
     def eta_s(self) -> float | None:
-        """Time left until the slowest job is done, if each continues as it went so far.
+        """Return the seconds until the slowest job is done, at each job's speed so far.
 
-        None while a job that has items left has not ended any: nothing is known of its speed.
+        None while a job with items left has not ended any, because its speed is unknown.
         """
         left = [job for job in self.jobs.values() if job.stopped is None and job.ended < job.planned]
         if self.elapsed_s <= 0 or not self.ended or any(job.ended <= job.earlier for job in left):
@@ -216,20 +216,20 @@ class Observer(Protocol):
     """A display or a service that follows a run."""
 
     def launched(self, progress: Progress) -> None:
-        """Take over ``progress``, to be polled: the run is open and locked, and nothing was called yet."""
+        """Receive ``progress`` to poll; the run is open and locked, and no call was made yet."""
         ...
 
     def stopping(self, reason: Stop, in_flight: int) -> None:
-        """The run was asked to stop and finishes what is in flight."""
+        """Called when the run was asked to stop and finishes its requests in flight."""
         ...
 
     def finished(self, outcome: Outcome) -> None:
-        """Everything is durable."""
+        """Called when everything is durable."""
         ...
 
 
 class Silent:
-    """The observer of a run that no one watches."""
+    """An observer that ignores all events."""
 
     def launched(self, progress: Progress) -> None: ...
 

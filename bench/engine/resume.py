@@ -2,7 +2,7 @@
 
 Here too:
 
-* Continue with a run: its request is in the journal, so no flag is needed; flags may change how, never what.
+* Resume a run: its request is in the journal; flags may change how the work is done, never the results.
 
 Example::
 
@@ -13,8 +13,8 @@ Example::
     folder, plan = await resumed_plan("r1", catalog=catalog, flags={"concurrency": 4}, environment=environment)
     outcome = await execute(plan, environment=environment, resume=folder)
 
-What was paid for is not paid again: a rescore and a fork call no provider, a fork from ``evaluate`` no answering
-model."""
+Stored results are not paid again: a rescore and a fork call no provider, and a fork from ``evaluate`` calls no
+answering model."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ async def resumed_plan(
     """Plan the rest of a run; ``target`` is a run id, a run folder or a journal file.
 
     Raises:
-        UsageError: there is no such run, or a flag that only a new run can have.
-        Locked: another live process holds it.
-        IdentityError: dataset, config, prompt, model or plug-in is not what it was, with a readable diff.
+        UsageError: an unknown run, or a flag that only a new run can have.
+        Locked: another live process holds the run.
+        IdentityError: dataset, config, prompt, model or plug-in has changed, with a readable diff.
     """
     path = find_run(catalog.workspace, target)
     async with Reader.open(path) as reader:
@@ -72,7 +72,7 @@ def stored_request(meta: RunMeta) -> RunRequest:
     """Return the request of the run.
 
     Raises:
-        JournalError: another version's flags are in it.
+        JournalError: it has flags of another version.
     """
     try:
         return RunRequest.model_validate(dict(meta.request))
@@ -86,13 +86,13 @@ def stored_request(meta: RunMeta) -> RunRequest:
 
 RESCORED = "rescored"
 FROM_BENCHMARK = ("version", "config_sha256", "dataset", "k")
-"""what of a benchmark its stored searches rest on"""
+"""properties of a benchmark that its stored searches depend on"""
 FROM_SETTINGS = ("seed", "epochs", "selection")
 RANGE_FLAGS = ("start", "end", "shard")
 
 
 async def failed_items(path: Path, *, phase: Phase | None = None, items: Sequence[str] = ()) -> frozenset[str]:
-    """Return the items that ended as error or not_ready; with a phase, only the items that failed in it."""
+    """Return the items that ended as error or not_ready; with a phase, only those that failed in it."""
     found: set[str] = set()
     async with Reader.open(path) as reader:
         for job in read(reader.meta.extra):
@@ -104,7 +104,7 @@ async def failed_items(path: Path, *, phase: Phase | None = None, items: Sequenc
 
 
 def failed_phase(phases: Mapping[Phase, JournaledPhase]) -> Phase:
-    """The first phase that failed; without a search of the item it was its corpus: index if it came late."""
+    """Return the first phase that failed; without a search it is the corpus's ingest or index."""
     if Phase.SEARCH not in phases:
         ended = phases.get(Phase.EVALUATE)
         return Phase.INDEX if ended is not None and ended.outcome == NotReady.kind else Phase.INGEST
@@ -112,7 +112,10 @@ def failed_phase(phases: Mapping[Phase, JournaledPhase]) -> Phase:
 
 
 async def stored_items(path: Path, start: Phase) -> frozenset[str]:
-    """The items whose phases before ``start`` ended well, in every epoch and job: a fork needs no provider for them."""
+    """Return the items whose phases before ``start`` succeeded in every epoch and job.
+
+    A fork needs no provider for them.
+    """
     good: set[str] = set()
     lacking: set[str] = set()
     async with Reader.open(path) as reader:
@@ -127,13 +130,13 @@ async def stored_items(path: Path, start: Phase) -> frozenset[str]:
 async def rescored_plan(
     target: str, *, catalog: Catalog, flags: Mapping[str, object], environment: Environment, prompt: str = ""
 ) -> tuple[Path, Plan, Errand]:
-    """Plan new verdicts and values over what a run has stored; they join it as its newest generation.
+    """Plan new verdicts and values from the stored results of a run, as its newest generation.
 
-    ``prompt`` is a name for its judge prompt, for tables.
+    ``prompt`` names the judge prompt in tables.
 
     Raises:
         Locked: another live process holds the run.
-        IdentityError: the stored results do not belong to what is asked for.
+        IdentityError: the stored results do not belong to the request.
     """
     path = find_run(catalog.workspace, target)
     async with Reader.open(path) as reader:
@@ -153,7 +156,7 @@ async def rescored_plan(
 
 
 def _of_as_many(new: Sequence[JobRecord], old: Sequence[JobRecord]) -> list[JobRecord]:
-    """Return the jobs with the item count of the plan: a rescore does not change the selection."""
+    """Return the jobs with the item count of the old plan, since a rescore does not change the selection."""
     known = {job.benchmark: job for job in old}
     sizes = [known.get(job.benchmark, job) for job in new]
     return [
@@ -163,7 +166,7 @@ def _of_as_many(new: Sequence[JobRecord], old: Sequence[JobRecord]) -> list[JobR
 
 
 async def _keep_failures(path: Path, plan: Plan, journal: Journal) -> None:
-    """An item without an answer failed for the new judge's job too: no judge makes an item pending."""
+    """Copy failures of items without an answer to the new judge's job, since a judge cannot change them."""
     async with Reader.open(path) as reader:
         for new in records(plan):
             if await reader.states(new.key):
@@ -191,7 +194,7 @@ async def forked_plan(
     """Plan a new run that begins at ``start`` (answer or evaluate) with the stored rows of another.
 
     Raises:
-        IdentityError: dataset, provider, k or selection is not what the stored rows rest on.
+        IdentityError: dataset, provider, k or selection differ from those of the stored rows.
     """
     path = find_run(catalog.workspace, target)
     async with Reader.open(path) as reader:
@@ -207,10 +210,10 @@ async def forked_plan(
 async def extended_plan(
     target: str, *, catalog: Catalog, flags: Mapping[str, object], environment: Environment
 ) -> tuple[Path, Plan]:
-    """Give a run a plan of more items, in its own journal; every item that it has stays, and a resume does the rest.
+    """Replace the plan of a run by one with more items; its existing items stay, and a resume runs the new ones.
 
     Raises:
-        UsageError: nothing is added, an item would be left out, or the run was announced, merged or spread.
+        UsageError: nothing is added, an item would be left out, or the run was announced, merged or distributed.
         IdentityError: more than the selection differs, with a readable diff.
     """
     path = find_run(catalog.workspace, target)
@@ -268,10 +271,10 @@ def _items(lane: Lane) -> frozenset[int]:
 async def refitted_plan(
     target: str, *, catalog: Catalog, flags: Mapping[str, object], environment: Environment
 ) -> Plan:
-    """Plan a new run that searches the memories of another run, with that run's flags; flags that are given win.
+    """Plan a new run that searches the memories of another run, with that run's flags; given flags take precedence.
 
     Raises:
-        UsageError: there is no such run, or both a fork and ``--reuse-build`` name one.
+        UsageError: an unknown run, or when both a fork and ``--reuse-build`` name one.
     """
     if flags.get("reuse_build") is not None:
         raise UsageError("--from ingest and --reuse-build exclude each other", hint="leave --reuse-build out")
@@ -284,10 +287,10 @@ async def refitted_plan(
 
 
 def check_stored(identity: Mapping[str, object], plan: Plan, start: Phase) -> None:
-    """Compare what the stored rows rest on with the new plan.
+    """Compare the settings that the stored rows depend on with the new plan.
 
     Raises:
-        IdentityError: with a readable diff.
+        IdentityError: they differ, with a readable diff.
     """
     found = changes(resting_on(identity, start), resting_on(plan.identity, start))
     if start is Phase.EVALUATE:
@@ -298,7 +301,7 @@ def check_stored(identity: Mapping[str, object], plan: Plan, start: Phase) -> No
 
 
 def _asked_of(identity: Mapping[str, object], names: Set[str]) -> dict[str, object]:
-    """Return the token limit and the extra fields with which answering models are called."""
+    """Return the token limit and the extra request fields of answering models."""
     settings = cast("Mapping[str, object]", identity["settings"])
     models = cast("Mapping[str, Mapping[str, object]]", identity["models"])
     own = {name: models[name].get("settings") for name in sorted(names) if name in models}
@@ -306,7 +309,7 @@ def _asked_of(identity: Mapping[str, object], names: Set[str]) -> dict[str, obje
 
 
 def resting_on(identity: Mapping[str, object], start: Phase) -> dict[str, object]:
-    """The part of an identity that stored searches, or stored answers, depend on."""
+    """Return the part of an identity that stored searches or answers depend on."""
     benchmarks = cast("Mapping[str, Mapping[str, object]]", identity["benchmarks"])
     settings = cast("Mapping[str, object]", identity["settings"])
     kept = {name: {key: one.get(key) for key in FROM_BENCHMARK} for name, one in benchmarks.items()}
@@ -322,7 +325,7 @@ def resting_on(identity: Mapping[str, object], start: Phase) -> dict[str, object
 
 
 def copying(source: Path, plan: Plan, start: Phase) -> Callable[[Journal], Awaitable[None]]:
-    """Put the ok rows of earlier phases into a new journal, with their texts and without their calls."""
+    """Return a function that copies the ok rows of earlier phases with their texts, but without their calls."""
     phases = (Phase.SEARCH, Phase.ANSWER) if start is Phase.EVALUATE else (Phase.SEARCH,)
     wanted = {lane.key for lane in plan.running} | {job.answer_owner for job in plan.jobs}
 

@@ -2,14 +2,15 @@
 
 Example::
 
-    await reuse_builds(live, lanes)     # as --reuse-build states: never, a run, or auto: the newest that fits
+    await reuse_builds(live, lanes)     # by --reuse-build: never, a run id, or auto (the newest match)
 
-A build fits when its config, versions and memories are what this run would ingest, every corpus of the selection is
-ready in it, and its namespaces still hold what they held. Of a named run anything else is refused before the first
-question; with ``auto`` the run ingests then.
+A build matches when its config, versions and memories are the same as this run would ingest, every corpus of the
+selection is ready in it, and the contents of its namespaces have not changed. If the build of a named run does not
+match, the command fails before the first question; with ``auto`` the run ingests instead.
 
-What is taken over becomes rows of this run's own journal that say whose they are, so that a resume needs no other
-journal. They cost nothing. This run never clears them, and the run that ingested does not while this one needs them.
+The rows of the build are copied to this run's journal with the id of their run, so that a resume needs no other
+journal. They have no cost. This run never clears the memories, and the other run does not clear them while this one
+needs them.
 """
 
 from __future__ import annotations
@@ -41,27 +42,27 @@ from bench.providers.plugin_guard import Blame
 NEVER, AUTO = "never", "auto"
 READY = "ready, with a record of what it held"
 Changes = list[tuple[str, str, str]]
-"""what differs: path, the build's, this run's"""
+"""the differences: path, the build's value, this run's value"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredBuild:
-    """One build of an earlier run, read from the journal of that run."""
+    """One build of an earlier run, read from its journal."""
 
     folder: Path
     build: Build
     made_with: Mapping[str, object]
     rows: Mapping[str, Sequence[CorpusRow]]
-    """of the last attempt of each corpus"""
+    """the rows of the last attempt of each corpus"""
     probes: Sequence[ProbeRow]
 
 
 async def reuse_builds(live: Live, lanes: Sequence[OpenLane]) -> None:
-    """Take over the builds that this run is to search, and check again the builds that it took over before.
+    """Take over the builds that this run searches, and check those that an earlier process took over.
 
     Raises:
-        UsageError: there is no such run, or nothing of this run could be ingested by another one.
-        IdentityError: a build is not what this run would ingest, or does not hold what it did.
+        UsageError: an unknown run, or when nothing of this run could be ingested by another one.
+        IdentityError: a build differs from what this run would ingest, or its contents have changed.
     """
     wanted = live.plan.request.reuse_build
     searching = [lane for lane in lanes if not lane.plan.shares and any(one.todo.unsearched for one in lane.members)]
@@ -111,7 +112,7 @@ async def _noted(live: Live) -> dict[str, Mapping[str, object]]:
 
 
 async def _began(lane: OpenLane) -> bool:
-    """This run has ingested something of the lane itself."""
+    """Return True when this run has ingested a corpus of the lane itself."""
     return any([(await lane.live.journal.corpus(lane.key, name)) for name in lane.corpus_ids])
 
 
@@ -170,7 +171,7 @@ def _refused(lane: OpenLane, run_id: str, build: str, different: Changes) -> Ide
 
 
 async def _stored(folder: Path, lane: OpenLane) -> list[StoredBuild]:
-    """Return a run's builds of the same benchmark and provider, builds of the same variant first."""
+    """Return a run's builds of the same benchmark and provider, those of the same variant first."""
     found = []
     config, benchmark = lane.plan.provider.config, lane.plan.benchmark.name
     async with Reader.open(folder) as reader:
@@ -195,7 +196,7 @@ def _flat(data: Mapping[str, object]) -> dict[str, object]:
 
 
 async def _unlike(live: Live, lane: OpenLane, stored: StoredBuild) -> Changes:
-    """List what the run would ingest otherwise, and which corpora are not there; nothing of a corpus is searched."""
+    """Return the differences in what would be ingested, and the missing corpora; no corpus is searched."""
     now = build_identity(lane.plan, live.environment)
     now |= {"version": version_of({"version": lane.provider.version}), "upstream": await _upstream(lane)}
     different = changes(stored.made_with, canonical.parse(canonical.dumps(now)))
@@ -219,7 +220,7 @@ async def _upstream(lane: OpenLane) -> str | None:
 
 
 def _standing(rows: Sequence[CorpusRow]) -> str:
-    """Whether a corpus can be searched by another run, in words."""
+    """Return READY for a corpus that another run can search, or else the reason."""
     if not rows:
         return ABSENT
     state = CorpusState.of(rows)
@@ -237,7 +238,7 @@ def _data(rows: Sequence[CorpusRow], kind: CorpusKind) -> Mapping[str, object]:
 
 
 async def _lent(live: Live, lane: OpenLane, stored: StoredBuild) -> Changes:
-    """Have the namespaces kept, then compare what they hold; what does not fit is given back."""
+    """Protect the namespaces from clearing, then compare their contents; release them if they differ."""
     lend(stored.folder, to=live.run_id)
     different: Changes = []
     try:
@@ -253,7 +254,7 @@ async def _lent(live: Live, lane: OpenLane, stored: StoredBuild) -> Changes:
 async def _changed(
     lane: OpenLane, rows: Mapping[str, Sequence[CorpusRow]], run_id: str, *, restored_from: Path | None = None
 ) -> Changes:
-    """List the namespaces that do not hold what they held when they were ready, in the order of the corpora."""
+    """Return the namespaces whose contents have changed since they were ready, in the order of the corpora."""
     found: dict[str, Changes] = {}
     slots = anyio.CapacityLimiter(lane.width)
 
@@ -282,7 +283,7 @@ async def _changed(
 
 
 async def _look_again(live: Live, lane: OpenLane, noted: Mapping[str, object]) -> None:
-    """Compare what an earlier process of this run took over, where anything of it is still to be searched."""
+    """Compare the builds that an earlier process took over, if any of them is still to be searched."""
     run_id, build = str(noted["run"]), str(noted["build"])
     lender = live.folder.parent / run_id
     if lender.is_dir():
@@ -303,7 +304,7 @@ def _is_reused(rows: Sequence[CorpusRow]) -> bool:
 
 
 async def _take_over(live: Live, lane: OpenLane, stored: StoredBuild) -> None:
-    """Write the build, and the run that paid for it, into this run's journal."""
+    """Write the rows of the build, and the run that paid for it, into this run's journal."""
     for name in lane.corpus_ids:
         rows = stored.rows[name]
         state = CorpusState.of(rows)
@@ -338,7 +339,7 @@ async def _take_over(live: Live, lane: OpenLane, stored: StoredBuild) -> None:
 
 
 def _unseen(stored: StoredBuild) -> str:
-    """Say where only counts could be compared."""
+    """Return a note when only counts could be compared."""
     kept = (_data(rows, CorpusKind.READY).get("contents") for rows in stored.rows.values())
     if not any(isinstance(one, Mapping) and is_unsearched(one) for one in kept):
         return ""

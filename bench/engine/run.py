@@ -2,18 +2,18 @@
 
 Here too:
 
-* What a new run makes before its first call, taken back when the run cannot begin.
+* The folders that a new run creates before its first call; they are removed if the run cannot begin.
 
 Example::
 
     outcome = await execute(make_plan(catalog, request, environment), environment=environment)
     outcome = await execute(plan, environment=environment, observer=display, resume=Path("checkpoints/r1"))
     with Startup.of(folder, report) as startup:
-        startup.made = True     # once the journal is there
-        ...                     # a missing key raises here: no folder, no journal, no log is left
-        startup.begun = True    # from here on everything stays
+        startup.made = True     # after the journal was created
+        ...                     # an error here, such as a missing key, removes the folders
+        startup.begun = True    # from here on nothing is removed
 
-The engine knows phases, corpora and items; it knows no HTTP, no SQL and no metric.
+The engine handles phases, corpora and items; it contains no HTTP, SQL or metrics.
 """
 
 from __future__ import annotations
@@ -61,14 +61,14 @@ class Startup:
     """The folders of a run until its first call."""
 
     made: bool = False
-    """the journal is this process's own: what is in the folders is, too"""
+    """this process created the journal, and so everything in the folders"""
     begun: bool = False
-    """the run exists: nothing is removed any more"""
+    """the run has begun: no folder is removed any more"""
 
     @classmethod
     @contextmanager
     def of(cls, *folders: Path) -> Iterator[Startup]:
-        """Remove the folders and parent folders that the block made, unless the run began."""
+        """Remove the folders and parent folders that the block created, unless the run began."""
         new = [folder for folder in folders if not folder.exists()]
         parents = list(dict.fromkeys(up for folder in folders for up in folder.parents if not up.exists()))
         startup = cls()
@@ -84,13 +84,13 @@ class Startup:
 
 
 ROWS_A_SLOT = 10
-"""unacknowledged rows allowed for each request that may be in flight"""
+"""unacknowledged rows allowed per request in flight"""
 PAUSE_FILE = "pause"
 RUN_LOG = "run.log"
 SHARDS = "shards"
-"""folder in a run's folder, there while the run is spread over a cluster"""
+"""folder in a run's folder that exists while the run is distributed over a cluster"""
 SELDOM = (20_000, 20, 50)
-"""garbage collector: new objects before a look, looks before one at the older, at all"""
+"""thresholds of the garbage collector: new objects, and passes of one generation before the next older one"""
 
 
 async def execute(
@@ -103,16 +103,16 @@ async def execute(
     errand: Errand | None = None,
     announce: Announce | None = None,
 ) -> Outcome:
-    """Run a plan to its end, or as far as it comes; ``resume`` = the run folder or journal to continue with.
+    """Run a plan to its end, or until it stops; ``resume`` = the run folder or journal to continue with.
 
-    ``share`` is this machine's part of every rate limit; ``errand`` the part of the plan to do (default: all).
-    ``announce`` publishes a new run once everything it needs is there, before the first call.
+    ``share`` is this machine's share of every rate limit; ``errand`` the part of the plan to do (default: all).
+    ``announce`` publishes a new run when everything is open, before the first call.
 
     Raises:
-        UsageError: the run id is used already, the run is spread over a cluster, or ``--max-cost`` counts no call.
-        IdentityError: the plan is not the one the run was started with.
-        ConfigError: a provider or model cannot be opened; nothing was called, and of a new run nothing is left.
-        Locked, JournalError: the run file is held by another process, or is none.
+        UsageError: the run id exists, the run is distributed over a cluster, or ``--max-cost`` cannot count any call.
+        IdentityError: the plan is not the one of the run.
+        ConfigError: a provider or model cannot be opened; no call was made, and the folders of a new run are removed.
+        Locked, JournalError: another process holds the run, or the file is not a journal.
     """
     observer, errand = observer or Silent(), errand or Errand()
     if resume is not None:
@@ -166,7 +166,7 @@ def results_folder(plan: Plan) -> Path:
 
 
 def slots_of(plan: Plan) -> int:
-    """Requests that may be in flight: the concurrency, or all that ``auto`` can ever grow to."""
+    """Return the most requests in flight: the concurrency, or the ceiling of ``auto``."""
     return CEILING if plan.request.concurrency == "auto" else plan.request.concurrency
 
 
@@ -178,7 +178,7 @@ def inmost(group: BaseExceptionGroup[BaseException]) -> BaseException:
 
 @contextmanager
 def settled_memory() -> Iterator[None]:
-    """Let the collector look seldom, and never at what was loaded for the run: it took a seventh of an item's CPU."""
+    """Make the garbage collector run rarely and skip loaded objects; it used a seventh of an item's CPU time."""
     before = gc.get_threshold()
     gc.freeze()
     gc.set_threshold(*SELDOM)
@@ -190,11 +190,11 @@ def settled_memory() -> Iterator[None]:
 
 
 Announce = Callable[[RunMeta], None]
-"""publishes that a run begins"""
+"""publishes the start of a run"""
 
 
 class Execution:
-    """One process's work on one run."""
+    """The work of one process on one run."""
 
     def __init__(
         self,
@@ -219,7 +219,7 @@ class Execution:
         self.stopping = Stopping(on_stop=lambda reason: observer.stopping(reason, self.progress.in_flight))
 
     async def run(self, journal: Journal, *, resumed: bool) -> Outcome:
-        """Open the journal and the services, run the lanes, return the outcome."""
+        """Open the journal and the services, run the lanes, and return the outcome."""
         request, run_id = self.plan.request, journal.meta.run_id
         self.progress.run_id = run_id
         budget = Budget(
@@ -252,7 +252,7 @@ class Execution:
         return await self._ended(live, lanes)
 
     async def _opened(self, live: Live, stack: AsyncExitStack, readers: Readers) -> list[OpenLane]:
-        """Open models and providers, so that whatever is missing is reported before the first call."""
+        """Open models and providers, so that missing settings are reported before the first call."""
         if self.errand.first is not None:
             await self.errand.first(live.journal)
         anew = self.errand.rescores
@@ -285,7 +285,7 @@ class Execution:
                         workers.start_soon(run_lane, open_one)
 
     async def _ended(self, live: Live, lanes: list[OpenLane]) -> Outcome:
-        """Make everything durable, then read from the journal how the run is."""
+        """Make everything durable, then read the outcome from the journal."""
         await live.journal.flush()
         stop = live.stopping.reason
         stopped = {key: failure for lane in lanes for key, failure in lane.halts.jobs.items()}
@@ -310,14 +310,14 @@ class Execution:
         )
 
     def _why(self, stop: Stop) -> str:
-        """Say what stopped the run, and of a budget how much of it is spent."""
+        """Return the reason of a stop; for a budget also the amount spent."""
         if stop is not Stop.MAX_COST:
             return stop.value
         spent, most = self.progress.cost_usd, self.plan.request.max_cost
         return f"{stop.value}: USD {spent} of {most} are spent; resume with a larger --max-cost"
 
     async def disk_full(self, full: DiskFull) -> Outcome:
-        """Return the outcome of a run on a full disk, with the number of phases that are safe."""
+        """Return the outcome of a run on a full disk, with the number of durable phases."""
         self.startup.begun = True
         try:
             async with Reader.open(self.folder) as reader:

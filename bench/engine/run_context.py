@@ -2,9 +2,9 @@
 
 Here too:
 
-* Money as it is spent: adds up the ledger, and stops the run at ``--max-cost``.
-* What of a plan one process does: everything that is missing, or less, or the scoring again.
-* Which jobs of a lane take no more work, and why.
+* The budget: it adds up the cost of calls, and stops the run at ``--max-cost``.
+* The scope of a process: all missing work of a plan, a part of it, or a rescore.
+* The circuit breaker: the stopped jobs of a lane, with the reasons.
 
 Example::
 
@@ -13,21 +13,21 @@ Example::
         use(done.value, done.times_us, done.calls)
     budget = Budget(max_usd=Decimal("5"), stopping=stopping, progress=progress)
     budget.resume(*await journal.spending())     # what earlier processes of this run spent
-    budget.spend(calls)                          # a call of unknown price counts as 0 and is counted apart
+    budget.spend(calls)                          # a call of unknown price counts as 0 and in a separate number
     Errand()                                          # run, resume
-    Errand(only=await failed_items(folder))           # retry: failures and nothing else
+    Errand(only=await failed_items(folder))           # retry: only failures
     Errand(generation=2)                              # rescore: stored answers, new verdicts, no provider called
     Errand(first=copying(source, plan, Phase.ANSWER)) # fork: begin with another run's rows
     halts.stop(plan.jobs, failure)          # the provider refused: every job of the lane
     halts.stop(plan.jobs_of(model), failure)
     halts.every                             # True once no job of the lane is left
 
-A failure of an item, a corpus or a judge is a `Failure` and travels on as a value. A failure of the journal is none:
-it stops the run. A cancelled phase is none either: it simply has not happened.
+A failure of an item, a corpus or a judge is returned as a `Failure`. An error of the journal is raised and stops the
+run. A cancelled phase has no outcome.
 
-The budget is that of the run: resume, retry and rescore continue with what is left of it.
+The budget is for the whole run: resume, retry and rescore continue with the rest of it.
 
-A provider that refuses stops its lane; a model that refuses stops the jobs that need it, and no other.
+A provider that refuses stops its lane; a model that refuses stops only the jobs that use it.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ TOO_MANY = 429
 
 
 class Budget:
-    """The run's spending."""
+    """The budget of a run in USD."""
 
     def __init__(self, *, max_usd: Decimal | None, stopping: Stopping, progress: Progress) -> None:
         self._max_usd = max_usd
@@ -66,14 +66,14 @@ class Budget:
         self._progress = progress
 
     def resume(self, spent_usd: Decimal, unknown: int) -> None:
-        """Begin with what the journal holds, and ask to stop when nothing is left."""
+        """Add the spending in the journal; ask to stop when the budget is used up."""
         self._progress.cost_usd += spent_usd
         self._progress.earlier_usd += spent_usd
         self._progress.unknown_costs += unknown
         self._stop_when_spent()
 
     def spend(self, calls: Sequence[Call]) -> None:
-        """Add what these calls cost, and ask to stop once nothing is left."""
+        """Add the cost of calls; ask to stop when the budget is used up."""
         progress = self._progress
         for call in calls:
             progress.calls += 1
@@ -91,14 +91,14 @@ class Budget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Errand:
-    """The part of a plan that is done."""
+    """The part of a plan to run."""
 
     only: frozenset[str] | None = None
-    """item ids; None = all"""
+    """ids of the items to run; None = all"""
     generation: int = 0
-    """above 0: every stored answer is scored again, as this generation"""
+    """above 0: score every stored answer again as this generation"""
     first: Callable[[Journal], Awaitable[None]] | None = None
-    """puts rows into the journal before anything is looked up in it"""
+    """function that writes rows into the journal before it is read"""
 
     @property
     def rescores(self) -> bool:
@@ -108,18 +108,18 @@ class Errand:
 T = TypeVar("T")
 
 OCCUPIED = "occupied"
-"""kind of the refusal to write into the one namespace of a service that holds someone else's memories"""
+"""error kind: the only namespace of a service contains memories of another run"""
 UNANSWERED = frozenset({Unavailable.kind, "timeout"})
 
 
 REREAD_PAUSES_S = (0.2, 1.0)
-"""before a look whose answer could not be read is made again"""
+"""pauses in seconds before an unreadable response is requested again"""
 
 
 async def reread(look: Callable[[], Awaitable[T]]) -> T:
-    """Make a look that changes nothing, and make it again where the answer cannot be read.
+    """Run a read-only request, and repeat it when its response cannot be read.
 
-    An error page with status 200 states nothing about a whole corpus.
+    An error page with status 200 must not fail a whole corpus.
     """
     for pause_s in REREAD_PAUSES_S:
         try:
@@ -131,12 +131,12 @@ async def reread(look: Callable[[], Awaitable[T]]) -> T:
 
 @value_dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt(Generic[T]):
-    """One try of one phase: its value or its failure, how long it took, which calls it made."""
+    """One attempt of a phase: its value or failure, its times and its calls."""
 
     value: T | None
     failure: Failure | None
     times_us: Mapping[str, int]
-    """the whole and its four parts; a phase that called no one spent its time in the provider"""
+    """the total and its four parts; a phase without calls counts as provider time"""
     calls: tuple[Call, ...]
 
     @property
@@ -145,7 +145,7 @@ class Attempt(Generic[T]):
 
     @property
     def unreached(self) -> bool:
-        """The last request got no answer: refused, cut off, or not in time."""
+        """Return True when the last request got no response: refused, interrupted or timed out."""
         return self.outcome in UNANSWERED and bool(self.calls) and self.calls[-1].status is None
 
     @property
@@ -155,7 +155,7 @@ class Attempt(Generic[T]):
 
 @value_dataclass(frozen=True, slots=True)
 class Ledger:
-    """The calls that belong to no row of a phase."""
+    """The owner of calls that belong to no phase row."""
 
     owner: str
     """a lane, or a job"""
@@ -165,7 +165,7 @@ class Ledger:
 
 @value_dataclass(frozen=True, slots=True, kw_only=True)
 class Live:
-    """One run while it runs."""
+    """A run in progress."""
 
     run_id: str
     folder: Path
@@ -178,16 +178,16 @@ class Live:
     budget: Budget
     errand: Errand
     resumed: bool
-    """an earlier process worked on this run: what providers kept in its memory is gone"""
+    """an earlier process worked on this run: data in the memory of its providers is lost"""
     ownerships: dict[str, Ownership] = field(default_factory=dict)
-    """what the namespaces of each provider were sent, by its label"""
+    """owners of ids and texts, by provider label"""
     turns: dict[str, anyio.Lock] = field(default_factory=dict)
-    """by provider: held by the lane whose corpora are in a service that has one namespace, so that no other's are"""
+    """by provider: lock of a service with one namespace, held by the lane whose corpora are in it"""
     traced: set[str] = field(default_factory=set)
-    """where foreign code raised an error whose traceback is in the log"""
+    """places in plug-in code whose traceback is already in the log"""
 
     async def aside(self, act: Callable[[], Awaitable[T]], ledger: Ledger) -> Attempt[T]:
-        """Act once, and journal the calls at once: no row of a phase will hold them."""
+        """Run an action and journal its calls at once, since they belong to no phase row."""
         done = await self.attempt(act, ledger)
         self.keep(done.calls, ledger)
         return done
@@ -195,10 +195,10 @@ class Live:
     async def attempt(
         self, act: Callable[[], Awaitable[T]], ledger: Ledger, *, measures_work: bool = True
     ) -> Attempt[T]:
-        """Act once and return the outcome; the caller's row holds the calls, or ``ledger`` when it is cut off.
+        """Run an action and return the outcome; the caller's row gets the calls, or ``ledger`` if it is cancelled.
 
-        ``measures_work``: False where no provider is called, whose own processor time would count. The only broad
-        ``except`` of the program.
+        ``measures_work``: False without a provider, when CPU time of this process would be counted as the provider's.
+        This is the only broad ``except`` of the program.
         """
         value, failure, began, ended = None, None, monotonic_us(), False
         work = working() if measures_work else None
@@ -228,7 +228,7 @@ class Live:
         return Attempt(value=value, failure=failure, times_us=times_us, calls=tuple(calls))
 
     def keep(self, calls: Sequence[Call], ledger: Ledger) -> None:
-        """Journal calls that no row of a phase holds."""
+        """Journal calls that belong to no phase row."""
         if calls:
             row = CorpusRow(
                 lane=ledger.owner,
@@ -240,14 +240,14 @@ class Live:
             self.journal.append(row)
 
     def _tell_plugin_error(self, failure: Failure, error: Exception) -> None:
-        """The traceback once for each place: formatting it takes longer than the rest of an item does."""
+        """Log a plug-in error, with the traceback once per place, because formatting it is slow."""
         place = f"{type(error).__name__}{raised_at(error)}"
         log().warning("plugin_error", error=failure.message, exc_info=None if place in self.traced else error)
         self.traced.add(place)
 
 
 def _times(calls: Sequence[Call], took_us: int, work_us: int | None = None) -> dict[str, int]:
-    """Split a phase; ``work_us`` is what a built-in worked itself, without waiting for others in this process."""
+    """Return the times of a phase; ``work_us`` is the time that a built-in provider worked without waiting."""
     if not calls and work_us is None:
         return {"total": took_us, "queue": 0, "limiter": 0, "network": 0, "provider": took_us}
     queue_us = limiter_us = network_us = 0
@@ -270,24 +270,24 @@ def _times(calls: Sequence[Call], took_us: int, work_us: int | None = None) -> d
 
 
 FIRST_ITEMS = 20
-"""as many empty results from the start stop a lane"""
+"""number of empty searches at the start that stop a lane"""
 
 
 @dataclass(slots=True, kw_only=True)
 class Halts:
-    """The refusals of one lane, and its circuit breaker."""
+    """The stopped jobs of one lane, and its circuit breaker."""
 
     live: Live
     lane: Lane
     jobs: dict[str, Failure] = field(default_factory=dict)
-    """by job key"""
+    """job key -> failure"""
     every: bool = False
-    """no job of the lane takes any more work"""
+    """all jobs of the lane are stopped"""
     _searched: int = 0
     _found_any: bool = False
 
     def stop(self, jobs: Iterable[Job], failure: Failure) -> None:
-        """Take no more work for these jobs; what is in flight ends."""
+        """Stop these jobs; requests in flight finish."""
         for job in jobs:
             if job.key not in self.jobs:
                 self.jobs[job.key] = failure
@@ -298,10 +298,9 @@ class Halts:
         self.every = len(self.jobs) == len(self.lane.jobs)
 
     def count_search(self, *, empty: bool, provider: str) -> None:
-        """Count a search.
+        """Count a search for the circuit breaker.
 
-        If the first items of a lane all find nothing, the circuit breaker stops its jobs. With the breaker off, it only
-        warns.
+        When the first searches of a lane are all empty, the breaker stops its jobs, or only warns if it is off.
         """
         self._searched += 1
         self._found_any |= not empty

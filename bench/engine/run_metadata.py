@@ -1,9 +1,9 @@
-"""The metadata of a run in its journal: written at the start, and again by each process that continues the run.
+"""The metadata of a run in its journal, written at the start and by each process that continues the run.
 
 Here too:
 
-* The state of the code that makes the numbers: git commit, tag, dirty flag. Read before a run's first write.
-* What the code runs on: machine, interpreter, packages, the installed code. Journaled before a run's first call.
+* The state of the code: git commit, tag, dirty flag. It is read before the run's first write.
+* The environment: machine, interpreter, packages, the installed code. It is journaled before the run's first call.
 
 Example::
 
@@ -12,10 +12,10 @@ Example::
     CodeState.read(Path("."))      # CodeState(commit="3f2a...", tag=None, dirty=False, source="git")
     describe("20261127-4f9c0a1b")["cpuCount"]          # 16
 
-``dirty`` ignores what runs themselves write (results/, checkpoints/, datasets/) and is None without a checkout;
-an image then states its commit by ``MEMORYBENCH_GIT_COMMIT``, a wheel in its metadata.
+``dirty`` ignores files that runs write (results/, checkpoints/, datasets/) and is None without a checkout. The commit
+of an image is in ``MEMORYBENCH_GIT_COMMIT``, the commit of a wheel in its metadata.
 
-Nothing here names the machine: the host name goes in only as a hash salted with the run id.
+The host name is stored only as a hash salted with the run id.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ TAG = "tag: "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeState:
-    """The version of the code that ran; unknown fields are None."""
+    """The version of the code; unknown fields are None."""
 
     commit: str | None = None
     tag: str | None = None
@@ -61,7 +61,7 @@ class CodeState:
 
     @classmethod
     def read(cls, environment: Environment) -> CodeState:
-        """Ask git about the checkout this package lies in, else take what the image or the wheel declares."""
+        """Read the version from the git checkout of this package, else from the image or the wheel."""
         root = Path(__file__).resolve().parents[2]
         git = shutil.which("git")
         if git is not None and (root / ".git").exists():
@@ -77,7 +77,7 @@ class CodeState:
 
 
 def _ask(git: str, root: Path, *arguments: str) -> str | None:
-    """Run one git command; None when it fails or takes too long."""
+    """Return the output of a git command; None when it fails or takes too long."""
     try:
         done = subprocess.run(  # noqa: S603 - a fixed program with fixed arguments
             [git, "-C", str(root), *arguments], capture_output=True, text=True, timeout=PATIENCE_S, check=False
@@ -92,7 +92,7 @@ LOCK = "requirements.lock"
 
 
 def describe(run_id: str, environ: Mapping[str, str] = os.environ) -> dict[str, object]:
-    """Describe this machine and this installation; image and digest are what the image build declared."""
+    """Return a description of this machine and installation, including the image that the image build declared."""
     return {
         "python": platform.python_version(),
         "implementation": platform.python_implementation(),
@@ -110,7 +110,7 @@ def describe(run_id: str, environ: Mapping[str, str] = os.environ) -> dict[str, 
 
 
 def cpu_name() -> str:
-    """The processor's own name, else its architecture."""
+    """Return the name of the processor, else its architecture."""
     try:
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
             if line.startswith("model name"):
@@ -121,7 +121,7 @@ def cpu_name() -> str:
 
 
 def memory_bytes() -> int:
-    """Physical memory, 0 where the system does not say."""
+    """Return the physical memory in bytes; 0 when unknown."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError, AttributeError):
@@ -130,9 +130,9 @@ def memory_bytes() -> int:
 
 @lru_cache(maxsize=1)
 def packages() -> dict[str, str]:
-    """Every installed distribution by its normalised name and its version, and SQLite, which ranks for ``bm25``.
+    """Return the version of every installed distribution by normalized name, and of SQLite, which ranks for ``bm25``.
 
-    The names of the ``NAME-VERSION.dist-info`` folders say both; reading each folder's metadata takes 50 times as long.
+    Names and versions are read from the names of the ``.dist-info`` folders, 50 times as fast as from their metadata.
     """
     found = {"sqlite": sqlite3.sqlite_version}
     for folder in map(Path, sys.path):
@@ -150,7 +150,7 @@ def lock_sha256() -> str | None:
 
 @lru_cache(maxsize=1)
 def code_tree_sha256() -> str:
-    """One hash of the package's files: over sorted ``path NUL sha256 LF``."""
+    """Return one SHA-256 for the package's files: of the sorted lines ``path NUL sha256 LF``."""
     tree = sha256()
     for name, path in sorted(_files()):
         tree.update(f"{name}\0{sha256(path.read_bytes()).hexdigest()}\n".encode())
@@ -165,7 +165,7 @@ def _files() -> Iterator[tuple[str, Path]]:
 
 
 def run_meta(plan: Plan, run_id: str, code: CodeState) -> RunMeta:
-    """Everything that a report, a receipt and a resume need beside the rows."""
+    """Return the metadata of a run for reports, receipts and resume."""
     return RunMeta(
         run_id=run_id,
         plan_digest=plan.digest,
@@ -193,10 +193,10 @@ def resume_data(plan: Plan, code: CodeState) -> Mapping[str, object]:
 
 
 def check_identity(meta: RunMeta, plan: Plan) -> None:
-    """Refuse to mix two experiments.
+    """Check that the plan is the one of the run.
 
     Raises:
-        IdentityError: something that can change a result is not what it was; ``changes`` lists each leaf.
+        IdentityError: anything that can change a result differs; ``changes`` lists each difference.
     """
     if meta.plan_digest == plan.digest:
         return
@@ -206,7 +206,7 @@ def check_identity(meta: RunMeta, plan: Plan) -> None:
 
 
 def _put_back(found: Sequence[tuple[str, str, str]]) -> str | None:
-    """A service that moved is seldom meant to be another one: its old address lets the run continue."""
+    """Return a hint to restore the old address when only addresses of services have changed."""
     if found and all(path.startswith("jobs.") and path.endswith(".build") for path, _, _ in found):
         return "continue with the version of bench that started it: this version lets these jobs search one ingest"
     moved = [f"{path} ({old} -> {new})" for path, old, new in found if path.endswith(".base_url")]

@@ -2,9 +2,9 @@
 
 Here too:
 
-* Between an item and a provider: the question as it may be seen, and what the hits represent.
-* Add-delete-verify: is what was deleted really gone? Three steps inside the search phase, the delete with an intent.
-* The oracle: returns exactly the memories that hold the evidence. The upper bound of every retrieval number.
+* The query for a provider, and the mapping of its hits to dataset ids.
+* Add-delete-verify: three steps in the search phase that check that a deleted memory is not found any more.
+* The oracle: a provider that returns exactly the memories with the evidence, the upper bound of retrieval metrics.
 
 Example::
 
@@ -15,15 +15,17 @@ Example::
 
 Each hit's memory ids become the dataset's session or turn ids at the evidence level of the lane.
 
-1. a search must find the content; otherwise the item is unscored (``not_found_before_delete``), never a pass;
-2. the memories of the target are deleted; an intent is durable before;
-3. the verification search, whose hits the deletion check looks through.
+Steps of add-delete-verify:
 
-A run that was killed between 2 and the end of 3 deletes again on resume and does not ask step 1 again, because what it
-would look for may be gone for the right reason.
+1. A search must find the content; otherwise the item is unscored (``not_found_before_delete``).
+2. An intent is made durable, then the memories of the target are deleted.
+3. The verification search runs; the deletion check reads its hits.
 
-It belongs to the engine because the engine alone holds gold; plug-ins have no such door. It keeps no store, so
-probe, sentinel and canary do not apply to it.
+A run that was killed between 2 and the end of 3 deletes again on resume and skips step 1, because the content may
+already be deleted.
+
+The oracle is part of the engine, because only the engine has the gold evidence; plug-ins never get it. The oracle has
+no store, so the isolation checks do not apply to it.
 """
 
 from __future__ import annotations
@@ -70,18 +72,18 @@ from bench.providers.builtin.store import measured
 from bench.providers.ranking import in_order, reversed_scores, text_flags
 
 OVER_RETURNED = "over_returned"
-"""the provider sent more than k; cut, and flagged"""
+"""flag: the provider returned more than k hits, which were cut"""
 K_CAPPED = "k_capped"
-"""the provider takes a smaller k only"""
+"""flag: the provider only accepts a smaller k"""
 
 DAY_S = 86_400
 
 Sources = Sequence[Sequence[RenderedMemory]]
-"""for each hit the memories that it represents"""
+"""the memories that each hit refers to"""
 
 
 def query_of(lane: OpenLane, item: Item, text: str) -> Query:
-    """Return the query that a provider may see."""
+    """Return the query that the provider gets."""
     benchmark = lane.plan.benchmark
     return Query(
         text=text,
@@ -96,7 +98,7 @@ def query_of(lane: OpenLane, item: Item, text: str) -> Query:
 def mapped(
     lane: OpenLane, veil: Veil, found: Found, *, reason: str = "", sentences: Mapping[str, str] | None = None
 ) -> SearchResult:
-    """Cut hits to k, map them to the dataset's ids or to the sentences that they hold, and flag odd hits."""
+    """Return the search result with hits cut to k and mapped to dataset ids or evidence sentences, with flags."""
     k = lane.plan.benchmark.k
     kept = tuple(found.hits if lane.provider.unbounded else found.hits[:k])
     sources = [veil.sources(hit.source_ids) if hit.source_ids else [] for hit in kept]
@@ -133,7 +135,7 @@ def mapped(
 
 
 def stored_flags(veil: Veil, hits: Sequence[Hit], sources: Sources) -> list[str]:
-    """Flag hits that come in the order of storing, and hits whose text differs from the memory."""
+    """Return flags for hits in the order of storing, and for hits whose text differs from the memory."""
     alone = [(hit, known[0].memory) for hit, known in zip(hits, sources, strict=True) if len(known) == 1]
     ordered = len(alone) == len(hits) < len(veil.memories) and in_order([veil.places[one.id] for _, one in alone])
     texts = text_flags([(hit.content, memory.content) for hit, memory in alone if not hit.chunks])
@@ -141,7 +143,7 @@ def stored_flags(veil: Veil, hits: Sequence[Hit], sources: Sources) -> list[str]
 
 
 def dated(veil: Veil, hits: Sequence[Hit], sources: Sources) -> tuple[tuple[Hit, ...], tuple[str, ...]]:
-    """Give each hit without a date that of its memory, so that every provider's context is dated alike; and flags."""
+    """Return the hits, those without a date dated like their memories, so that all contexts have dates; and flags."""
     found, flags, missing = list(hits), set[str](), False
     for at, (hit, known) in enumerate(zip(hits, sources, strict=True)):
         own = [one.memory.when for one in known if one.memory.when is not None] if known else []
@@ -159,15 +161,15 @@ def dated(veil: Veil, hits: Sequence[Hit], sources: Sources) -> tuple[tuple[Hit,
 
 
 def _is_of_another_day(when: datetime, own: Sequence[datetime]) -> bool:
-    """More than a time zone apart from each memory that a hit represents."""
+    """Return True when a hit's date is more than a time zone away from the dates of its memories."""
     return all(abs((when - date).total_seconds()) > DAY_S for date in own)
 
 
 def textless(name: str, hits: Sequence[Hit], sources: Sources) -> tuple[str, ...]:
-    """Flag hits without text, unless the memory itself has none.
+    """Return a flag for hits without text, unless the memory has none either.
 
     Raises:
-        MappingError: no hit of the answer has any.
+        MappingError: no hit has text.
     """
     if all(map(str.strip, [hit.content for hit in hits])):
         return ()
@@ -179,7 +181,7 @@ def textless(name: str, hits: Sequence[Hit], sources: Sources) -> tuple[str, ...
 
 
 def tell_flags(lane: OpenLane, result: SearchResult) -> None:
-    """Say under the table, once a lane, what was odd about its searches."""
+    """Report the flags of a lane's searches as events, once per lane."""
     name, config = lane.provider.name, lane.plan.provider.config
     texts = {
         OVER_RETURNED: f"returned more than k = {result.requested}: cut to k",
@@ -243,7 +245,7 @@ async def delete_and_verify(lane: OpenLane, ready: Ready, item: Item, deletion: 
 
 
 def begun(events: list[tuple[int, Event]], lane: str) -> set[tuple[str, int]]:
-    """The deletions that an earlier process began: (item, corpus attempt)."""
+    """Return the deletions that an earlier process began: (item, corpus attempt)."""
     return {
         (cast("str", event.data["item"]), cast("int", event.data["attempt"]))
         for _, event in events
@@ -257,13 +259,13 @@ def _pause_s(lane: OpenLane) -> float:
 
 
 def _holds(found: Found, deletion: Deletion, targets: tuple[str, ...]) -> bool:
-    """Say whether a search shows the content that is to be deleted."""
+    """Return True when a search finds the content to delete."""
     wanted = deletion.deleted_content.strip().lower()
     return any(set(targets) & set(hit.source_ids) or (wanted and wanted in hit.content.lower()) for hit in found.hits)
 
 
 class Oracle:
-    """A provider like every other, but for `knowing`."""
+    """A provider that returns the evidence of one item, see `knowing`."""
 
     name = "oracle"
     version = "1"
@@ -279,7 +281,7 @@ class Oracle:
         self._evidence = tuple(evidence)
 
     def knowing(self, evidence: Sequence[Memory]) -> Oracle:
-        """Give the oracle of one item."""
+        """Return the oracle of one item."""
         return Oracle(evidence)
 
     async def __aenter__(self) -> Self:
@@ -334,7 +336,7 @@ async def search(lane: OpenLane, ready: Ready, item: Item) -> SearchResult:
 
 
 async def stored_of(lane: OpenLane, ready: Ready, item: Item) -> tuple[str, ...] | None:
-    """Return the memories that a provider lists for an item's evidence sessions, or all if none maps to a session."""
+    """Return the memories that a provider lists for an item's evidence sessions, or all if none has a session."""
     provider = lane.provider
     if not isinstance(provider, Lists):
         return None
@@ -346,7 +348,7 @@ async def stored_of(lane: OpenLane, ready: Ready, item: Item) -> tuple[str, ...]
 
 
 def _wants_ids(lane: OpenLane) -> bool:
-    """A config that does not state that its hits carry no ids means that they do."""
+    """Return True when hits are expected to have ids, unless the config declares otherwise."""
     config = lane.plan.provider.config
     return (
         config.endpoints is not None and config.capabilities.ids and config.endpoints.search.response.id_from != "none"
@@ -354,10 +356,10 @@ def _wants_ids(lane: OpenLane) -> bool:
 
 
 async def still_there(lane: OpenLane, ready: Ready) -> None:
-    """Look for something that was written: an empty answer is none where the service lost everything.
+    """Search for a stored memory after an empty result, to detect a service that lost its data.
 
     Raises:
-        NotReady: nothing of the corpus is found; the next resume ingests it again.
+        NotReady: no memory of the corpus is found; the next resume ingests it again.
     """
     sentinel = Sentinel(lane.provider, ready.space, ready.content.veil, must_settle=False)
     if await reread(sentinel.found):
@@ -379,7 +381,7 @@ async def still_there(lane: OpenLane, ready: Ready) -> None:
 
 
 def provider_for(lane: OpenLane, ready: Ready, item: Item) -> Provider:
-    """The lane's provider; the oracle is reported what holds the evidence of this item."""
+    """Return the lane's provider; the oracle also gets the evidence of the item."""
     provider = lane.provider
     if not isinstance(provider, Oracle):
         return provider

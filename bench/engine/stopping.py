@@ -1,7 +1,7 @@
 """Reasons and timing of an early end: signals, a pause file, a budget of money or time, a refusal.
 
-One `Stopping` a run. Everything that starts work asks ``stopping.asked`` first; whatever merely waits, waits with
-`pause_for`, which ends at once when the run stops. Requests in flight get a grace, then their scope is cancelled::
+There is one `Stopping` per run. Code checks ``stopping.asked`` before it starts work, and waits with `pause_for`, which
+returns at once when the run stops. Requests in flight get a grace period, then their scope is cancelled::
 
     stopping = Stopping(grace_s=8)
     with stopping.scope: ...            # the run's work
@@ -26,7 +26,7 @@ LOOK_EVERY_S = 1.0
 
 
 class Stop(StrEnum):
-    """The reason why a run stopped before its end."""
+    """The reason why a run stopped early."""
 
     SIGINT = "sigint"
     SIGTERM = "sigterm"
@@ -44,7 +44,7 @@ class Stop(StrEnum):
 
 
 class Stopping:
-    """The run's one way to stop: asked once, then a grace, then cancelled."""
+    """The stop control of a run: a request to stop, then a grace period, then cancellation."""
 
     def __init__(self, *, grace_s: float = GRACE_S, on_stop: Callable[[Stop], None] | None = None) -> None:
         self.reason: Stop | None = None
@@ -55,11 +55,11 @@ class Stopping:
 
     @property
     def asked(self) -> bool:
-        """True from the first request on: start nothing new."""
+        """Return True after the first request to stop: nothing new may start."""
         return self.reason is not None
 
     def ask(self, reason: Stop) -> None:
-        """Stop the intake and give what is in flight its grace; the first reason stays the reason."""
+        """Ask the run to stop: nothing new starts, requests in flight get a grace period. The first reason is kept."""
         if self.reason is not None:
             return
         self.reason = reason
@@ -69,18 +69,18 @@ class Stopping:
             self._on_stop(reason)
 
     def now(self) -> None:
-        """Cancel what is in flight."""
+        """Cancel the requests in flight."""
         self.scope.cancel()
 
     async def pause_for(self, seconds: float) -> None:
-        """Sleep, but no longer than until the run is asked to stop."""
+        """Sleep; return early when the run is asked to stop."""
         if seconds > 0 and not self.asked:
             with anyio.move_on_after(seconds):
                 await self._asked.wait()
 
 
 async def obey_signals(stopping: Stopping, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-    """First SIGINT or SIGTERM asks, the second cancels; does nothing outside the main thread."""
+    """Ask to stop at the first SIGINT or SIGTERM, cancel at the second; does nothing outside the main thread."""
     if threading.current_thread() is not threading.main_thread():
         task_status.started()
         return
@@ -94,7 +94,7 @@ async def obey_signals(stopping: Stopping, *, task_status: TaskStatus[None] = an
 
 
 async def obey_pause_file(stopping: Stopping, path: Path) -> None:
-    """Look once a second for the file by which another process asks this run to stop."""
+    """Check once per second for the pause file, by which another process asks this run to stop."""
     while not stopping.asked:
         if path.exists():
             path.unlink(missing_ok=True)
@@ -103,15 +103,15 @@ async def obey_pause_file(stopping: Stopping, path: Path) -> None:
 
 
 async def obey_deadline(stopping: Stopping, max_time_s: float) -> None:
-    """Ask to stop once ``--max-time`` is used up."""
+    """Ask to stop after ``--max-time``."""
     await stopping.pause_for(max_time_s)
     stopping.ask(Stop.MAX_TIME)
 
 
 class PauseFile:
-    """The file that asks the process which holds a run to pause; made before the run is taken, watched after.
+    """The file that asks the process of a run to pause; created before the lock is taken, checked afterwards.
 
-    What is there already was meant for an earlier process, or is another's that holds the run now.
+    An existing file was meant for an earlier process, or for the process that holds the run now.
     """
 
     def __init__(self, path: Path) -> None:
@@ -119,7 +119,7 @@ class PauseFile:
         self._earlier = self._written()
 
     def watch(self, stopping: Stopping, watchers: TaskGroup) -> None:
-        """Obey it from now on; the run is held."""
+        """Start checking the pause file; the lock of the run must be held."""
         if self._earlier is not None and self._written() == self._earlier:
             self._path.unlink(missing_ok=True)
         watchers.start_soon(obey_pause_file, stopping, self._path)
@@ -130,7 +130,7 @@ class PauseFile:
 
 @asynccontextmanager
 async def watching(stopping: Stopping, *, max_time_s: float | None) -> AsyncIterator[TaskGroup]:
-    """Keep signals and the clock under watch while the block runs, and whatever it starts in the group."""
+    """Watch signals and the time limit while the block runs; further watchers may be started in the group."""
     async with anyio.create_task_group() as watchers:
         await watchers.start(obey_signals, stopping)
         if max_time_s is not None:
@@ -140,5 +140,5 @@ async def watching(stopping: Stopping, *, max_time_s: float | None) -> AsyncIter
 
 
 def monotonic_us() -> int:
-    """Microseconds of the monotonic clock: the only clock that durations are taken from."""
+    """Return microseconds of the monotonic clock, which all durations are measured with."""
     return time.monotonic_ns() // 1000

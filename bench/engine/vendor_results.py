@@ -5,8 +5,8 @@ Example::
     found = read_vendor(Path("mem0_results.json"), dataset)
     found.shape, len(found.rows), found.unmapped           # "mem0", 1539, ("...",)
 
-A row maps by its id where the benchmark has that id, else by its question; of questions that several items ask, the
-expected answer decides. Rows that map to no item, or to one that is taken, are counted, never guessed.
+A row is mapped by its id, or else by its question; if several items have the question, also by the expected answer.
+Rows that map to no item, or to an item that already has a row, are counted and left out.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from bench.model import Item
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VendorShape:
-    """The fields of one vendor's rows."""
+    """The field names in one vendor's rows."""
 
     name: str
     question: str
     answer: tuple[str, ...]
-    """the first that a row has"""
+    """possible answer fields; the first one present is used"""
     expected: str
     id: str | None = None
 
     def fits(self, row: Mapping[str, object]) -> bool:
-        """Whether a row has the fields of this shape."""
+        """Return True when a row has the fields of this format."""
         needed = (self.question, self.expected, *((self.id,) if self.id else ()))
         return all(name in row for name in needed) and self.answered(row) is not None
 
     def answered(self, row: Mapping[str, object]) -> str | None:
-        """The answer of a row."""
+        """Return the answer of a row, or None."""
         found = next((row[name] for name in self.answer if name in row), None)
         if isinstance(found, dict) and found:
             found = _at_largest_k(found)
@@ -67,20 +67,20 @@ HINT = 'shapes: mem0, zep, memorybench, amb, evermemos; or JSON lines {"item": I
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VendorAnswers:
-    """The content of a file, as rows of the benchmark."""
+    """The content of a vendor's file as rows of the benchmark."""
 
     shape: str
     rows: tuple[ForeignRow, ...]
     n: int
-    """rows of the file"""
+    """number of rows in the file"""
     unmapped: tuple[str, ...]
     """id or question of each row that maps to no item"""
     repeated: int = 0
-    """rows whose item had one already"""
+    """number of rows whose item already had a row"""
 
     @property
     def text(self) -> str:
-        """One phrase: what did not map, with the first."""
+        """Return a note on the rows that were not mapped, with the first one."""
         first = f', first "{self.unmapped[0][:80]}"' if self.unmapped else ""
         again = f", {self.repeated} of an item that had one" if self.repeated else ""
         return f"{self.shape}: {len(self.rows)} of {self.n} rows mapped, {len(self.unmapped)} not{first}{again}"
@@ -91,7 +91,7 @@ def read_vendor(path: Path, dataset: Dataset) -> VendorAnswers:
 
     Raises:
         UsageError: the file cannot be read.
-        DataError: not JSON, rows of no known shape, or no row that maps.
+        DataError: it is not JSON, has an unknown format, or no row can be mapped.
     """
     try:
         tree: object = json.loads(path.read_text(encoding="utf-8-sig"))
@@ -123,14 +123,14 @@ def read_vendor(path: Path, dataset: Dataset) -> VendorAnswers:
 
 
 def _at_largest_k(cutoffs: Mapping[str, object]) -> object:
-    """The answer of a question that was answered at several k: {"top_10": {"generated_answer": ...}, ...}."""
+    """Return the answer at the largest k of several: {"top_10": {"generated_answer": ...}, ...}."""
     k = {name: "".join(filter(str.isdecimal, name)) for name in cutoffs}
     found = cutoffs[max(k, key=lambda name: (len(k[name]), k[name]))]
     return found.get("generated_answer") if isinstance(found, dict) else None
 
 
 def _rows(tree: object) -> tuple[VendorShape | None, list[Mapping[str, object]]]:
-    """The rows of the first shape that fits any, wherever in the tree they are."""
+    """Return the first known format and its rows, anywhere in the tree."""
     every = list(_objects(tree))
     for shape in SHAPES:
         found = [row for row in every if shape.fits(row)]
@@ -140,7 +140,7 @@ def _rows(tree: object) -> tuple[VendorShape | None, list[Mapping[str, object]]]
 
 
 def _objects(tree: object) -> Iterator[Mapping[str, object]]:
-    """Every object of a tree, in order."""
+    """Yield every object of a tree, in order."""
     pending = [tree]
     while pending:
         one = pending.pop()

@@ -1,24 +1,24 @@
-"""The pending items of a lane by corpus, and what the journal already has of them.
+"""The pending items of a lane by corpus, and their finished phases in the journal.
 
 Here too:
 
-* From the pool that prepares corpora to the workers that ask their items: a bounded handover.
-* Progress from durable rows only: each commit of the journal raises the counters that displays poll.
+* The bounded work queue between the workers that prepare corpora and the workers that run items.
+* The progress counters, updated on each commit of the journal from the durable rows.
 
 Example::
 
     todo = await Todo.of(journal, lane)
     for corpus in todo.corpora(): ...
         for ref in todo.items(corpus): ...
-    await handover.put(ready)              # a preparing worker; waits until item workers take the corpus up
+    await handover.put(ready)              # a preparing worker; waits while the queue is full
     while (work := await handover.take()) is not None: ...     # an item worker: (ready, item reference)
     journal.on_commit = counting          # called on the event loop with the rows that became durable
 
-Positions are kept as machine integers, finished units as the journal's sets, so a hundred thousand items stay small.
-Errors are to do again; wrong answers never are.
+Positions are stored as machine integers and finished units as the journal's sets, so that a hundred thousand items need
+little memory. Items with an error are pending again; wrong answers are not.
 
-A corpus is handed over once, whole; its items come from one shared iterator, so no task and no queue entry exists
-for an item, and memory stays flat however many there are.
+A corpus is one queue entry; its items come from one shared iterator. There is no task or queue entry per item, so
+memory does not grow with the number of items.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from bench.model import FAILED_STATES, Phase, State
 from bench.plan import NONE, Lane, Plan
 
 LOOK_EVERY = 100
-"""items after which the event loop is let in, to hear a signal"""
+"""items after which the event loop gets control, to handle signals"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,23 +54,23 @@ class Todo:
     lane: Lane
     searched: Finished
     answered: Mapping[str, Finished]
-    """by answer owner"""
+    """the answered items by answer owner"""
     evaluated: Mapping[str, Finished]
-    """by job"""
+    """the evaluated items by job"""
     open_positions: dict[str, array[int]] = field(default_factory=dict)
-    """corpus -> positions in file order"""
+    """corpus -> positions of open items, in file order"""
     stored: tuple[Finished, ...] = ()
-    """what a repeat must have in the journal to be asked at all: of a rescore its search and its answers"""
+    """rows that an epoch must have to be run; for a rescore its search and answers"""
     unsearched: set[str] = field(default_factory=set)
-    """corpora with an item that is still to be searched: only these need their provider"""
+    """corpora with an item to search; only these need their provider"""
     left_out: dict[str, int] = field(default_factory=dict)
-    """corpus -> its open items that were not asked for: it is kept for them"""
+    """corpus -> number of its open items outside of this errand; the corpus is kept for them"""
 
     @classmethod
     async def of(cls, journal: Journal, lane: Lane, *, last: Phase, errand: Errand, stopping: Stopping) -> Todo:
-        """Compare the plan's items with the journal's finished ones; ``last`` = the phase the run stops after.
+        """Return the plan's items that are not finished in the journal; ``last`` = the last phase of the run.
 
-        A run that is asked to stop meanwhile has nothing to do.
+        Empty when the run is asked to stop meanwhile.
         """
         searched = await journal.finished(lane.key, Phase.SEARCH)
         owners = [job.answer_owner for job in lane.jobs if job.answering != NONE]
@@ -98,12 +98,12 @@ class Todo:
         return todo
 
     def epochs(self, item: str) -> Iterator[int]:
-        """Yield the repeats of an item that can run: in a rescore, the repeats that have something to score."""
+        """Yield the epochs of an item that can be run; in a rescore, those with stored rows to score."""
         every = range(1, self.lane.benchmark.epochs + 1)
         return (epoch for epoch in every if all((item, epoch) in one for one in self.stored))
 
     def _within(self, ref: ItemRef, every: Iterable[Finished]) -> bool:
-        """Every epoch of an item is in every one of these."""
+        """Return True when every epoch of the item is in each of the sets."""
         return all((ref.id, epoch) in one for one in every for epoch in range(1, self.lane.benchmark.epochs + 1))
 
     @property
@@ -111,14 +111,14 @@ class Todo:
         return sum(map(len, self.open_positions.values()))
 
     def corpora(self) -> Iterator[str]:
-        """The corpora with open items, in the order in which the file first names them."""
+        """Return the corpora with open items, in file order."""
         return iter(self.open_positions)
 
     def count_of(self, corpus: str) -> int:
         return len(self.open_positions.get(corpus, ()))
 
     def items(self, corpus: str) -> Iterator[ItemRef]:
-        """The open items of one corpus in file order."""
+        """Return the open items of one corpus in file order."""
         dataset = self.lane.benchmark.dataset
         return (dataset.ref(position) for position in self.open_positions.get(corpus, ()))
 
@@ -128,7 +128,7 @@ RefT = TypeVar("RefT")
 
 
 class Handover(Generic[ReadyT, RefT]):
-    """At most ``bound`` corpora wait here; closed when every preparing worker has ended."""
+    """A bounded queue of at most ``bound`` ready corpora; closed when every preparing worker has ended."""
 
     def __init__(self, *, bound: int) -> None:
         self._waiting: deque[tuple[ReadyT, Iterator[RefT]]] = deque()
@@ -138,25 +138,25 @@ class Handover(Generic[ReadyT, RefT]):
         self._changed = anyio.Event()
 
     async def put(self, ready: ReadyT, items: Iterator[RefT]) -> None:
-        """Hand a corpus over; wait while ``bound`` of them have not been taken up."""
+        """Add a corpus; wait while ``bound`` corpora are waiting."""
         while len(self._waiting) >= self._bound and not self._closed:
             await self._changed.wait()
         self._waiting.append((ready, items))
         self._wake()
 
     def close(self) -> None:
-        """Say that nothing more comes: workers end when what is there is done."""
+        """Close the queue: workers end when it is empty."""
         self._closed = True
         self._wake()
 
     def drop(self) -> None:
-        """Forget what waits and close: the lane stops."""
+        """Discard the waiting corpora and close the queue, because the lane stops."""
         self._waiting.clear()
         self._current = None
         self.close()
 
     async def take(self) -> tuple[ReadyT, RefT] | None:
-        """Give the next item of a ready corpus, None when there will be no more."""
+        """Return the next item of a ready corpus; None when the queue is closed and empty."""
         while True:
             if self._current is not None:
                 ready, items = self._current
@@ -183,19 +183,19 @@ CORPUS_PHASES = {CorpusKind.INGESTED: Phase.INGEST, CorpusKind.READY: Phase.INDE
 
 @dataclass(slots=True)
 class Counting:
-    """Turns rows into counters."""
+    """Updates the progress counters from durable rows."""
 
     plan: Plan
     progress: Progress
     _lane_of: dict[str, str] = field(default_factory=dict)
     _epochs: dict[str, int] = field(default_factory=dict)
-    """by job"""
+    """number of epochs by job"""
     _repeats: dict[Unit, dict[int, Ended]] = field(default_factory=dict)
-    """what ended of items of which another repeat is to come, by epoch"""
+    """ended epochs of items with further epochs to come, by epoch"""
 
     @classmethod
     async def over(cls, plan: Plan, progress: Progress, folder: Path, *, resumed: bool) -> Counting:
-        """Make the table of lanes and jobs; a resumed run starts from what is durable, errors aside."""
+        """Create the counters of lanes and jobs; for a resumed run with the durable results, except errors."""
         counting = cls(plan, progress)
         for lane in plan.lanes:
             progress.lanes[lane.key] = LaneProgress(lane.key)
@@ -209,9 +209,9 @@ class Counting:
         return counting
 
     def expect(self, todos: Mapping[str, Todo], *, anew: bool = False) -> None:
-        """Set the length of each bar: what this process has to do.
+        """Set the length of each bar to the work of this process.
 
-        ``again``: what has ended already ends once more, so a job is as long as what is done again of it.
+        In a rescore, ended items count again, so each job is as long as its number of items to score.
         """
         for key, todo in todos.items():
             for job in todo.lane.jobs if anew else ():
@@ -240,7 +240,7 @@ class Counting:
             self.progress.item_ended(row.key.owner, state, value, row.key.corpus)
 
     def _state(self, key: Key, state: State, outcome: str) -> State | None:
-        """Return the state in which the item ended with this repeat; None if another repeat is still open."""
+        """Return the final state of an item that ends with this epoch; None if another epoch is still open."""
         epochs, unit = self._epochs[key.owner], (key.owner, key.corpus, key.unit)
         if epochs == 1:
             return state
@@ -271,7 +271,7 @@ class Counting:
                     await self._recall_repeats(reader, key)
 
     async def _recall_repeats(self, reader: Reader, job: str) -> None:
-        """Take up the items that were left between two repeats; failed ones are asked again."""
+        """Load the items with ended and open epochs; failed epochs are run again."""
         begun: dict[Unit, dict[int, Ended]] = {}
         async for batch in reader.values(job):
             columns = (batch.corpora, batch.items, batch.epochs, batch.states, batch.outcomes)

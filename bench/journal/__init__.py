@@ -1,7 +1,7 @@
-"""The run's SQLite file: the only state a run has.
+"""The SQLite journal of a run, which holds its complete state.
 
-``Journal`` writes (one process, one writer), ``Reader`` reads (anyone, at any time), ``merge``
-unions the journals of one plan. The rows are frozen values::
+``Journal`` writes (one writer per file), ``Reader`` reads (any process, at any time), ``merge`` combines the journals
+of one plan. Rows are frozen dataclasses::
 
     async with Journal.create(folder, meta) as journal:
         journal.append(JournaledPhase(key=Key(owner=lane, phase=Phase.SEARCH, corpus="c1", unit="q1")))

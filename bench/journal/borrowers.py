@@ -5,8 +5,8 @@ Example::
     lend(checkpoints / "r1", to="r2")
     await borrowers(checkpoints / "r1")      # ("r2",); empty once r2 is complete, or its journal is deleted
 
-The lender's folder has an empty file for each borrower, and the borrower's own journal says whether it still counts:
-nothing has to be taken back by a run that was killed or deleted.
+The lender's folder has an empty file per borrower, and the borrower's own journal decides whether it still needs the
+memories. So a run that was killed or deleted need not remove its file.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from bench.journal.reader import Reader
 from bench.journal.rows import RunState
 
 LENT = "lent"
-"""folder in the lender's folder"""
+"""subfolder of the lender's run folder, with one file per borrower"""
 
 
 def lend(lender: Path, *, to: str) -> None:
-    """Note that a run of the same workspace needs what this one ingested."""
+    """Record that a run of the same workspace needs the memories of this one."""
     (lender / LENT).mkdir(exist_ok=True)
     (lender / LENT / to).touch()
 
 
 def give_back(lender: Path, *, by: str) -> None:
-    """Forget a borrower."""
+    """Remove the record of a borrower."""
     (lender / LENT / by).unlink(missing_ok=True)
 
 
 async def borrowers(lender: Path) -> tuple[str, ...]:
-    """Return the runs that still need what this one ingested; one that cannot be read counts as one of them."""
+    """Return the runs that still need the memories of this one; an unreadable run is included."""
     noted = sorted((lender / LENT).glob("*"))
     return tuple([one.name for one in noted if await _needs(lender.parent / one.name)])
 

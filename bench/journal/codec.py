@@ -1,7 +1,6 @@
-"""Conversion of values to columns and back: JSON, zstd, packed doubles, microseconds.
+"""Convert values to columns and back: JSON, zstd, packed doubles, microseconds.
 
-Compression and JSON encoding happen in the writer's thread (the rows are handed to SQLite as
-generators, which SQLite's thread consumes)::
+Compression and JSON encoding run in SQLite's thread, which consumes the rows from generators::
 
     encode({"returned": 10})          # '{"returned":10}'; a long text becomes zstd bytes
     decode(encode(value)) == value
@@ -25,9 +24,9 @@ from bench.errors import JournalError
 from bench.model import Phase, Usage
 
 INLINE_BYTES = 1024
-"""a payload up to this size stays in its row: a hash and an index entry would cost more"""
+"""size up to which a payload is stored in its row: a hash and an index entry would cost more"""
 PLAIN_CHARS = 2048
-"""JSON up to this length is kept as text"""
+"""length up to which JSON is stored as text"""
 
 PHASES = {Phase.INGEST: 1, Phase.INDEX: 2, Phase.SEARCH: 3, Phase.ANSWER: 4, Phase.EVALUATE: 5}
 PHASE_OF = {number: phase for phase, number in PHASES.items()}
@@ -40,34 +39,34 @@ _decode_json = json.JSONDecoder().raw_decode
 
 
 def micros(instant: datetime) -> int:
-    """Give microseconds since 1970; the instant must be aware."""
+    """Return microseconds since 1970; the time must be timezone-aware."""
     return (instant - _EPOCH) // _MICROSECOND
 
 
 def instant(value: int) -> datetime:
-    """Give the aware UTC time of ``micros``."""
+    """Return the UTC time for ``micros``."""
     return _EPOCH + value * _MICROSECOND
 
 
 def clean(text: str) -> str:
-    """Give text that SQLite can hold: a lone surrogate becomes its escape."""
+    """Return text that SQLite can store: an unpaired surrogate is replaced by its escape."""
     if text.isascii():
         return text
     return text.encode("utf-8", "backslashreplace").decode()
 
 
 def to_json(value: object) -> str:
-    """Give compact ASCII JSON; any str, also one with lone surrogates, comes back equal."""
+    """Return compact ASCII JSON; any str, including unpaired surrogates, can be read back unchanged."""
     return _encode_json(value)
 
 
 def from_json(text: str) -> Any:
-    """Give back what ``to_json`` took; twice as fast as json.loads, which also looks for space at both ends."""
+    """Parse the output of ``to_json``; twice as fast as json.loads, which also skips white space."""
     return _decode_json(text)[0]
 
 
 def encode(value: Mapping[str, object]) -> str | bytes | None:
-    """Give a column for a JSON mapping: None when empty, text when short, zstd when long."""
+    """Return the column value of a JSON mapping: None when empty, text when short, zstd bytes when long."""
     if not value:
         return None
     text = to_json(value)
@@ -75,7 +74,7 @@ def encode(value: Mapping[str, object]) -> str | bytes | None:
 
 
 def decode(column: str | bytes | None) -> dict[str, object]:
-    """Give back what ``encode`` took."""
+    """Return the mapping from the output of ``encode``."""
     if column is None:
         return {}
     mapping: dict[str, object] = from_json(column if isinstance(column, str) else decompress(column).decode("ascii"))
@@ -83,24 +82,24 @@ def decode(column: str | bytes | None) -> dict[str, object]:
 
 
 def decompress(body: bytes) -> bytes:
-    """Undo zstd; a frame states its own length."""
+    """Decompress zstd data; its frame contains the length."""
     return zstandard.ZstdDecompressor().decompress(body)
 
 
 def compress(raw: bytes) -> bytes:
-    """zstd at the level that costs about as much as encoding the JSON did."""
+    """Compress with zstd, at a level that takes about as long as encoding the JSON."""
     return _COMPRESSOR.compress(raw)
 
 
 def reference(raw: bytes) -> str:
-    """Name a payload: ``=JSON`` holds a small one itself, ``#HEX`` is its content hash."""
+    """Return the reference of a payload: ``=JSON`` for a small one, ``#HEX`` with its content hash for others."""
     if len(raw) <= INLINE_BYTES:
         return "=" + raw.decode("ascii")
     return "#" + blake2b(raw, digest_size=16).hexdigest()
 
 
 def pack(values: Sequence[float | None]) -> bytes:
-    """Give little-endian doubles, NaN for None."""
+    """Return the values as little-endian doubles, NaN for None."""
     doubles = array("d", [float("nan") if value is None else value for value in values])
     if sys.byteorder == "big":
         doubles.byteswap()
@@ -108,7 +107,7 @@ def pack(values: Sequence[float | None]) -> bytes:
 
 
 def unpack(packed: bytes) -> array[float]:
-    """Undo ``pack`` for one row, or for many joined rows; NaN stays."""
+    """Return the doubles from ``pack``, for one row or several joined rows; NaN is kept."""
     doubles = array("d")
     doubles.frombytes(packed)
     if sys.byteorder == "big":
@@ -117,7 +116,7 @@ def unpack(packed: bytes) -> array[float]:
 
 
 def usage_column(usage: Usage | None) -> str | None:
-    """Give token counts as a JSON array, None when the endpoint reported none."""
+    """Return token counts as a JSON array; None when the endpoint reported none."""
     if usage is None:
         return None
     return (
@@ -127,7 +126,7 @@ def usage_column(usage: Usage | None) -> str | None:
 
 
 def usage_of(column: str | None) -> Usage | None:
-    """Undo ``usage_column``."""
+    """Return the usage from the output of ``usage_column``."""
     if column is None:
         return None
     numbers: list[int] = json.loads(column)
@@ -144,7 +143,7 @@ def usage_of(column: str | None) -> Usage | None:
 
 @contextmanager
 def storable(path: Path) -> Iterator[None]:
-    """Name a value that is not JSON: the row's author must fix it, the file is fine."""
+    """Convert the error for a value that is not JSON to a JournalError; the row is wrong, not the file."""
     try:
         yield
     except (TypeError, ValueError) as error:

@@ -1,15 +1,15 @@
-"""Find, examine, create and open the SQLite file of a run.
+"""Find, check, create and open the SQLite file of a run.
 
 Here too:
 
-* The journal's schema by numbers: ``PRAGMA user_version`` states which one a file has.
+* The versions of the journal's schema; ``PRAGMA user_version`` is the version of a file.
 
-Nothing here writes to a file before it has been examined read-only: what is corrupt, cut, foreign or
-of a newer version is refused and stays byte-identical. A new file is built under another name and
-linked into place, so a half-created journal does not exist.
+A file is checked read-only before anything is written to it. A file that is damaged, truncated, not a journal or of a
+newer version is rejected and stays byte-identical. A new file is created under a temporary name and linked into place,
+so that an incomplete journal never exists.
 
-A migration is one numbered entry of ``MIGRATIONS``; it runs in one transaction together with its
-record, so a file is always of exactly one version. Never edit an entry that was released: add one.
+A migration is one numbered entry of ``MIGRATIONS``. It runs in one transaction together with its version number, so
+that a file always has exactly one version. Never change a released entry; add a new one.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from bench.journal.rows import RunMeta
 from bench.journal.sql import blocks
 
 APPLICATION_ID = 0x4D424A31
-"""the bytes ``MBJ1`` in the header of every journal"""
+"""``MBJ1``, the application id in the header of every journal"""
 
 MIGRATIONS: Mapping[int, str] = {1: blocks("schema")["schema"]}
 VERSION = max(MIGRATIONS)
 
 
 async def migrate(connection: aiosqlite.Connection, migrations: Mapping[int, str] = MIGRATIONS) -> int:
-    """Bring a file to the newest version, a transaction a step; returns the version it had."""
+    """Migrate a file to the newest version, one transaction per step; return its previous version."""
     async with connection.execute("PRAGMA user_version") as cursor:
         row = await cursor.fetchone()
     found = int(row[0]) if row else 0
@@ -62,17 +62,17 @@ NAME = "journal.sqlite"
 BUSY_TIMEOUT_S = 30.0
 AUTOCHECKPOINT_PAGES = 4000
 CHECKED_BYTES = 32 * 2**20
-"""files up to this size are checked page by page before they are opened for writing (0.1 s)"""
+"""size up to which a file is checked page by page before it is opened for writing (0.1 s)"""
 
 _MAGIC = b"SQLite format 3\0"
 _HEADER_BYTES = 100
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
-"""file systems without hard links say one of these"""
+"""error numbers of file systems without hard links"""
 _UNWRITABLE = {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY}
 
 
 def locate(path: Path) -> Path:
-    """Give the journal file of a run folder, or the file itself; UsageError when there is none."""
+    """Return the journal file of a run folder, or the file itself; UsageError when it does not exist."""
     file = path / NAME if path.is_dir() else path
     if not file.is_file():
         raise UsageError(f"there is no journal at {file}", hint="bench list runs shows the runs of this workspace")
@@ -81,7 +81,7 @@ def locate(path: Path) -> Path:
 
 @contextmanager
 def reported(path: Path) -> Iterator[None]:
-    """Turn what SQLite states into the error of who must act."""
+    """Convert SQLite errors to errors with a hint for the user."""
     try:
         yield
     except sqlite3.Error as error:
@@ -102,7 +102,7 @@ def _as_journal_error(path: Path, error: sqlite3.Error) -> JournalError:
 
 
 def _short(error: sqlite3.Error) -> str:
-    """SQLite quotes whole values of a damaged row."""
+    """Return the shortened message of an SQLite error, which may quote long values of a damaged row."""
     text = str(error)
     return text if len(text) <= SHOWN_CHARS else f"{text[:SHOWN_CHARS]}…"
 
@@ -110,15 +110,15 @@ def _short(error: sqlite3.Error) -> str:
 SHOWN_CHARS = 160
 _connections: Counter[Path] = Counter()
 _counting = threading.Lock()
-"""keeps true that no journal is opened as a plain file while this process is connected to it"""
+"""lock that prevents opening a journal as a plain file while this process has a connection to it"""
 
 
 @contextmanager
 def connected(path: Path) -> Iterator[None]:
-    """Count a connection of this process to a file, from before it is opened until after it is closed.
+    """Count this process's connections to a file, from before it is opened until after it is closed.
 
-    Closing any other descriptor of a file drops every POSIX lock that this process holds on it, SQLite's too: another
-    process would then take itself for the last user and delete the WAL under a live writer.
+    Closing any other descriptor of the file would drop every POSIX lock of this process on it, including SQLite's.
+    Another process would then delete the WAL while this one writes.
     """
     place = path.resolve()
     with _counting:
@@ -131,9 +131,9 @@ def connected(path: Path) -> Iterator[None]:
 
 
 def examine_header(path: Path) -> None:
-    """Refuse what is not a journal of a version we know, by its first 100 bytes and its length.
+    """Raise an error for a file that is not a journal of a known version, by its first 100 bytes and its size.
 
-    A file to which this process has a connection was examined when that was opened, and is not opened beside it.
+    A file that this process is already connected to is skipped, since it was checked when it was opened.
     """
     with _counting:
         if _connections[path.resolve()]:
@@ -155,7 +155,7 @@ def examine_header(path: Path) -> None:
 
 
 def refuse_newer(path: Path, version: int) -> None:
-    """Refuse a schema that only a newer program knows."""
+    """Raise an error for a schema of a newer version of bench."""
     if version > VERSION:
         raise JournalError(
             f"the journal has version {version}, this program knows up to {VERSION}",
@@ -165,7 +165,10 @@ def refuse_newer(path: Path, version: int) -> None:
 
 
 async def examine(path: Path) -> None:
-    """Refuse a damaged file before it is opened for writing; large files are checked as they are read."""
+    """Raise an error for a damaged file before it is opened for writing.
+
+    Large files are checked while they are read.
+    """
     examine_header(path)
     async with open_reading(path) as connection:
         with reported(path):
@@ -178,14 +181,14 @@ async def examine(path: Path) -> None:
 
 
 async def create(path: Path, meta: RunMeta) -> None:
-    """Make a journal file with its first rows, whole or not at all; UsageError if the file exists."""
+    """Create a journal file with its first rows atomically; UsageError if the file exists."""
     async with drafted(path, meta.run_id) as draft:
         await draw_up(draft, meta)
 
 
 @asynccontextmanager
 async def drafted(path: Path, run_id: str) -> AsyncIterator[Path]:
-    """Give a name to build a new journal under; it gets its place when the body ends, and goes when it fails."""
+    """Yield a temporary path for a new journal; the file is moved into place at the end, or deleted on an error."""
     hint = f"bench resume {run_id} continues it; for a new run choose another id"
     try:
         unreserved(run_id)
@@ -213,7 +216,7 @@ async def drafted(path: Path, run_id: str) -> AsyncIterator[Path]:
 
 
 def _place(draft: Path, path: Path) -> bool:
-    """Give the finished file its name, unless someone has it; a link cannot replace what is there."""
+    """Move the finished file into place and return True, unless the name exists; a link cannot replace a file."""
     try:
         os.link(draft, path)
     except FileExistsError:
@@ -250,17 +253,17 @@ async def draw_up(draft: Path, meta: RunMeta) -> None:
 
 
 class Writing(aiosqlite.Connection):
-    """The one writing connection; a whole transaction goes to its thread at once."""
+    """The only writing connection; a whole transaction is sent to its thread at once."""
 
     async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Do ``work`` in the connection's thread: one hand-over for all its statements."""
+        """Run ``work`` in the connection's thread, with all its statements together."""
         done: T = await self._execute(work, self._conn)  # type: ignore[no-untyped-call]
         return done
 
 
 @asynccontextmanager
 async def open_writing(path: Path) -> AsyncIterator[Writing]:
-    """Open the one writing connection: WAL, FULL, a large automatic checkpoint, TRUNCATE at the end."""
+    """Open the only writing connection: WAL, FULL, a large automatic checkpoint, TRUNCATE at the end."""
 
     def connect() -> sqlite3.Connection:
         return sqlite3.connect(path, isolation_level="IMMEDIATE", timeout=BUSY_TIMEOUT_S)
@@ -277,7 +280,7 @@ async def open_writing(path: Path) -> AsyncIterator[Writing]:
 
 @asynccontextmanager
 async def open_reading(path: Path) -> AsyncIterator[aiosqlite.Connection]:
-    """Open a read-only connection to a live, crashed, finished or copied file, also in a read-only folder."""
+    """Open a read-only connection to a live, crashed, finished or copied file, even in a read-only folder."""
     examine_header(path)
     with connected(path):
         async with readable(path) as uri, aiosqlite.connect(uri, uri=True, timeout=BUSY_TIMEOUT_S) as connection:
@@ -289,7 +292,7 @@ async def open_reading(path: Path) -> AsyncIterator[aiosqlite.Connection]:
 
 @asynccontextmanager
 async def readable(path: Path) -> AsyncIterator[str]:
-    """Give a URI under which SQLite can read the file as it is now."""
+    """Yield a URI by which SQLite can read the file in its current state."""
     uri = path.resolve().as_uri()
     if await _can_read(f"{uri}?mode=ro", path):
         yield f"{uri}?mode=ro"

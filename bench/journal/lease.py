@@ -1,4 +1,4 @@
-"""The lock of a journal for writing: take it over or be refused, keep the heartbeat, release.
+"""The write lock of a journal: acquire it, renew its heartbeat, release it.
 
 Example::
 
@@ -24,13 +24,13 @@ from bench.journal.sql import blocks
 
 _WRITE = blocks("write")
 OLDEST_SENT = "oldest_sent_us"
-"""key of the instant at which the oldest request in flight was sent, as of the last heartbeat; null = none is"""
+"""meta key: time at which the oldest request in flight was sent, as of the last heartbeat; null = none"""
 PATIENCE_MS = 500
-"""how long the last checkpoint waits for a reader with an old snapshot"""
+"""milliseconds that the last checkpoint waits for a reader with an old snapshot"""
 
 
 class Hold:
-    """This process's claim on one journal."""
+    """The lock of this process on one journal."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -38,7 +38,7 @@ class Hold:
         self._beaten = 0.0
 
     async def take(self, writing: aiosqlite.Connection) -> None:
-        """Become the holder and mark the run as running; the row is read and written in one transaction."""
+        """Take the lock and mark the run as running; the lock row is read and written in one transaction."""
         set_clock()
         await writing.execute("BEGIN IMMEDIATE")
         held = await read_holder(writing)
@@ -57,7 +57,7 @@ class Hold:
         """Renew the heartbeat when it is due, with the age of the oldest request in flight.
 
         Raises:
-            Locked: another process has taken over the run meanwhile.
+            Locked: another process has taken over the run.
         """
         if monotonic() - self._beaten < HEARTBEAT_S:
             return
@@ -69,7 +69,7 @@ class Hold:
         raw.execute(_WRITE["set_meta"], (OLDEST_SENT, to_json(sent_us)))
 
     async def release(self, writing: aiosqlite.Connection) -> None:
-        """Let go and leave one file behind, as far as disk and readers allow."""
+        """Release the lock and leave a single file, if disk and readers allow."""
         try:
             await writing.execute(_WRITE["release"], (self._me.token,))
             await writing.commit()
@@ -80,5 +80,5 @@ class Hold:
             await writing.rollback()
 
     def leave(self) -> None:
-        """Stop counting as alive in this process, whatever could be written."""
+        """Mark this process as no longer holding the lock, even if the file could not be written."""
         self._me.leave()

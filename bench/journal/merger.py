@@ -1,7 +1,7 @@
-"""Merge journals of one plan: order does not matter, and a repeated shard has no effect.
+"""Merge journals of one plan; their order has no effect, and neither has a repeated shard.
 
-Every attempt of every source is kept. Of the ok attempts of one phase the earliest wins (it becomes
-the last attempt), and all must agree in what is not measured: hits, answer, verdicts, state, labels::
+Every attempt of every source is kept. The earliest ok attempt of a phase becomes the last attempt. All ok attempts of a
+phase must be equal except for measured values: hits, answer, verdicts, state, labels::
 
     outcome = await merge([Path("a"), Path("b")], Path("checkpoints/whole"), run_id="whole")
     print(outcome.gaps)
@@ -33,9 +33,9 @@ _STAGING = ("stage", "stage_steps", "stage_probes", "stage_events", "stage_resum
 _COPYING = ("entries", "verdicts", "calls", "scores", "steps")
 _DONE = (RunState.COMPLETE, RunState.PARTIAL)
 _RANGE = ("start", "end", "shard", "run_id")
-"""of a source's request, what is the source's own"""
+"""keys of a source's request that differ between sources"""
 PARTS = "parts"
-"""key of the ranges from which a resume selects: one per source if every shard made its own selection"""
+"""meta key of the ranges that a resume selects from: one per source if every shard selected separately"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,13 +60,12 @@ class _Source:
 async def merge(
     sources: Sequence[Path], into: Path, *, run_id: str, request: Mapping[str, object] | None = None
 ) -> MergeOutcome:
-    """Union ``sources`` (run folders or journal files) into the new run folder ``into``.
+    """Merge ``sources`` (run folders or journal files) into the new run folder ``into``.
 
-    ``request`` is what a resume of the merged run continues with; by default it continues with what the sources
-    covered.
+    ``request`` is the request for a resume of the merged run; by default it covers the ranges of the sources.
 
-    Raises IdentityError (another plan digest), MergeConflict (one item with two outcomes; names every such
-    item), JournalError or UsageError; nothing is left behind then.
+    Raises IdentityError (different plan digests), MergeConflict (an item with two outcomes; lists every such
+    item), JournalError or UsageError; no file is left then.
     """
     if not sources:
         raise UsageError("nothing to merge", hint="name at least one run folder or journal file")
@@ -117,7 +116,7 @@ def _same_plan(sources: Sequence[_Source]) -> None:
 
 
 def changes(old: object, new: object, path: str = "") -> list[tuple[str, str, str]]:
-    """List where two JSON trees differ: (path, old, new), in the order of paths."""
+    """Return the differences between two JSON trees as (path, old, new), in the order of paths."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         keys = sorted({*old, *new})
         return [
@@ -150,7 +149,7 @@ def _merged_meta(sources: Sequence[_Source], run_id: str) -> RunMeta:
 
 
 def _resumable(meta: RunMeta, sources: Sequence[_Source]) -> RunMeta:
-    """Let a resume select what the sources selected: no range of one of them, but all of them."""
+    """Return metadata with which a resume selects the ranges of all sources."""
     request = {name: value for name, value in meta.request.items() if name not in _RANGE}
     parts = meta.ranges
     if cuts_inside_range(request):
@@ -161,7 +160,7 @@ def _resumable(meta: RunMeta, sources: Sequence[_Source]) -> RunMeta:
 
 
 def selected_from(meta: RunMeta) -> Ranges | None:
-    """Return the ranges from which a resume of a merged run, or of a fork of a merged run, selects."""
+    """Return the ranges that a resume of a merged run, or of its fork, selects from; None for other runs."""
     parts = meta.extra.get(PARTS)
     return None if not isinstance(parts, Sequence) else tuple((start, end) for start, end in parts)
 
@@ -217,7 +216,7 @@ async def _fill(draft: Path, sources: Sequence[_Source], meta: RunMeta, state: R
 async def _each(
     connection: aiosqlite.Connection, uris: Sequence[str], *, statements: Sequence[str], script: str | None = None
 ) -> None:
-    """Attach one source after the other (SQLite attaches ten at most) and run statements with its number."""
+    """Attach one source after the other (SQLite allows ten) and run the statements with its number."""
     for number, uri in enumerate(uris):
         await connection.execute("ATTACH ? AS src", (uri,))
         if script is not None:
@@ -231,7 +230,7 @@ async def _each(
 async def _shared(
     connection: aiosqlite.Connection, sources: Sequence[_Source], meta: RunMeta
 ) -> dict[tuple[str, Phase], int]:
-    """Count the items that an owner has in several ranges, once for each range too many."""
+    """Count the items that an owner has in several ranges, once for each additional range."""
     ranges = list(dict.fromkeys(source.meta.ranges for source in sources))
     if sum(covered(one, meta.total) for one in ranges) == covered(meta.ranges, meta.total):
         return {}

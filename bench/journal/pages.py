@@ -1,8 +1,8 @@
-"""Pages of a journal: the next items under a filter, and how they ended in each job.
+"""Pages of a journal: the next items that match a filter, and their outcomes in each job.
 
 Here too:
 
-* The ended items of a job, with only what a receipt states of them: half the work of whole records.
+* Stream the ended items of a job with only the fields for receipts, twice as fast as complete records.
 
 Example::
 
@@ -13,10 +13,10 @@ Example::
         async for item in ended_items(reader, chain):
             item.state, item.phases[Phase.SEARCH].data["retrieved"]
 
-Pages are found by key, never by counting, so the hundred-thousandth item is as near as the first. A search for text
-reads questions one after the other and stops when its time is up; the cursor then states where to continue.
+Pages are found by key, not by offset, so that late pages are as fast as the first. A text search reads questions one by
+one and stops at a time limit; the cursor is then the position to continue from.
 
-Read by key, a page at a time, so a hundred thousand items take no more memory than a page.
+Items are read by key, one page at a time, so memory does not grow with their number.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Unit = tuple[str, str]
 """(corpus, item)"""
 
 SEARCH_S = 0.08
-"""how long one page may look for a text"""
+"""seconds that one page may search for a text"""
 SEARCHED_AT_ONCE = 250
 SAMPLE = 2000
 STEPS = 80
@@ -52,22 +52,22 @@ _TYPE = "question_type"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """The filters of a page; None and empty = everything."""
+    """The filters of a page; None and empty values match everything."""
 
     state: str | None = None
     question_type: str | None = None
     text: str = ""
-    """part of an item id or of a question, whatever the case"""
+    """part of an item id or question, ignoring case"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemPage:
-    """The next items; ``cursor`` None = there are no more."""
+    """A page of items; a ``cursor`` of None marks the last page."""
 
     units: tuple[Unit, ...]
     cursor: str | None
     cut: bool = False
-    """the time for searching was up: more may follow although the page is not full"""
+    """the time limit of the search was reached: more items may follow"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,10 +85,10 @@ class ItemOutcome:
 
 
 async def page_of(reader: Reader, jobs: Sequence[str], wanted: Wanted, *, after: str, limit: int) -> ItemPage:
-    """Find the next ``limit`` items that any of the jobs has under the filter.
+    """Return the next ``limit`` items of the jobs that match the filter.
 
     Raises:
-        UsageError: the cursor is none of ours.
+        UsageError: an invalid cursor.
     """
     with reported(reader.path):
         if wanted.text:
@@ -100,7 +100,7 @@ async def page_of(reader: Reader, jobs: Sequence[str], wanted: Wanted, *, after:
 async def units_with(
     reader: Reader, jobs: Sequence[str], units: Sequence[Unit], text: str, *, limit: int
 ) -> tuple[list[Unit], int]:
-    """Those of these units, in their order, that hold a text; and how many were looked at before the page was full."""
+    """Return the units that contain a text, in order, and how many were searched before the page was full."""
     needle, found, until = text.casefold(), list[Unit](), time.monotonic() + SEARCH_S
     for start in range(0, len(units), SEARCHED_AT_ONCE):
         block = units[start : start + SEARCHED_AT_ONCE]
@@ -121,7 +121,7 @@ async def units_with(
 
 
 async def cells_of(reader: Reader, job: str, units: Sequence[Unit]) -> dict[Unit, ItemOutcome]:
-    """Return how items ended in one job, in the newest scoring of the first epoch."""
+    """Return the outcomes of items in one job, in the newest scoring of the first epoch."""
     rows = await _all(reader, "cells", clean(job), to_json([[clean(part) for part in unit] for unit in units]))
     found: dict[Unit, ItemOutcome] = {}
     for corpus, item, epoch, state, outcome, entry, labels, names, packed, generation in rows:
@@ -141,7 +141,7 @@ async def cells_of(reader: Reader, job: str, units: Sequence[Unit]) -> dict[Unit
 
 
 async def payloads_of(reader: Reader, entries: Sequence[int], name: str) -> dict[int, object]:
-    """One payload of each of these entries; absent where it was dropped."""
+    """Return one payload of each entry; entries whose payload was removed are left out."""
     rows = await _all(reader, "payload_names", to_json(list(entries)))
     found = {}
     for entry, column in rows:
@@ -153,12 +153,12 @@ async def payloads_of(reader: Reader, entries: Sequence[int], name: str) -> dict
 
 
 async def corpora_of(reader: Reader, item: str) -> list[str]:
-    """Return the corpora in which an item of this id ended: one corpus, unless two benchmarks share the id."""
+    """Return the corpora of the ended items with this id: one, unless two benchmarks share the id."""
     return [str(row[0]) for row in await _all(reader, "corpus_of", clean(item))]
 
 
 async def sampled_times(reader: Reader, owner: str, phase: Phase) -> tuple[int, list[Mapping[str, int]]]:
-    """Count the successes of a phase, and return the times of up to ``SAMPLE`` of them, spread evenly."""
+    """Return the number of successes of a phase, and the times of up to ``SAMPLE`` of them, evenly spread."""
     count = int((await _all(reader, "times_count", clean(owner), PHASES[phase]))[0][0])
     every = max(1, -(-count // SAMPLE))
     rows = await _all(reader, "times", clean(owner), PHASES[phase], every, SAMPLE)
@@ -166,7 +166,7 @@ async def sampled_times(reader: Reader, owner: str, phase: Phase) -> tuple[int, 
 
 
 async def ends_of(reader: Reader, job: str, epochs: int = 1) -> list[tuple[float, int]]:
-    """(seconds since the run began, items of the job that had ended by then), in up to ``STEPS`` steps."""
+    """Return (seconds since the start of the run, items of the job ended by then), in up to ``STEPS`` steps."""
     first, last = (await _all(reader, "entries_of_scores", clean(job)))[0]
     if first is None:
         return []
@@ -182,7 +182,7 @@ async def ends_of(reader: Reader, job: str, epochs: int = 1) -> list[tuple[float
 
 
 async def _next_units(reader: Reader, jobs: Sequence[str], wanted: Wanted, after: Unit, limit: int) -> dict[Unit, int]:
-    """The first units behind ``after`` over all jobs, each with an entry that knows its question."""
+    """Return the first units after ``after`` in all jobs, each with an entry that has its question."""
     found: dict[Unit, int] = {}
     labels = await _labels(reader, wanted.question_type)
     for job in jobs:
@@ -251,7 +251,7 @@ async def _rescored(reader: Reader, job: str) -> int:
 
 
 async def _labels(reader: Reader, question_type: str | None) -> str | None:
-    """The label sets of one question type as a JSON list; None = whatever the type."""
+    """Return the numbers of the label sets of one question type as a JSON list; None = any type."""
     if question_type is None:
         return None
     return to_json([number for number, data in await _label_sets(reader) if data.get(_TYPE) == question_type])
@@ -263,7 +263,7 @@ async def _label_sets(reader: Reader) -> list[tuple[int, dict[str, str]]]:
 
 
 async def question_types(reader: Reader) -> list[str]:
-    """Every question type that an ended item has."""
+    """Return the question types of the ended items."""
     return sorted({data[_TYPE] for _, data in await _label_sets(reader) if _TYPE in data})
 
 
@@ -281,7 +281,7 @@ _READ = blocks("read")
 
 
 class PhaseAttempt(NamedTuple):
-    """One attempt of a phase, as a row of SQLite."""
+    """One attempt of a phase, as an SQLite row."""
 
     attempt: int
     outcome: str
@@ -293,35 +293,35 @@ class PhaseAttempt(NamedTuple):
 
 
 class EndedPhase(NamedTuple):
-    """The last attempt of one phase; its columns are decoded when they are asked for."""
+    """The last attempt of one phase; its columns are decoded on access."""
 
     attempts: int
     last: PhaseAttempt
 
     @property
     def ok(self) -> bool:
-        """Whether it ended well."""
+        """Return True when the attempt succeeded."""
         return self.last.outcome == "ok"
 
     @property
     def times_us(self) -> Mapping[str, int]:
-        """As in ``Entry``."""
+        """Return the times, see ``JournaledPhase.times_us``."""
         times: dict[str, int] = from_json(self.last.times) if self.last.times else {}
         return times
 
     @property
     def data(self) -> Mapping[str, object]:
-        """As in ``Entry``."""
+        """Return the data, see ``JournaledPhase.data``."""
         return decode(self.last.data)
 
     @property
     def measured(self) -> Mapping[str, object]:
-        """As in ``Entry``."""
+        """Return the measured data, see ``JournaledPhase.measured``."""
         return decode(self.last.measured)
 
 
 class EndedItem(NamedTuple):
-    """One item, its newest scoring."""
+    """One item with its newest scoring."""
 
     corpus: str
     item: str
@@ -334,7 +334,7 @@ class EndedItem(NamedTuple):
     phases: Mapping[Phase, EndedPhase]
     verdicts: Sequence[Verdict]
     costs_usd: Sequence[str | None]
-    """of every call of every attempt; None = not known"""
+    """cost of every call of every attempt; None = unknown"""
 
 
 class _Interned(NamedTuple):
@@ -353,7 +353,7 @@ async def ended_items(reader: Reader, chain: Chain) -> AsyncGenerator[EndedItem,
 
 
 async def ended_from(reader: Reader, chain: Chain, corpora: Sequence[str], limit: int) -> list[EndedItem]:
-    """Some ended items of a job: up to ``limit`` from the beginning of each of these corpora on, no one twice."""
+    """Return up to ``limit`` ended items from the beginning of each of these corpora, each item once."""
     interned = await _interned(reader)
     found: dict[tuple[str, str, int], EndedItem] = {}
     for corpus in corpora:
@@ -420,7 +420,7 @@ def _item(
 
 
 def _shown(phase: Phase, attempts: list[PhaseAttempt], generation: int) -> list[PhaseAttempt]:
-    """Scorings of older generations are not attempts of the one that is shown."""
+    """Return the attempts without evaluations of older generations."""
     if phase is not Phase.EVALUATE:
         return attempts
     return [one for one in attempts if one.generation == generation]

@@ -17,14 +17,14 @@ from bench.errors import UsageError
 CHECKPOINTS = "checkpoints"
 JOURNAL = "journal.sqlite"
 ENTRIES = "entries.jsonl"
-"""the file that makes a folder a public log"""
+"""file that marks a folder as a public log"""
 
 
 def find_run(workspace: Path, name: str) -> Path:
-    """The folder or journal file of a run: a run id of the workspace, or a path to a copied journal.
+    """Return the folder or journal file of a run: by run id in the workspace, or by path.
 
     Raises:
-        UsageError: there is no such run; names the nearest.
+        UsageError: an unknown run, with the nearest name.
     """
     if SEGMENT.fullmatch(name):
         folder = workspace / CHECKPOINTS / name
@@ -43,7 +43,7 @@ def report_folder(results: Path, run_id: str) -> Path:
     """Return the folder of a run's report, receipts and log.
 
     Raises:
-        UsageError: bench keeps something else under this name, or the place is part of a public log.
+        UsageError: the name is reserved, or the folder is part of a public log.
     """
     try:
         folder = results / unreserved(run_id)
@@ -56,11 +56,11 @@ def report_folder(results: Path, run_id: str) -> Path:
 
 
 def public_logs(folder: Path) -> list[Path]:
-    """Return every public log in a folder; a public log must outlive the runs next to it."""
+    """Return every public log in a folder; they must be kept when runs are deleted."""
     return [path.parent for path in folder.rglob(ENTRIES)]
 
 
 def run_ids(workspace: Path) -> list[str]:
-    """Every run of the workspace, newest journal first."""
+    """Return the ids of the runs in the workspace, newest journal first."""
     found = [path for path in (workspace / CHECKPOINTS).glob(f"*/{JOURNAL}") if path.is_file()]
     return [path.parent.name for path in sorted(found, key=lambda path: (-path.stat().st_mtime, path.parent.name))]

@@ -2,7 +2,7 @@
 
 Here too:
 
-* Put one item's record together from the rows of several tables.
+* Assemble one item's record from the rows of several tables.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ Unit = tuple[str, str, int]
 
 
 class PhaseRow(NamedTuple):
-    """A row of the slim table."""
+    """A phase row without its entry."""
 
     corpus: str
     item: str
@@ -89,7 +89,7 @@ class ScoreRow(NamedTuple):
 
 
 class CallRow(NamedTuple):
-    """A row of the ledger."""
+    """A row of the call log."""
 
     entry: int
     seq: int
@@ -110,7 +110,7 @@ class CallRow(NamedTuple):
     cost_usd: str | None
 
     def call(self) -> Call:
-        """Give the ledger's value."""
+        """Return the row as a `Call`."""
         return Call(
             endpoint=self.endpoint,
             role=self.role,  # type: ignore[arg-type]
@@ -131,7 +131,7 @@ class CallRow(NamedTuple):
 
 
 class VerdictRow(NamedTuple):
-    """A row of the verdicts."""
+    """A row of the verdicts table."""
 
     entry: int
     seq: int
@@ -150,7 +150,7 @@ class VerdictRow(NamedTuple):
     ignored: str | None
 
     def verdict(self) -> Verdict:
-        """Give the evaluator's outcome; ``raw`` is a reference."""
+        """Return the row as a `Verdict`; ``raw`` is a reference."""
         return Verdict(
             evaluator=self.evaluator,
             value=self.value,
@@ -178,7 +178,7 @@ class Parts(NamedTuple):
 
 
 def record_of(rows: Sequence[PhaseRow], parts: Parts) -> ItemRecord:
-    """Build the record of one item from its phase rows, which are in the order phase, attempt."""
+    """Return the record of one item from its phase rows, which are ordered by phase and attempt."""
     first = rows[0]
     score = parts.scores.get(first.unit)
     shown = [row for row in rows if _belongs(row, parts, score)]
@@ -201,14 +201,14 @@ def record_of(rows: Sequence[PhaseRow], parts: Parts) -> ItemRecord:
 
 
 def _belongs(row: PhaseRow, parts: Parts, score: ScoreRow | None) -> bool:
-    """Leave out scorings of older generations: they are not attempts of the one that is shown."""
+    """Return False for an evaluation of an older generation than the shown one."""
     return row.phase is not Phase.EVALUATE or score is None or parts.entries[row.entry].generation == score.generation
 
 
 def columns_of(
     rows: Sequence[tuple[object, ...]], names: Sequence[str], labels: Mapping[int, Mapping[str, str]]
 ) -> Values:
-    """Turn score rows with one metric set into columns."""
+    """Return score rows with one metric set as columns."""
     corpora, items, epochs, states, outcomes, label_ids, _, packed, *_ = zip(*rows, strict=True)
     return Values(
         corpora=corpora,
@@ -224,7 +224,7 @@ def columns_of(
 def alike_of(
     rows: Sequence[tuple[Any, ...]], shapes: Mapping[int, Sequence[str]], labels: Mapping[int, Mapping[str, str]]
 ) -> list[Alike]:
-    """Sort score rows by state, outcome and labels; inside each kind they keep their order."""
+    """Group score rows by state, outcome and labels; each group keeps the order of the rows."""
     kinds: defaultdict[tuple[str, str, int, int], list[tuple[Any, ...]]] = defaultdict(list)
     for row in rows:
         kinds[row[:4]].append(row)
@@ -252,11 +252,11 @@ STEP_PHASE = {
     CorpusKind.READY: Phase.INDEX,
     CorpusKind.FAILED: Phase.INDEX,
 }
-"""which steps of a corpus count as an ended phase; FAILED is counted under index whatever failed"""
+"""steps of a corpus that count as an ended phase; FAILED always counts as index"""
 
 
 class HolderRow(NamedTuple):
-    """The holder row of a journal."""
+    """The lock row of a journal."""
 
     holder: Holder
     since_us: int
@@ -264,12 +264,12 @@ class HolderRow(NamedTuple):
 
 
 async def read_meta(connection: aiosqlite.Connection) -> dict[str, object]:
-    """Load every meta value by key."""
+    """Return all meta values by key."""
     return {key: json.loads(value) for key, value in await connection.execute_fetchall(READ["meta"])}
 
 
 def run_meta(values: Mapping[str, object]) -> RunMeta:
-    """Rebuild what ``create`` was given, with later amendments."""
+    """Return the metadata given to ``create``, with later changes."""
     known = {name: values[name] for name in RunMeta.__dataclass_fields__ if name in values}
     ranges = values["ranges"]
     created_us = values["created_us"]
@@ -281,13 +281,13 @@ def run_meta(values: Mapping[str, object]) -> RunMeta:
 
 
 async def read_resumes(connection: aiosqlite.Connection) -> tuple[ResumeRow, ...]:
-    """Load the later processes of this run, oldest first."""
+    """Return the later processes of this run, oldest first."""
     rows = await connection.execute_fetchall(READ["resumes"])
     return tuple(ResumeRow(at=instant(at_us), data=json.loads(data)) for at_us, data in rows)
 
 
 async def read_holder(connection: aiosqlite.Connection) -> HolderRow | None:
-    """Load who holds the journal, dead or alive."""
+    """Return the holder of the journal, dead or alive; None if there is none."""
     for pid, host, boot, started, token, since_us, heartbeat_us in await connection.execute_fetchall(READ["holder"]):
         holder = Holder(pid=pid, host=host, boot=boot, started=started, token=token)
         return HolderRow(holder, since_us, heartbeat_us)
@@ -295,7 +295,7 @@ async def read_holder(connection: aiosqlite.Connection) -> HolderRow | None:
 
 
 async def read_finished(connection: aiosqlite.Connection, owner: str, phase: Phase) -> Finished:
-    """Load the units with an ok row; unit ids come back as SQLite holds them."""
+    """Return the units with an ok row, with their ids as SQLite stores them."""
     rows = await connection.execute_fetchall(READ["finished"], (clean(owner), PHASES[phase]))
     first, others = next(iter(rows))
     later: dict[int, list[str]] = {}
@@ -307,7 +307,7 @@ async def read_finished(connection: aiosqlite.Connection, owner: str, phase: Pha
 async def read_latest(
     connection: aiosqlite.Connection, keys: Iterable[Key], *, payloads: bool
 ) -> dict[Key, JournaledPhase]:
-    """Load the latest attempt of each key; keys without an attempt are left out."""
+    """Return the latest attempt of each key; keys without an attempt are left out."""
     asked = list(keys)
     question = to_json([[clean(k.owner), PHASES[k.phase], clean(k.corpus), clean(k.unit), k.epoch] for k in asked])
     found: dict[Key, JournaledPhase] = {}
@@ -318,7 +318,7 @@ async def read_latest(
 
 
 class EntryColumns(NamedTuple):
-    """An entry row as SQLite gives it, without its id."""
+    """An entry row without its id."""
 
     started_us: int
     generation: int
@@ -330,7 +330,7 @@ class EntryColumns(NamedTuple):
 
 
 def entry_of(key: Key, attempt: int, outcome: str, columns: EntryColumns) -> JournaledPhase:
-    """Rebuild an entry without its calls; payloads are references."""
+    """Return an entry without its calls; payloads are references."""
     return JournaledPhase(
         key=key,
         attempt=attempt,
@@ -351,7 +351,7 @@ async def _with_payloads(connection: aiosqlite.Connection, entry: JournaledPhase
 
 
 async def read_payload(connection: aiosqlite.Connection, reference: str) -> object:
-    """Give the JSON value behind a reference; None when it was dropped."""
+    """Return the JSON value of a reference; None when it was removed."""
     if reference.startswith("="):
         return json.loads(reference[1:])
     for (body,) in await connection.execute_fetchall(READ["payload"], (bytes.fromhex(reference[1:]),)):
@@ -360,7 +360,7 @@ async def read_payload(connection: aiosqlite.Connection, reference: str) -> obje
 
 
 async def read_said(connection: aiosqlite.Connection, key: Key) -> list[Verdict]:
-    """Load the verdicts of every attempt of an evaluate phase with their texts, the newest attempt first."""
+    """Return the verdicts of every attempt of an evaluate phase with their texts, the newest attempt first."""
     place = (clean(key.owner), PHASES[key.phase], clean(key.corpus), clean(key.unit), key.epoch)
     found = [VerdictRow._make(row).verdict() for row in await connection.execute_fetchall(READ["said"], place)]
     return [
@@ -370,13 +370,13 @@ async def read_said(connection: aiosqlite.Connection, key: Key) -> list[Verdict]
 
 
 async def read_corpus(connection: aiosqlite.Connection, lane: str, corpus: str) -> list[CorpusRow]:
-    """Load what this journal's own process(es) did with a corpus, in the order written."""
+    """Return the rows that this journal's processes wrote for a corpus, in order."""
     rows = await connection.execute_fetchall(READ["corpus"], (clean(lane), clean(corpus)))
     return [corpus_row_of(StepColumns(*row)) for row in rows]
 
 
 class StepColumns(NamedTuple):
-    """A corpus row, as a row of SQLite."""
+    """A corpus row, as an SQLite row."""
 
     id: int
     lane: str
@@ -393,7 +393,7 @@ class StepColumns(NamedTuple):
 
 
 def corpus_row_of(columns: StepColumns) -> CorpusRow:
-    """Rebuild a corpus row without its calls."""
+    """Return a corpus row without its calls."""
     return CorpusRow(
         lane=columns.lane,
         corpus=columns.corpus,
@@ -410,7 +410,7 @@ def corpus_row_of(columns: StepColumns) -> CorpusRow:
 
 
 async def read_counts(connection: aiosqlite.Connection) -> dict[tuple[Phase, str], int]:
-    """Count item phases and ended corpus steps by (phase, outcome), every attempt."""
+    """Count item phases and ended corpus steps of all attempts by (phase, outcome)."""
     counts: dict[tuple[Phase, str], int] = {}
     for number, outcome, count in await connection.execute_fetchall(READ["counts"]):
         counts[PHASE_OF[number], outcome] = count
@@ -421,7 +421,7 @@ async def read_counts(connection: aiosqlite.Connection) -> dict[tuple[Phase, str
 
 
 def ended(row: JournalRow) -> tuple[Phase, str] | None:
-    """The phase that a row ends, and how; None for a row that ends none."""
+    """Return the phase that a row ends and its outcome; None for a row that ends none."""
     if isinstance(row, JournaledPhase):
         return row.key.phase, row.outcome
     if isinstance(row, CorpusRow) and (phase := STEP_PHASE.get(row.kind)) is not None:
@@ -430,7 +430,7 @@ def ended(row: JournalRow) -> tuple[Phase, str] | None:
 
 
 async def read_spending(connection: aiosqlite.Connection) -> tuple[Decimal, int]:
-    """Add up the ledger in USD, and count the successful calls whose cost is not known."""
+    """Return the total of the call log in USD, and the number of successful calls with unknown cost."""
     rows = list(await connection.execute_fetchall(READ["spending"]))
     known = sum((Decimal(cost) * count for cost, _, count in rows if cost is not None), Decimal(0))
     return known, sum(count for cost, ok, count in rows if cost is None and ok)

@@ -6,7 +6,7 @@ Streams hold a few thousand rows at a time, whatever the size of the file::
         async for batch in reader.values(job):
             total += sum(batch.values["recall@5"])
 
-Longer than most modules because it is one face, a method a question; how rows become values is in ``queries``.
+This module has the complete reading interface, one method per query; ``queries`` converts rows to values.
 """
 
 from __future__ import annotations
@@ -89,11 +89,11 @@ ITEMS_AT_ONCE = 300
 VALUES_AT_ONCE = 4000
 
 SqlRow = tuple[Any, ...]
-"""columns as SQLite gives them; the named tuples that take them say their types"""
+"""columns of an SQLite row; the types are declared by the named tuples"""
 
 
 class Reader:
-    """A read-only view of one journal; use as ``async with Reader.open(path) as reader``."""
+    """A read-only view of one journal; use it with ``async with Reader.open(path) as reader``."""
 
     def __init__(
         self, path: Path, connection: aiosqlite.Connection, meta: RunMeta, resumes: tuple[ResumeRow, ...]
@@ -106,7 +106,7 @@ class Reader:
     @staticmethod
     @asynccontextmanager
     async def open(path: Path) -> AsyncIterator[Reader]:
-        """Open a run folder or journal file; JournalError when it is damaged, foreign or of a newer version."""
+        """Open a run folder or journal file; JournalError when it is damaged, not a journal, or of a newer version."""
         file = locate(path)
         async with open_reading(file) as connection:
             with reported(file):
@@ -116,7 +116,7 @@ class Reader:
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[None]:
-        """Read everything inside as of one moment, while the writer continues."""
+        """Read everything in the block from one snapshot, while the writer continues."""
         with reported(self.path):
             await self._connection.execute("BEGIN")
         try:
@@ -127,7 +127,7 @@ class Reader:
     # ------------------------------------------------------------------ the run
 
     async def status(self) -> Status:
-        """Say how the run is now."""
+        """Return the current state of the run."""
         values = await read_meta(self._connection)
         held = await read_holder(self._connection)
         state, reason = cast("list[str]", values["state"])
@@ -147,13 +147,13 @@ class Reader:
         )
 
     async def refuse_held(self) -> None:
-        """Raise Locked, naming the process, while another live one holds the run for writing."""
+        """Raise Locked with the name of the process while another live process holds the run for writing."""
         holder = (await self.status()).holder
         if holder is not None:
             raise Locked(f"run {self.meta.run_id} is held by {holder}")
 
     async def origins(self) -> list[JournalOrigin]:
-        """Name the journals that the rows came from; one unless the run was merged."""
+        """Return the journals that the rows came from; one unless the run was merged."""
         rows = await self._all("origins")
         return [
             JournalOrigin(
@@ -163,16 +163,19 @@ class Reader:
         ]
 
     async def counts(self) -> dict[tuple[Phase, str], int]:
-        """Count phase rows by (phase, outcome), every attempt: a scan, 0.1 s for a million."""
+        """Count phase rows of all attempts by (phase, outcome): a table scan, 0.1 s for a million rows."""
         with reported(self.path):
             return await read_counts(self._connection)
 
     async def states(self, job: str) -> dict[State, int]:
-        """Count the ended repeats of a job by state, in the newest scoring; without epochs these are its items."""
+        """Count the ended epochs of a job's items by state, in the newest scoring.
+
+        Without epochs these are its items.
+        """
         return {State(state): count for state, count in await self._all("states", clean(job))}
 
     async def item_states(self, job: str, epochs: int) -> dict[State, int]:
-        """Count the ended items of a job by state; one of which a repeat is missing is pending, and not here."""
+        """Count the ended items of a job by state; items with an open epoch are pending and not counted."""
         if epochs == 1:
             return await self.states(job)
         found: Counter[State] = Counter()
@@ -181,7 +184,7 @@ class Reader:
         return dict(found)
 
     async def settled(self, job: str, epochs: int) -> Counter[Ended]:
-        """Count the items of which every repeat has ended, by (state, outcome)."""
+        """Count the items whose epochs have all ended, by (state, outcome)."""
         found: Counter[Ended] = Counter()
         for repeats, count in await self._all("repeats", clean(job)):
             one = settled([(state, outcome) for state, outcome in json.loads(repeats)], epochs)
@@ -214,7 +217,7 @@ class Reader:
         return [Unscored(evaluator=str(name), reason=str(reason), count=int(count)) for name, reason, count in rows]
 
     async def ended_since(self, job: str, entry: int, limit: int) -> list[tuple[str, str, int, int]]:
-        """Name items of a job that ended after an entry: corpus, item, epoch and the entry of each."""
+        """Return the items of a job that ended after an entry: corpus, item, epoch and entry."""
         return [
             (str(c), str(i), int(n), int(at))
             for c, i, n, at in await self._all("ended_since", clean(job), entry, limit)
@@ -233,7 +236,7 @@ class Reader:
             return await read_said(self._connection, key)
 
     async def owners(self) -> dict[str, set[Phase]]:
-        """Name every lane, answering owner and job with rows, and which phases it has."""
+        """Return every lane, answering owner and job with rows, and the phases of each."""
         found: dict[str, set[Phase]] = {}
         for name, number in await self._all("owners"):
             phases = found.setdefault(name, set())
@@ -243,7 +246,7 @@ class Reader:
         return found
 
     async def probes(self, lane: str) -> list[ProbeRow]:
-        """Give the isolation checks of a lane in order."""
+        """Return the isolation checks of a lane in order."""
         return [
             ProbeRow(
                 lane=name,
@@ -259,14 +262,17 @@ class Reader:
         ]
 
     async def events(self, *, after: int = 0) -> list[tuple[int, Event]]:
-        """Give the events with an id above ``after``, oldest first."""
+        """Return the events with an id above ``after``, oldest first."""
         return [
             (number, Event(kind=kind, scope=scope, message=message, at=instant(at), data=decode(data)))
             for number, kind, scope, message, at, data in await self._all("events", after)
         ]
 
     async def payload(self, reference: str) -> object:
-        """Give the JSON value behind a reference of ``JournaledPhase.payloads`` or ``Verdict.raw``; None = dropped."""
+        """Return the JSON value of a reference in ``JournaledPhase.payloads`` or ``Verdict.raw``.
+
+        None when it was removed.
+        """
         with reported(self.path):
             return await read_payload(self._connection, reference)
 
@@ -281,7 +287,7 @@ class Reader:
                     yield columns_of(list(group), shapes[shape], labels)
 
     async def alike(self, job: str) -> AsyncGenerator[Alike, None]:
-        """Stream the same in groups of equal state, outcome and labels: for sums, which ask for no order."""
+        """Stream the ended items in groups of equal state, outcome and labels, for sums; the order is undefined."""
         labels, shapes = await self._interned()
         async with aclosing(self._scores("alike", job)) as chunks:
             async for rows in chunks:
@@ -289,7 +295,7 @@ class Reader:
                     yield group
 
     async def unvalued(self, job: str, metric: str) -> AsyncGenerator[Unvalued, None]:
-        """Stream a job's ended items without a value of one metric, each with the reason that it has."""
+        """Stream a job's ended items without a value of one metric, each with its reason."""
         labels, shapes = await self._interned()
         for shape, names in shapes.items():
             if metric not in names:
@@ -302,12 +308,12 @@ class Reader:
                         yield Unvalued(corpus, item, epoch, state, labels[number], reason)
 
     async def _interned(self) -> tuple[dict[int, dict[str, str]], dict[int, list[str]]]:
-        """Label sets and metric names by their numbers."""
+        """Return the label sets and metric names by number."""
         labels = {number: json.loads(data) for number, data in await self._all("all_labels")}
         return labels, {number: json.loads(names) for number, names in await self._all("shapes")}
 
     async def _scores(self, query: str, job: str) -> AsyncGenerator[list[SqlRow], None]:
-        """The newest score row of each ended item, in chunks."""
+        """Yield the newest score row of each ended item, in chunks."""
         rescored = bool((await self._all("generations", clean(job)))[0][0])
         async with aclosing(
             self._chunks(f"newest_{query}" if rescored else query, VALUES_AT_ONCE, clean(job))
@@ -316,9 +322,9 @@ class Reader:
                 yield rows
 
     async def items(self, chain: Chain) -> AsyncGenerator[ItemRecord, None]:
-        """Stream the items of a job that have any row, by (corpus, item, epoch).
+        """Stream the items of a job with any row, by (corpus, item, epoch).
 
-        An item without any row is not here. An item that failed early has no later phase.
+        An item that failed early has no later phases.
         """
         held: list[PhaseRow] = []
         async with aclosing(self._chunks("items", ITEMS_AT_ONCE * len(PHASE_OF), *_names(chain))) as chunks:
@@ -333,11 +339,11 @@ class Reader:
             yield record
 
     async def item(self, chain: Chain, item: str, *, corpus: str | None = None) -> list[ItemRecord]:
-        """Give one item, an element an epoch; empty when it has no row. Without its corpus this is a scan."""
+        """Return one item, one record per epoch; empty without rows. Without its corpus this is a table scan."""
         return await self._records(chain, await self._item_rows(chain, item, corpus))
 
     async def attempts(self, chain: Chain, item: str, *, corpus: str | None = None) -> list[JournaledPhase]:
-        """Give every attempt of an item with its calls, in the order epoch, phase, attempt."""
+        """Return every attempt of an item with its calls, ordered by epoch, phase and attempt."""
         rows = await self._item_rows(chain, item, corpus)
         entries = await self._entries(chain, rows)
         calls = await self._calls(row.entry for row in rows)
@@ -433,14 +439,14 @@ class Reader:
         return found
 
     async def calls(self, owner: str) -> AsyncGenerator[Call, None]:
-        """Stream the ledger of an owner: lane (ingest, search), answering owner or job."""
+        """Stream the call log of an owner: a lane (ingest, search), an answering owner or a job."""
         async with aclosing(self._chunks("owner_calls", VALUES_AT_ONCE, clean(owner))) as chunks:
             async for rows in chunks:
                 for row in rows:
                     yield CallRow(*row).call()
 
     async def hit_counts(self, lane: str) -> HitCounts:
-        """Count the searches of a lane, their hits that can be mapped, and what was odd about them."""
+        """Return the number of searches of a lane, of their hits and of unmapped hits, and their flags."""
         hits, unmapped, searches = map(int, (await self._all("hit_counts", clean(lane)))[0])
         flags = {
             str(flag): FlagCount(int(count), tuple(dict.fromkeys((str(first), str(last)))))
@@ -461,12 +467,12 @@ class Reader:
         return HitCounts(hits=hits, unmapped=unmapped, searches=searches, flags=flags)
 
     async def spending(self) -> tuple[Decimal, int]:
-        """Add up the cost of every call of the ledger, in USD, and count the calls whose cost is unknown."""
+        """Return the total cost of the call log in USD, and the number of calls with unknown cost."""
         with reported(self.path):
             return await read_spending(self._connection)
 
     async def phase_spent(self, owner: str, phase: Phase) -> PhaseSpent:
-        """Add up a phase of an owner over every attempt: items, calls, tokens, money, time."""
+        """Return the totals of a phase of an owner over every attempt: items, calls, tokens, cost, time."""
         ((units, time_us),) = await self._all("phase_units", clean(owner), PHASES[phase])
         calls, tokens, unpriced, cost = 0, 0, 0, Decimal(0)
         for cost_usd, ok, count, used in await self._all("phase_calls", clean(owner), PHASES[phase]):
@@ -478,11 +484,11 @@ class Reader:
         )
 
     async def contexts(self, answering: str) -> dict[str, tuple[int, int]]:
-        """Give the answers of each corpus that a model gave, and the tokens of their contexts together."""
+        """Return per corpus the number of answers of a model, and the total tokens of their contexts."""
         return {str(name): (int(n), int(tokens)) for name, n, tokens in await self._all("contexts", clean(answering))}
 
     async def spent(self, owner: str) -> dict[str, Spent]:
-        """Add up the ledger of an owner by role, every attempt, retries included."""
+        """Return the totals of an owner's call log by role, with every attempt and retry."""
         total: dict[str, Spent] = {}
         async with aclosing(self._chunks("owner_calls", VALUES_AT_ONCE, clean(owner))) as chunks:
             async for rows in chunks:
@@ -493,7 +499,7 @@ class Reader:
     # ------------------------------------------------------------------ SQLite
 
     async def rows(self, statement: str, *columns: str | int | None) -> list[SqlRow]:
-        """Run one statement of a ``.sql`` file of this room."""
+        """Run one statement of a ``.sql`` file of this package."""
         with reported(self.path):
             return list(await self._connection.execute_fetchall(statement, columns))  # type: ignore[arg-type]
 

@@ -17,22 +17,22 @@ NO_USAGE = Usage()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spent:
-    """Calls of one role added up, retries included."""
+    """The totals of the calls of one role, retries included."""
 
     calls: int = 0
     errors: int = 0
     usage: Usage = NO_USAGE
-    """of the calls that reported their usage"""
+    """sum over the calls that reported their usage"""
     cost_usd: str = "0"
-    """decimal text, of the calls whose cost is known"""
+    """decimal text; sum over the calls with a known cost"""
     unknown_costs: int = 0
-    """calls whose cost is not known"""
+    """number of calls with unknown cost"""
     told: int = 0
-    """calls with a usage"""
+    """number of calls with a usage"""
     estimated: int = 0
-    """those whose usage was counted here, because the endpoint reported none"""
+    """number of calls whose usage was estimated, because the endpoint reported none"""
     unpriced: int = 0
-    """calls that ended well and whose cost is not known: a failed call has none"""
+    """number of successful calls with unknown cost"""
 
     def __add__(self, other: Spent) -> Spent:
         return Spent(
@@ -48,7 +48,7 @@ class Spent:
 
 
 def spent_by_role(calls: Iterable[Call]) -> dict[str, Spent]:
-    """Add up a ledger by role."""
+    """Return the totals of calls by role."""
     by_role: dict[str, list[Call]] = {}
     for call in calls:
         by_role.setdefault(call.role, []).append(call)
@@ -71,7 +71,7 @@ def _spent(calls: list[Call]) -> Spent:
 
 
 def add_usages(usages: Iterable[Usage]) -> Usage:
-    """Add token counts; estimated when any part is."""
+    """Return the sum of token counts; it is estimated when any part is."""
     total = NO_USAGE
     for usage in usages:
         total = Usage(
@@ -88,19 +88,19 @@ def add_usages(usages: Iterable[Usage]) -> Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseSpent:
-    """The time, tokens and money of a phase over all items and attempts."""
+    """The time, tokens and cost of a phase over all items and attempts."""
 
     units: int
-    """items times epochs that it was begun for"""
+    """items times epochs for which the phase was started"""
     calls: int
     tokens: int
-    """input and output, of the calls that reported their usage"""
+    """input and output tokens of the calls that reported their usage"""
     cost_usd: str
-    """decimal text, of the calls whose cost is known"""
+    """decimal text; sum over the calls with a known cost"""
     unpriced: int
-    """calls that ended well and whose cost is not known"""
+    """number of successful calls with unknown cost"""
     time_us: int
-    """of the attempts that ended well, without queue and limiter"""
+    """time of the successful attempts, without queue and limiter"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,19 +120,19 @@ class ItemRecord:
     labels: Mapping[str, str]
     values: Mapping[str, float | None]
     verdicts: tuple[Verdict, ...]
-    """of the newest scoring; ``raw`` is a reference"""
+    """verdicts of the newest scoring; ``raw`` is a reference"""
     spent: Mapping[str, Spent] = field(default_factory=dict)
-    """by role, over every attempt of the three phases"""
+    """totals by role, over every attempt of the three phases"""
 
     @property
     def message(self) -> str:
-        """The text of what failed, empty when nothing did."""
+        """Return the message of the failed phase; empty when none failed."""
         return next((entry.message for entry in self.phases.values() if not entry.ok), "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unscored:
-    """One reason why a judge gave no verdict, and how often."""
+    """A reason for missing verdicts of a judge, with its number of items."""
 
     evaluator: str
     reason: str
@@ -141,10 +141,10 @@ class Unscored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedFor:
-    """One reason why items failed, and how many."""
+    """An error of items, with the number of items."""
 
     kind: str
-    """of the error"""
+    """the error kind"""
     text: str
     count: int
 
@@ -158,7 +158,7 @@ class JudgedItem(NamedTuple):
     labels: Mapping[str, str]
     value: float | None
     correct: bool | None
-    """None = no verdict, and ``reason`` states why"""
+    """None = no verdict, see ``reason``"""
     reason: str
     model: str | None
     prompt_name: str | None
@@ -167,21 +167,21 @@ class JudgedItem(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Flagged:
-    """A flag of some items of a phase."""
+    """The items of a phase that share a set of flags."""
 
     flags: tuple[str, ...]
     outcome: str
     count: int
     sent_tokens: int
-    """of their prompts together, by our own estimate"""
+    """total tokens of their prompts, by our own estimate"""
     tokens_in: int
-    """of their prompts together, as the endpoint counts"""
+    """total tokens of their prompts, as the endpoint counts"""
     tokens_out: int
-    """of their replies together"""
+    """total tokens of their replies"""
     saved_usd: float | None
-    """what they would have cost more, each sent alone to a vendor that remembers nothing; None = unknown"""
+    """USD saved compared to single calls without the vendor's prompt cache; None = unknown"""
     item: str
-    """one of them"""
+    """an example item"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,15 +194,15 @@ class FlagCount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HitCounts:
-    """The hits of the last searches of a lane's items, counted."""
+    """Counts of the hits in the last searches of a lane's items."""
 
     hits: int
-    """that can be mapped"""
+    """number of hits in searches whose hits have ids"""
     unmapped: int
-    """those of them that map to no memory of their corpus"""
+    """number of these hits that match no memory of their corpus"""
     searches: int
     flags: Mapping[str, FlagCount]
-    """what was odd about them"""
+    """flag -> the number of searches with it"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,11 +214,11 @@ class Values:
     epochs: tuple[int, ...]
     states: tuple[str, ...]
     outcomes: tuple[str, ...]
-    """``ok`` or the error kind"""
+    """``ok`` or the error kind of each item"""
     labels: tuple[Mapping[str, str], ...]
-    """equal label sets are one object"""
+    """labels of each item; equal label sets are one object"""
     values: Mapping[str, array[float]]
-    """metric -> column; NaN = does not apply to the item; a metric that is absent: the items failed"""
+    """metric -> column; NaN = does not apply to the item; failed items have no metrics"""
 
     def __len__(self) -> int:
         return len(self.items)
@@ -226,7 +226,7 @@ class Values:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alike:
-    """Ended items that share state, outcome and labels, as columns; items of one corpus are next to each other."""
+    """Ended items that share state, outcome and labels, as columns; items of one corpus are adjacent."""
 
     state: str
     outcome: str
@@ -234,14 +234,14 @@ class Alike:
     labels: Mapping[str, str]
     corpora: Sequence[str]
     values: Mapping[str, array[float]]
-    """as in ``Values``"""
+    """metric -> column, as in ``Values``"""
 
     def __len__(self) -> int:
         return len(self.corpora)
 
 
 class Unvalued(NamedTuple):
-    """An ended item without a value of some metric, and why retrieval does not apply to it (may be empty)."""
+    """An ended item without a value of some metric, with the reason why retrieval does not apply (may be empty)."""
 
     corpus: str
     item: str
@@ -259,11 +259,11 @@ class CorpusRecord:
     corpus: str
     attempts: int
     last: tuple[CorpusRow, ...]
-    """rows of the last attempt in order; batch rows carry what was sent and returned"""
+    """rows of the last attempt in order; batch rows have the sent and returned data"""
     uncleared: tuple[tuple[CorpusRow, ...], ...]
-    """the rows of each attempt that none of them states was cleared; an earlier one is there where clearing failed"""
+    """rows of each attempt without a record of clearing; an earlier attempt is included if its clearing failed"""
     spent: Mapping[str, Spent]
-    """by role, over every attempt"""
+    """totals by role, over every attempt"""
 
     @property
     def started_at(self) -> datetime | None:
@@ -271,7 +271,7 @@ class CorpusRecord:
 
     @property
     def times_us(self) -> dict[str, int]:
-        """The times of the last attempt; a name that several rows have is added up."""
+        """Return the times of the last attempt, summed by name over its rows."""
         times: dict[str, int] = {}
         for row in self.last:
             for name, value in row.times_us.items():
@@ -280,17 +280,17 @@ class CorpusRecord:
 
     @property
     def is_reused(self) -> bool:
-        """Whether another run ingested the corpus and this run only searches it."""
+        """Return True when another run ingested the corpus and this run only searches it."""
         return any("reused_from" in row.data for row in self.last)
 
     def row(self, kind: str) -> CorpusRow | None:
-        """Give the last row of a kind in the last attempt."""
+        """Return the last row of a kind in the last attempt, or None."""
         return next((row for row in reversed(self.last) if row.kind == kind), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalOrigin:
-    """A journal that rows came from: the run itself, and each shard after a merge."""
+    """A journal that rows came from: the run itself, and each shard of a merged run."""
 
     uuid: str
     run_id: str
@@ -300,7 +300,7 @@ class JournalOrigin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """The run's state as a stranger sees it: ``interrupted`` = running, but its process is gone."""
+    """The state of a run; ``interrupted`` means that it is marked as running, but its process has ended."""
 
     state: RunState
     reason: str
@@ -309,4 +309,4 @@ class Status:
     """``pid P on HOST`` while a live process holds the run"""
     heartbeat_at: datetime | None
     oldest_request_s: float | None = None
-    """age of the oldest request that was in flight at the last heartbeat; None also where no one holds the run"""
+    """age of the oldest request in flight at the last heartbeat; None if there was none or no process holds the run"""

@@ -1,7 +1,7 @@
-"""The derived database ``results/results.sqlite``: every run's jobs, metrics and items in one place.
+"""The derived database ``results/results.sqlite`` with the jobs, metrics and items of every run.
 
-It is written when a report is written and can be made again from the journals; nothing is only here.
-Lists, the leaderboard and comparisons by name read it::
+It is updated with each report and can be rebuilt from the journals; it has no data of its own. Lists, the leaderboard
+and comparisons by name read it::
 
     async with ResultsDb.open(workspace / "results" / "results.sqlite") as results:
         await results.put(run_id, [JobSummary(...)], rows)
@@ -28,7 +28,7 @@ from bench.journal.sql import blocks
 
 VERSION = 1
 APPLICATION_ID = 0x4D425231
-"""the bytes ``MBR1``"""
+"""``MBR1``, the application id"""
 
 ROWS_AT_ONCE = 2000
 
@@ -82,7 +82,7 @@ class JobSummary:
     report: str
     data: Mapping[str, object] = field(default_factory=dict)
     metrics: tuple[MetricSummary, ...] = ()
-    """stored by ``put``; lists leave it empty, see ``ResultsDb.metrics``"""
+    """the job's metrics for ``put``; lists leave it empty, see ``ResultsDb.metrics``"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +101,7 @@ class ItemResult:
 
 
 class ResultsDb:
-    """The open database; use as ``async with ResultsDb.open(path) as results``."""
+    """The open database; use it with ``async with ResultsDb.open(path) as results``."""
 
     def __init__(self, path: Path, connection: aiosqlite.Connection) -> None:
         self.path = path
@@ -110,7 +110,7 @@ class ResultsDb:
     @staticmethod
     @asynccontextmanager
     async def open(path: Path) -> AsyncIterator[ResultsDb]:
-        """Open the database, making it when it is absent; JournalError when it is damaged or another's."""
+        """Open the database, creating it if missing; JournalError when it is damaged or not a results database."""
         path.parent.mkdir(parents=True, exist_ok=True)
         async with aiosqlite.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level="IMMEDIATE") as connection:
             with _rebuildable(path):
@@ -120,7 +120,7 @@ class ResultsDb:
     @staticmethod
     @asynccontextmanager
     async def rebuild(path: Path) -> AsyncIterator[ResultsDb]:
-        """Fill a new database that takes the old one's place when the body ends, and only then."""
+        """Fill a new database, which replaces the old one when the block ends without an error."""
         draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
         try:
             async with ResultsDb.open(draft) as results:
@@ -133,7 +133,7 @@ class ResultsDb:
     async def put(
         self, run_id: str, jobs: Sequence[JobSummary], items: AsyncIterable[ItemResult] | Sequence[ItemResult] = ()
     ) -> None:
-        """Replace everything about a run, in one transaction; ``items`` may be a stream."""
+        """Replace all data of a run, in one transaction; ``items`` may be a stream."""
         with _rebuildable(self.path):
             try:
                 await self._connection.execute(_SQL["forget"], (run_id,))
@@ -182,27 +182,27 @@ class ResultsDb:
     async def runs(
         self, *, run_id: str | None = None, benchmark: str | None = None, provider: str | None = None
     ) -> list[JobSummary]:
-        """List jobs, newest first, without their metrics."""
+        """Return jobs, newest first, without their metrics."""
         return await self._jobs("runs", run_id, benchmark, provider)
 
     async def newest(self, benchmark: str) -> list[JobSummary]:
-        """List the newest complete valid job of each provider, models and track of a benchmark."""
+        """Return the newest complete valid job of each provider, models and track of a benchmark."""
         return await self._jobs("newest", benchmark)
 
     async def benchmarks(self) -> list[str]:
-        """Name the benchmarks that have a run."""
+        """Return the benchmarks that have a run."""
         with _rebuildable(self.path):
             return [str(row[0]) for row in await self._connection.execute_fetchall(_SQL["benchmarks"])]
 
     async def metrics(self, job: JobSummary) -> tuple[MetricSummary, ...]:
-        """Load a job's metrics: overall and by label."""
+        """Return a job's metrics: overall and by label."""
         names = tuple(MetricSummary.__dataclass_fields__)
         with _rebuildable(self.path):
             rows = await self._connection.execute_fetchall(_SQL["run_metrics"], (job.run_id, job.job))
         return tuple(MetricSummary(**dict(zip(names, row, strict=True))) for row in rows)
 
     async def item_values(self, job: JobSummary, metric: str) -> list[tuple[str, int, float | None]]:
-        """Load (item, epoch, value) of one metric, by item: for paired comparisons."""
+        """Return (item, epoch, value) of one metric, by item, for paired comparisons."""
         with _rebuildable(self.path):
             rows = await self._connection.execute_fetchall(_SQL["item_values"], (job.run_id, job.job, metric))
         return [(row[0], row[1], row[6]) for row in rows]
@@ -274,7 +274,7 @@ async def _parts(items: AsyncIterable[ItemResult] | Sequence[ItemResult]) -> Asy
 
 @contextmanager
 def _rebuildable(path: Path) -> Iterator[None]:
-    """Say that a damaged file is not a loss."""
+    """Add the hint that a damaged file can be rebuilt."""
     try:
         with reported(path):
             yield

@@ -2,7 +2,7 @@
 
 ``writer.py`` calls this once per batch, in SQLite's thread, so that encoding and compression do not block the event
 loop. Each table is filled by one ``executemany`` over a generator. Names (owners, messages, label sets, metric sets)
-are interned first; ``RowWriter`` remembers a bounded number of those it has already written::
+are interned first; ``RowWriter`` caches a bounded number of them::
 
     rows = RowWriter(last_id)
     await writing.run(lambda raw: rows.write(raw, [entry, corpus_row]))    # then: raw.commit()

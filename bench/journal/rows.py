@@ -1,24 +1,23 @@
-"""The rows of a journal as frozen values; the text below each field states its meaning.
+"""The rows of a journal as frozen dataclasses; the docstring below a field describes it.
 
 Here too:
 
-* Who may write: one row in the journal names the process, and whether that process still lives.
+* The holder of a journal: the process that may write, and the check whether it is alive.
 
 Example::
 
     JournaledPhase(key=Key(owner="locomo/bm25", phase=Phase.SEARCH, corpus="conv-26", unit="conv-26-q1"),
           data={"retrieved": [["D1:3"]], "returned": 10}, payloads={"hits": [...]})
 
-Owners: ``search`` belongs to a lane, ``answer`` to a lane and its answering model, ``evaluate`` to a
-job, so jobs that differ only in a later model share what comes before. An owner is an opaque text.
+Owners: ``search`` belongs to a lane, ``answer`` to a lane and its answering model, ``evaluate`` to a job. So jobs that
+differ only in a later model share the earlier phases. An owner is an opaque text.
 
-Everything that two runs of one deterministic plan must agree on goes into ``data`` (and verdicts,
-state, values); everything that is measured goes into ``times_us``, ``calls`` and ``measured``. Merge
-compares the first and never the second.
+Values that must be equal in two runs of one deterministic plan are in ``data`` (and verdicts, state, values). Measured
+values are in ``times_us``, ``calls`` and ``measured``; merge does not compare them.
 
-A dead holder is taken over at once when it ran on this machine (its pid is gone, is a zombie, belongs
-to another process now, or the machine was booted since). A holder on another machine, or in another
-container of this one, counts as dead when its heartbeat is older than ``STALE_S``.
+The lock of a dead holder on this machine is taken over at once (its pid does not exist, is a zombie or belongs to
+another process, or the machine was rebooted). A holder on another machine, or in another container, counts as dead when
+its heartbeat is older than ``STALE_S``.
 """
 
 from __future__ import annotations
@@ -42,27 +41,27 @@ OK = "ok"
 
 
 _steady = partial(time.clock_gettime, time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic
-"""seconds that run on evenly, also while a laptop sleeps where the system counts that"""
+"""a clock in seconds that also counts suspended time where the system supports it"""
 _STARTED = [time.time() - _steady()]
 
 
 def now() -> datetime:
-    """Give the time, aware and in UTC: two instants of a process lie apart as far as they did, if its clock jumps."""
+    """Return the UTC time; differences within a process are exact even if the wall clock jumps."""
     return datetime.fromtimestamp(_STARTED[0] + _steady(), UTC)
 
 
 def set_clock() -> None:
-    """Take the wall-clock time of this moment for ``now``, as a process does when it begins to write a journal."""
+    """Set ``now`` to the wall clock; called when a process begins to write a journal."""
     _STARTED[0] = time.time() - _steady()
 
 
 def wall() -> datetime:
-    """Give the wall-clock time, for what is compared between processes."""
+    """Return the wall-clock time, for comparisons between processes."""
     return datetime.now(UTC)
 
 
 class RunState(StrEnum):
-    """The state that the last process of a run reported; only a reader derives ``interrupted``."""
+    """The state that the last process of a run recorded; ``interrupted`` is derived by readers only."""
 
     RUNNING = "running"
     COMPLETE = "complete"
@@ -77,17 +76,17 @@ class CorpusKind(StrEnum):
     """The steps of one corpus attempt, in the order in which they are written."""
 
     INTENT = "intent"
-    """something is about to be sent; the one kind that is awaited"""
+    """something is about to be sent; the only kind that is awaited"""
     BATCH = "batch"
-    """a cursor and what the provider returned for it, in one transaction"""
+    """a batch position and the provider's response to it, in one transaction"""
     INGESTED = "ingested"
     CLEAN_STOP = "clean_stop"
-    """nothing is in flight although the ingest is not at its end"""
+    """nothing is in flight although the ingest is not complete"""
     READY = "ready"
     FAILED = "failed"
     CLEARED = "cleared"
     CALLS = "calls"
-    """no step: calls that no row of a phase holds, such as probes, status calls and what was cut off"""
+    """not a step: calls that belong to no phase row, such as probes, status calls and cancelled calls"""
 
 
 @value_dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,19 +102,19 @@ class Key:
 
 @value_dataclass(frozen=True, slots=True, kw_only=True)
 class JournaledPhase:
-    """One ended phase of one unit (one attempt). ``evaluate`` also states how the item ended.
+    """One attempt of one phase of one unit. ``evaluate`` also has the item's final state.
 
-    Write an ``evaluate`` entry for every item that ended, also for one that failed earlier: then
-    ``outcome`` is the error kind and ``state`` is error, not_ready or unsupported.
+    Write an ``evaluate`` entry for every ended item, also for one that failed earlier: then ``outcome`` is the error
+    kind and ``state`` is error, not_ready or unsupported.
     """
 
     key: Key
     outcome: str = OK
     """``ok`` or the error kind"""
     attempt: int = 0
-    """1-based; 0 = the next free one, given by the writer"""
+    """1-based; 0 = the next free number, set by the writer"""
     message: str = ""
-    """text of an error; redacted and kept once"""
+    """error message; redacted, and stored once"""
     data: Mapping[str, object] = field(default_factory=dict)
     """small JSON; compared by merge"""
     measured: Mapping[str, object] = field(default_factory=dict)
@@ -126,7 +125,7 @@ class JournaledPhase:
     started_at: datetime = field(default_factory=now)
     calls: tuple[Call, ...] = ()
     state: State | None = None
-    """evaluate only, as the four below"""
+    """for evaluate only, like the four fields below"""
     labels: Mapping[str, str] = field(default_factory=dict)
     values: Mapping[str, float | None] = field(default_factory=dict)
     """metric name -> value; None = does not apply; absent = the item failed"""
@@ -141,7 +140,7 @@ class JournaledPhase:
 
 @value_dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusRow:
-    """One step of one corpus attempt of a lane; ``data`` is needed for resume and never dropped."""
+    """One step of one corpus attempt of a lane; ``data`` is needed for resume and never removed."""
 
     lane: str
     corpus: str
@@ -154,9 +153,9 @@ class CorpusRow:
     at: datetime = field(default_factory=now)
     calls: tuple[Call, ...] = ()
     seq: int = 0
-    """1-based inside (lane, corpus, attempt); given by the writer"""
+    """1-based within (lane, corpus, attempt); set by the writer"""
     origin: str = ""
-    """id of the journal that began the attempt; empty = the one it is written to"""
+    """id of the journal that began the attempt; empty = the journal of the row"""
 
 
 @value_dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,22 +166,22 @@ class ProbeRow:
     corpus: str
     attempt: int
     kind: Literal["emptiness", "sentinel", "canary", "leak"]
-    """leak: a hit that provably belongs to another namespace; there is a row only where one was found"""
+    """leak: a hit that provably belongs to another namespace; a row exists only when one was found"""
     passed: bool
     data: Mapping[str, object] = field(default_factory=dict)
     at: datetime = field(default_factory=now)
     last: bool = True
-    """given by a reader: it is of the last attempt of its corpus"""
+    """set by a reader: the check is of the last attempt of its corpus"""
 
     @property
     def decides(self) -> bool:
-        """Say whether hits that are used rest on it: no search follows in an attempt whose other probes failed."""
+        """Return True when used hits depend on this check: attempts with other failed checks are not searched."""
         return self.last or self.kind == "leak"
 
 
 @value_dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """Something worth telling that is not a phase: ``scope`` is a lane, a job or empty (the run)."""
+    """An event that is not a phase: ``scope`` is a lane, a job or empty (the run)."""
 
     kind: str
     scope: str = ""
@@ -201,25 +200,25 @@ class RunMeta:
     run_id: str
     plan_digest: str
     identity: Mapping[str, object]
-    """the tree under the plan digest, for a readable diff"""
+    """the tree behind the plan digest, for a readable diff"""
     request: Mapping[str, object] = field(default_factory=dict)
-    """what the user asked for, so that resume needs no flag"""
+    """the user's request, so that resume needs no flags"""
     ranges: tuple[tuple[int, int], ...] = ()
     """1-based inclusive positions that this run covers; empty = all"""
     total: int = 0
-    """items of the benchmark's full order, before any filter"""
+    """number of items of the benchmark before any filter"""
     versions: Mapping[str, object] = field(default_factory=dict)
-    """bench, python, plug-ins, metric definitions, packs"""
+    """versions of bench, Python, plug-ins, metric definitions and packs"""
     code_state: Mapping[str, object] = field(default_factory=dict)
     """git state, read before the first write"""
     extra: Mapping[str, object] = field(default_factory=dict)
-    """preregistration, labels, note"""
+    """preregistration, labels and note"""
     created_at: datetime = field(default_factory=now)
 
 
 @value_dataclass(frozen=True, slots=True, kw_only=True)
 class ResumeRow:
-    """A later process that continued with the run: its versions, code state and run-time settings."""
+    """A later process of the run: its versions, code state and run-time settings."""
 
     at: datetime
     data: Mapping[str, object]
@@ -227,7 +226,7 @@ class ResumeRow:
 
 @value_dataclass(frozen=True, slots=True, kw_only=True)
 class Chain:
-    """The three owners whose phases make one job's items."""
+    """The three owners whose phases make up one job's items."""
 
     lane: str
     answering: str
@@ -236,7 +235,7 @@ class Chain:
 
 @value_dataclass(frozen=True, slots=True)
 class Finished:
-    """The units whose phase ended ok, by epoch; ``(unit, epoch) in finished``."""
+    """The units whose phase succeeded, by epoch; supports ``(unit, epoch) in finished``."""
 
     by_epoch: Mapping[int, frozenset[str]]
 
@@ -266,13 +265,13 @@ class Holder:
 
     @classmethod
     def me(cls) -> Holder:
-        """Name this process, with a token of its own for each journal that it opens."""
+        """Return this process as a holder, with a new token for each opened journal."""
         pid = os.getpid()
         started = _start_ticks(pid) or 0
         return cls(pid=pid, host=platform.node(), boot=_boot_id(), started=started, token=uuid.uuid4().hex)
 
     def take(self) -> None:
-        """Mark this holder as living in this process."""
+        """Mark this holder as alive in this process."""
         _live_tokens.add(self.token)
 
     def leave(self) -> None:
@@ -280,7 +279,7 @@ class Holder:
         _live_tokens.discard(self.token)
 
     def lives(self, *, heartbeat_age_s: float) -> bool:
-        """Say whether this holder, read from a journal, can still write."""
+        """Return True when this holder, read from a journal, may still write."""
         if self.host != platform.node():
             return heartbeat_age_s < STALE_S
         if self.boot != _boot_id():

@@ -1,4 +1,4 @@
-"""The queue in front of a journal: collect rows, commit them in groups, report what is durable.
+"""The write queue of a journal: it collects rows, commits them in groups, and reports durable rows.
 
 ``row_writer.py`` writes the rows of a group.
 
@@ -12,13 +12,11 @@ Example::
         await journal.room()
         journal.append(entry)
     done = waiting.add(acknowledged + pending)      # then: await done.wait()
-    waiting.release(acknowledged)                   # after a commit; True while a task still waits
+    waiting.release(acknowledged)                   # after a commit; True if a task still waits
 
 ``append`` never blocks: one task commits the collected rows, at most ``linger_s`` after the first of them. Rows become
 durable in the order in which they were appended. That task owns the file from opening to closing and is shielded from
 cancellation, so a cancelled run still flushes and closes its journal.
-
-The module is longer than most because it is the whole interface between a running engine and its journal.
 """
 
 from __future__ import annotations
@@ -71,7 +69,7 @@ from bench.model import Phase, Verdict
 
 
 class RowWaiting:
-    """Tasks that wait, with the number of durable rows that each waits for."""
+    """Waiting tasks, each with the number of durable rows it waits for."""
 
     def __init__(self) -> None:
         self._waiters: list[tuple[int, Event]] = []
@@ -104,12 +102,12 @@ _WRITE = blocks("write")
 
 
 class Journal:
-    """The one writer of a run; use as ``async with Journal.create(...) as journal``."""
+    """The only writer of a run; use it with ``async with Journal.create(...) as journal``."""
 
     meta: RunMeta
     resumes: tuple[ResumeRow, ...]
     uuid: str
-    """random id that no other journal has; a copy of the file keeps it"""
+    """random unique id; a copy of the file keeps it"""
 
     def __init__(self, path: Path, *, new: RunMeta | None, bound: int, linger_s: float) -> None:
         self.path = path
@@ -120,7 +118,7 @@ class Journal:
         self.on_commit: Callable[[Sequence[JournalRow]], None] | None = None
         """called on the event loop after each commit with the rows that became durable"""
         self.oldest_s: Callable[[], float | None] = lambda: None
-        """asked on the event loop at each commit: the age of the oldest request in flight, for other processes"""
+        """called on the event loop at each commit: the age of the oldest request in flight, for other processes"""
         self._new = new
         self._bound = bound
         self._linger_s = linger_s
@@ -137,24 +135,24 @@ class Journal:
 
     @staticmethod
     def create(folder: Path, meta: RunMeta, *, bound: int = BOUND, linger_s: float = LINGER_S) -> Journal:
-        """Make ``folder/journal.sqlite``; entering raises UsageError if the file exists."""
+        """Create ``folder/journal.sqlite``; entering raises UsageError if the file exists."""
         return Journal(folder / NAME, new=meta, bound=bound, linger_s=linger_s)
 
     @staticmethod
     def resume(path: Path, *, bound: int = BOUND, linger_s: float = LINGER_S) -> Journal:
-        """Take a run folder or journal file for writing.
+        """Open an existing run folder or journal file for writing.
 
-        Entering raises Locked (another live process holds it), JournalError (corrupt, foreign, newer; the
-        file is left as it was), UsageError (no such file) or DiskFull.
+        Entering raises Locked (another live process holds the run), JournalError (the file is damaged, not a journal,
+        or of a newer version, and stays unchanged), UsageError (no such file) or DiskFull.
         """
         return Journal(locate(path), new=None, bound=bound, linger_s=linger_s)
 
     @staticmethod
     @asynccontextmanager
     async def append_to(path: Path) -> AsyncIterator[Journal]:
-        """Add rows to a run that is not carried on; its state is afterwards what it was.
+        """Add rows to a run without running it; the state of the run is restored afterwards.
 
-        Entering raises what `resume` does.
+        Entering raises the same errors as `resume`.
         """
         async with Reader.open(path) as reader:
             before = await reader.status()
@@ -191,33 +189,33 @@ class Journal:
 
     @property
     def pending(self) -> int:
-        """Count the rows that were appended and are not yet durable."""
+        """Return the number of appended rows that are not durable yet."""
         return len(self._queue) + len(self._committing)
 
     def append(self, row: JournalRow) -> None:
-        """Enqueue a row; it is durable within about 10 ms. Raises what made the writer fail, if it failed."""
+        """Enqueue a row, which is durable within about 10 ms; raise the writer's error if it failed."""
         self._enqueue(row)
 
     async def room(self) -> None:
-        """Wait until fewer than ``bound`` rows are pending; instant when there is room."""
+        """Wait until fewer than ``bound`` rows are pending."""
         while self.pending >= self._bound and self._failure is None:
             await self._acknowledged_up_to(self.acknowledged + self.pending - self._bound + 1)
         self._check()
 
     async def put(self, row: JournalRow) -> None:
-        """Enqueue a row and wait until it is durable: for intents."""
+        """Enqueue a row and wait until it is durable, for intents."""
         self._enqueue(row)
         await self.flush()
 
     async def flush(self) -> None:
-        """Wait until everything that was appended so far is durable."""
+        """Wait until all rows appended so far are durable."""
         self._check()
         if self.pending:
             await self._acknowledged_up_to(self.acknowledged + self.pending)
         self._check()
 
     async def set_state(self, state: RunState, reason: str = "") -> None:
-        """Record how the run is; durable when this returns."""
+        """Record the state of the run; durable when this returns."""
         self._enqueue(Statement("set_meta", "state", to_json([state, reason])))
         self._enqueue(Statement("set_meta", "state_us", str(micros(now()))))
         await self.flush()
@@ -236,49 +234,49 @@ class Journal:
         await self.flush()
 
     async def replan(self, meta: RunMeta) -> None:
-        """Replace what the run is to do by a wider plan; durable when this returns."""
+        """Replace the plan of the run by a larger one; durable when this returns."""
         self.meta = meta
         for name in ("plan_digest", "identity", "request", "ranges", "total", "extra"):
             self._enqueue(Statement("set_meta", name, to_json(getattr(meta, name))))
         await self.flush()
 
     async def drop_payloads(self) -> None:
-        """Forget every large payload; rows, scores and the ledger stay."""
+        """Remove every large payload; rows, scores and the call log are kept."""
         self._enqueue(Statement("drop_payloads"))
         await self.flush()
 
     # ------------------------------------------------------------------ reading, for resume
 
     async def finished(self, owner: str, phase: Phase) -> Finished:
-        """Load which units of an owner have an ``ok`` row: one scan, about 0.3 us a unit."""
+        """Return the units of an owner with an ``ok`` row: one scan, about 0.3 us per unit."""
         with reported(self.path):
             return await read_finished(self._reading, owner, phase)
 
     async def load(self, keys: Iterable[Key], *, payloads: bool = True) -> dict[Key, JournaledPhase]:
-        """Load the latest attempt of each key that has one (any outcome), a few hundred keys at a time.
+        """Return the latest attempt of each key that has one (any outcome), a few hundred keys at a time.
 
-        Payload values come along unless ``payloads`` is False; calls and verdicts never do.
+        Payload values are included unless ``payloads`` is False; calls and verdicts are not.
         """
         with reported(self.path):
             return await read_latest(self._reading, keys, payloads=payloads)
 
     async def said(self, key: Key) -> list[Verdict]:
-        """Load the verdicts of every attempt of an evaluate phase with their texts, the newest attempt first."""
+        """Return the verdicts of every attempt of an evaluate phase with their texts, the newest attempt first."""
         with reported(self.path):
             return await read_said(self._reading, key)
 
     async def corpus(self, lane: str, corpus: str) -> list[CorpusRow]:
-        """Load what this run did with a corpus: every attempt, in the order written."""
+        """Return the rows of this run for a corpus: every attempt, in the order written."""
         with reported(self.path):
             return await read_corpus(self._reading, lane, corpus)
 
     async def counts(self) -> dict[tuple[Phase, str], int]:
-        """Count the phase rows in the file by (phase, outcome), every attempt: a scan, for the start."""
+        """Count the phase rows of every attempt by (phase, outcome); a table scan, for the start."""
         with reported(self.path):
             return await read_counts(self._reading)
 
     async def spending(self) -> tuple[Decimal, int]:
-        """Add up the cost of every call of the ledger, in USD, and count the calls whose cost is unknown."""
+        """Return the total cost of the call log in USD, and the number of calls with unknown cost."""
         with reported(self.path):
             return await read_spending(self._reading)
 
@@ -300,7 +298,7 @@ class Journal:
         await done.wait()
 
     async def _serve(self, *, task_status: TaskStatus[None]) -> None:
-        """Own the file from opening to closing, whatever happens to the run around."""
+        """Own the file from opening to closing, independently of the run's cancellation."""
         with CancelScope(shield=True):
             async with self._opened() as (writing, store):
                 task_status.started()
@@ -376,7 +374,7 @@ class Journal:
             self.on_commit(rows)
 
     async def _explain(self, writing: Writing, error: JournalError) -> JournalError:
-        """Undo the failed batch and say how much is safe when the disk is full."""
+        """Roll back the failed batch; if the disk is full, return an error with the number of durable phases."""
         with suppress(sqlite3.Error):
             await writing.rollback()
         if not isinstance(error, DiskFull):
