@@ -6,10 +6,10 @@ Example::
 
     outcome = await execute_on_cluster(plan, environment=environment, observer=display)     # plan.request.cluster
 
-Read it in this order: ``coordinator`` cuts the run into shards, hands them out and takes them in, ``worker`` carries
-one out where it lands, ``round`` is one pass over what is still missing, ``progress`` keeps what came back,
-``messages`` is what travels. ``backend`` is all that is asked of a cluster, and only it knows dask: there is no
-scheduler of our own.
+Modules in reading order: ``coordinator`` splits the run into shards, sends them out and collects the results,
+``worker`` runs one shard, ``round`` runs the missing shards, ``progress`` stores returned journals, ``messages``
+defines orders and results. ``backend`` is the interface to a cluster and the only module that uses dask; bench has no
+scheduler of its own.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Here too:
 
-* What is asked of a cluster: hand an order out, look how it is, watch the workers, ask all to stop.
+* The operations of a cluster: submit an order, read its state, list the workers, stop all orders.
 
 Example::
 
@@ -15,9 +15,9 @@ Example::
     while errand.state == "pending": ...
     returned = await errand.result()
 
-dask is only half typed: what it gives is checked here, once.
+The types of dask are incomplete, so its results are checked here.
 
-:class:`Cluster` is one such fleet, :class:`bench.cluster.processes.Processes` another.
+:class:`Cluster` and :class:`bench.cluster.processes.Processes` implement :class:`Fleet`.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ ErrandState = Literal["pending", "finished", "error", "cancelled"]
 
 
 class ShardTask(Protocol):
-    """One order that is out."""
+    """One submitted shard order."""
 
     @property
     def state(self) -> ErrandState:
-        """The current state of the task."""
+        """Return the current state of the task."""
         ...
 
     async def result(self) -> Returned | None:
@@ -63,21 +63,21 @@ class ShardTask(Protocol):
         ...
 
     async def cancel(self) -> None:
-        """Let it go."""
+        """Cancel the task."""
         ...
 
 
 class Fleet(Protocol):
-    """The workers, and the way to them."""
+    """The workers, and the interface to them."""
 
     @property
     def address(self) -> str:
-        """The address that is shown to people."""
+        """Return the address for messages."""
         ...
 
     @property
     def alive(self) -> bool:
-        """Orders can be handed out and taken in."""
+        """Return True when orders can be submitted and results received."""
         ...
 
     async def slots(self) -> Mapping[str, int]:
@@ -87,17 +87,17 @@ class Fleet(Protocol):
     def submit(
         self, function: Callable[[ShardOrder], Returned], order: ShardOrder, /, *, name: str, near: Sequence[str]
     ) -> ShardTask:
-        """Hand an order out, if possible to one of the workers ``near``."""
+        """Submit an order, if possible to one of the workers ``near``."""
         ...
 
     async def ask(
         self, function: Callable[[*A], Awaitable[T]], *arguments: *A, within_s: float
     ) -> Mapping[str, T | BaseException]:
-        """Call a function on every worker at once, beside its orders; gives what came of it by address."""
+        """Call a function on every worker concurrently with its orders; return results or errors by address."""
         ...
 
     def listen(self, heard: Callable[[str], None]) -> None:
-        """Call ``heard`` with everything that tasks say from now on."""
+        """Call ``heard`` with every message of a task from now on."""
         ...
 
     async def stop(self) -> None:
@@ -105,24 +105,24 @@ class Fleet(Protocol):
         ...
 
     async def drop(self, worker: str) -> None:
-        """Take a worker out; what it had is run elsewhere."""
+        """Remove a worker; its orders run on other workers."""
         ...
 
 
 class CoordinatorLine(Protocol):
-    """A task's line to the coordinator."""
+    """The connection of a task to the coordinator."""
 
     @property
     def address(self) -> str:
-        """The address of the worker."""
+        """Return the address of the worker."""
         ...
 
     def say(self, text: str) -> None:
-        """Send a text to all listeners; never wait for a listener."""
+        """Send a message to the listeners without waiting for them."""
         ...
 
     def asked_to_stop(self, *, within_s: float) -> bool:
-        """Wait so long for the order to stop; also true when the coordinator is gone."""
+        """Wait up to this many seconds for a request to stop; also True when the coordinator is unreachable."""
         ...
 
 
@@ -130,7 +130,7 @@ S = TypeVar("S")
 
 CONNECT_S = 3
 TCP_S = 12
-"""a peer that acknowledges nothing for so long is gone"""
+"""seconds without an acknowledgement after which a peer counts as lost"""
 SETTINGS = {"distributed.comm.timeouts.connect": f"{CONNECT_S}s", "distributed.comm.timeouts.tcp": f"{TCP_S}s"}
 LOCAL = re.compile(r"local:([1-9]\d*)")
 REMOTE = re.compile(r"(tcp|tls)://[^\s:/]+:\d+")
@@ -138,13 +138,13 @@ REMOTE = re.compile(r"(tcp|tls)://[^\s:/]+:\d+")
 
 @dataclass(frozen=True, slots=True)
 class Task(Generic[T]):
-    """One call somewhere in the cluster."""
+    """One call on the cluster."""
 
     _future: Future[T]
 
     @property
     def state(self) -> ErrandState:
-        """The current state of the task; dask itself repeats a task whose worker is lost, even a finished task."""
+        """Return the current state of the task; dask repeats a task whose worker is lost, even a finished one."""
         status = self._future.status
         return "pending" if status == "lost" or status is None else status
 
@@ -165,13 +165,13 @@ class Task(Generic[T]):
         return f"{type(raised).__name__}: {raised}"
 
     async def cancel(self) -> None:
-        """Cancel the task: it is not started, or its worker notices that no one waits for the result."""
+        """Cancel the task: it does not start, or its worker detects that no one waits for the result."""
         await self._future.cancel()
 
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """The coordinator's end."""
+    """The connection of the coordinator to the cluster."""
 
     address: str
     _client: Client
@@ -181,10 +181,10 @@ class Cluster:
     @staticmethod
     @asynccontextmanager
     async def open(address: str, *, token: str) -> AsyncIterator[Cluster]:
-        """Connect to a scheduler, or start ``local:N`` workers on this machine for as long as the block runs.
+        """Connect to a scheduler, or run ``local:N`` workers on this machine while the block runs.
 
         Raises:
-            UsageError: the extra is not installed, the address is none, or no one answers there.
+            UsageError: the extra is not installed, or the address is invalid or does not answer.
         """
         local = LOCAL.fullmatch(address)
         if local is None and not REMOTE.fullmatch(address):
@@ -212,7 +212,7 @@ class Cluster:
 
     @property
     def alive(self) -> bool:
-        """The scheduler is connected."""
+        """Return True when the scheduler is connected."""
         return bool(self._client.status == "running")
 
     async def slots(self) -> dict[str, int]:
@@ -226,7 +226,7 @@ class Cluster:
     async def ask(
         self, function: Callable[[*A], Awaitable[T]], *arguments: *A, within_s: float
     ) -> dict[str, T | BaseException]:
-        """Call a function on every worker at once, beside its tasks; gives what came of it by address."""
+        """Call a function on every worker concurrently with its tasks; return results or errors by address."""
         silent = TimeoutError(f"no answer within {within_s:.0f} s")
         found: dict[str, T | BaseException] = dict.fromkeys(await self.slots(), silent)
 
@@ -240,7 +240,7 @@ class Cluster:
         return found
 
     def submit(self, function: Callable[[S], T], argument: S, *, name: str, near: Sequence[str]) -> Task[T]:
-        """Hand a task out, if possible to one of the workers ``near``."""
+        """Submit a task, if possible to one of the workers ``near``."""
         return Task(
             self._client.submit(
                 function, argument, key=name, pure=False, workers=list(near) or None, allow_other_workers=bool(near)
@@ -248,7 +248,7 @@ class Cluster:
         )
 
     def listen(self, heard: Callable[[str], None]) -> None:
-        """Call ``heard`` with everything that tasks say from now on."""
+        """Call ``heard`` with every message of a task from now on."""
 
         def hear(event: tuple[float, str]) -> None:
             heard(event[1])
@@ -260,7 +260,7 @@ class Cluster:
         await self._stop.set()
 
     async def drop(self, worker: str) -> None:
-        """Take a worker out of the cluster; what it had is run elsewhere."""
+        """Remove a worker from the cluster; its tasks run on other workers."""
         with anyio.move_on_after(CONNECT_S):
             # retire_workers would wait for the worker to answer
             scheduler: Any = self._client.scheduler  # an open set of calls
@@ -269,7 +269,7 @@ class Cluster:
 
 @asynccontextmanager
 async def _scheduler(address: str, local: re.Match[str] | None) -> AsyncIterator[str]:
-    """The address of a scheduler; that of a local cluster lives as long as the block."""
+    """Yield the address of a scheduler; a local cluster exists while the block runs."""
     if local is None:
         yield address
         return
@@ -297,10 +297,10 @@ def _topic(token: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """A task's end: its line to the coordinator."""
+    """The connection of a task to the coordinator."""
 
     address: str
-    """of the worker"""
+    """address of the worker"""
     _worker: Worker
     _task: str
     _stop: Event
@@ -308,7 +308,7 @@ class Post:
 
     @staticmethod
     def here(token: str) -> Post:
-        """The post of the task that calls this."""
+        """Return the connection of the calling task."""
         from distributed import Event, get_client, get_worker
 
         worker = get_worker()
@@ -316,11 +316,14 @@ class Post:
         return Post(worker.address, worker, str(worker.get_current_task()), stop, _topic(token))
 
     def say(self, text: str) -> None:
-        """Send a text to anyone who listens; never waits."""
+        """Send a message to the listeners without waiting for them."""
         self._worker.log_event(self._topic, text)
 
     def asked_to_stop(self, *, within_s: float) -> bool:
-        """Wait so long for the stop event; also true when the scheduler is gone or has dropped the task."""
+        """Wait up to this many seconds for the stop event.
+
+        Also True when the scheduler is lost or has dropped the task.
+        """
         try:
             asked: bool = self._stop.wait(timeout=within_s)
         except OSError:

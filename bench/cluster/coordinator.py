@@ -6,7 +6,7 @@ Example::
     outcome = await execute_on_cluster(plan, environment=environment, resume=Path("checkpoints/r1"))
     [str(shard) for shard in shards_of(plan, 4)]          # ["1of4", "2of4", "3of4", "4of4"]
 
-At most as many shards run at once as there were worker slots at the start. Each of them gets the same part of every
+The number of concurrent shards is limited to the worker slots at the start; each shard gets an equal share of every
 rate limit. Dask runs the shard of a lost worker again. Any other failure ends the shard, not the run; finished shards
 are kept. ``bench.plan.ranges.cut`` chooses the ranges.
 """
@@ -45,17 +45,17 @@ from bench.plan.ranges import cut
 from bench.settings import Environment
 
 WAY_S = 7.0
-"""after a worker's own grace: time for its journal to arrive"""
+"""seconds after a worker's grace period for its journal to arrive"""
 SILENT_S = 120.0
-"""a worker that is silent for so long is dropped, and its shard run elsewhere; the second time it fails"""
+"""seconds of silence after which a worker is dropped and its shard runs elsewhere; the second time the shard fails"""
 LEAST_USD = 1e-9
 
 
 def shards_of(plan: Plan, count: int) -> list[Shard]:
-    """Return the plan's own range as ``count`` shards, or fewer where each machine gets whole corpora.
+    """Return the plan's range as ``count`` shards, or fewer if each machine gets whole corpora.
 
     Raises:
-        UsageError: the selection would be made again in every shard, or there are fewer items than shards.
+        UsageError: every shard would repeat the selection, or there are fewer items than shards.
     """
     request = plan.request
     if request.limit is not None or request.sample is not None:
@@ -95,11 +95,11 @@ async def execute_on_cluster(
     silent_s: float = SILENT_S,
     announce: Announce | None = None,
 ) -> Outcome:
-    """Run a plan on the cluster that its request names; what came back is kept whatever happens.
+    """Run a plan on the cluster of its request; returned journals are kept in any case.
 
     Raises:
-        UsageError: no cluster there, a selection that cannot be cut, or a worker that cannot take part.
-        IdentityError, Locked, JournalError: as the engine's own ``execute``.
+        UsageError: the cluster is unreachable, the selection cannot be split, or a worker cannot take part;
+            IdentityError, Locked, JournalError as the engine's ``execute``.
     """
     folder = None if resume is None else resume if resume.is_dir() else resume.parent
     if folder is not None and not Shelf(folder).is_there:
@@ -122,7 +122,7 @@ async def execute_on_cluster(
 
 
 def _fleet(plan: Plan, token: str) -> AbstractAsyncContextManager[Fleet]:
-    """Open the workers that a plan asks for: processes of this machine, or workers of a cluster."""
+    """Open the workers of a plan: processes of this machine, or workers of a cluster."""
     if plan.workers > 1:
         return Processes.open(plan.workers)
     return Cluster.open(str(plan.request.cluster), token=token)
@@ -139,7 +139,7 @@ async def _refuse_local(folder: Path) -> None:
 
 
 async def _settled(plan: Plan, folder: Path | None, slots: int) -> Plan:
-    """Fix the run id and the number of shards, which a resumed run cannot change."""
+    """Return the plan with its run id and number of shards, which a resumed run cannot change."""
     request = plan.request
     shards = request.shards or min(slots, len(_selected(plan)[0]))
     if folder is not None:
@@ -157,7 +157,7 @@ async def _settled(plan: Plan, folder: Path | None, slots: int) -> Plan:
 
 @dataclass(slots=True)
 class ClusterRun:
-    """One coordinator's work on one run."""
+    """The work of one coordinator on one run."""
 
     plan: Plan
     environment: Environment
@@ -201,7 +201,7 @@ class ClusterRun:
     # ---- from beginning to end
 
     async def execute(self, *, resumed: bool) -> Outcome:
-        """Check every worker, hold the run, have the shards carried out, and merge what there is."""
+        """Check every worker, lock the run, run the shards, and merge the journals."""
         shards = shards_of(self.plan, self.plan.request.shards or self.slots)
         await refuse_unfit(self.cluster, self._order(shards[0]), within_s=self.silent_s)
         pause = PauseFile(self.folder / PAUSE_FILE)
@@ -225,7 +225,7 @@ class ClusterRun:
 
     @asynccontextmanager
     async def _held(self, *, resumed: bool) -> AsyncIterator[Journal]:
-        """The run's own journal, held until it is made again from the shards."""
+        """Yield the run's own journal, locked until it is rebuilt from the shards."""
         code = CodeState.read(self.environment)
         if resumed:
             async with Journal.resume(self.folder) as journal:
@@ -243,7 +243,7 @@ class ClusterRun:
                 yield journal
 
     async def _ended(self, meta: RunMeta) -> Outcome:
-        """Merge the shelf and say how the run is, as the engine does."""
+        """Merge the shelf and return the outcome of the run, as the engine does."""
         await self.shelf.merge_into(meta)
         stop, refused, problems = self.stopping.reason, self.round.refused, self.round.problems
         jobs = await job_outcomes(self.plan, self.folder, refused)
@@ -268,7 +268,7 @@ class ClusterRun:
         )
 
     def _message(self, stop: Stop | None) -> str:
-        """Every shard that did not come to its end, each reason once."""
+        """Return a message on the shards that did not finish, each reason once."""
         refusals = [failure.message for failure in self.round.refused.values()]
         texts: dict[str, list[str]] = {}
         for number, text in sorted(self.round.problems.items()):
@@ -277,7 +277,7 @@ class ClusterRun:
         return "; ".join([*([stop.value] if stop else []), *dict.fromkeys(refusals), *found])
 
     async def _recalled(self, shard: Shard) -> bool:
-        """Return whether a shard is done; if so, show the counts of its journal."""
+        """Return True when a shard is done, and show the counts of its journal."""
         if not await self.shelf.is_done(shard, self.plan):
             return False
         async with Reader.open(self.shelf.path(shard)) as reader:

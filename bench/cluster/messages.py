@@ -2,15 +2,15 @@
 
 Here too:
 
-* A shard's run folder on its way: the journal, and of a half-done one also what its built-in providers have stored.
-* What a running shard reports about itself each second, and all of it together as the progress of one run.
+* The compressed run folder of a shard: its journal, and if incomplete also the stores of its built-in providers.
+* The progress that a running shard reports each second, and the total progress of the run.
 
 Example::
 
     order = ShardOrder(shard=Shard(number=2, count=4, start=26, end=50), run_id="r1", ...)
     order.name          # "r1.2of4"
     pack(folder, whole=False)           # on the worker: CompressedParts(journal=b"...", stores=b"...")
-    pack.lay_down(folder)               # on the next one
+    pack.lay_down(folder)               # on the next worker
     post.say(Word.of(order, worker, progress).text)             # on the worker
     gathered.hear(Word.read(text))                              # at the coordinator: a display polls ``gathered``
 """
@@ -44,11 +44,11 @@ STORES = "stores"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompressedParts:
-    """Both parts compressed with zstd."""
+    """The journal and the stores of a run folder, compressed with zstd."""
 
     journal: bytes
     stores: bytes | None = None
-    """a tar file, without which an ingested corpus would be lost; None once nothing of it is needed"""
+    """a tar file of the built-in providers' stores; None when they are not needed any more"""
 
     def lay_down(self, folder: Path) -> None:
         """Unpack both parts into a new run folder."""
@@ -60,7 +60,7 @@ class CompressedParts:
 
 
 def pack(folder: Path, *, whole: bool) -> CompressedParts:
-    """Pack a run folder that no one writes to; of a ``whole`` shard only the journal is needed."""
+    """Compress a run folder that no process writes to; for a ``whole`` shard only its journal."""
     path = folder / JOURNAL
     wal = path.with_name(f"{path.name}-wal")
     if wal.exists() and wal.stat().st_size:
@@ -81,23 +81,23 @@ def _stores(folder: Path) -> bytes | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Word:
-    """The counters of one attempt at one shard."""
+    """The counters of one attempt of a shard."""
 
     shard: int
     attempt: str
-    """a shard that is run again begins again, and what the lost attempt has spent stays spent"""
+    """id of the attempt: a repeated shard begins with new counters, but the cost of a lost attempt is kept"""
     worker: str
     phases: Mapping[str, Mapping[Phase, tuple[int, int, int]]] = field(default_factory=dict)
     """lane -> phase -> total, done, failed"""
     memories: Mapping[str, int] = field(default_factory=dict)
-    """acknowledged by the provider, by lane"""
+    """memories acknowledged by the provider, by lane"""
     states: Mapping[str, Mapping[State, int]] = field(default_factory=dict)
-    """by job"""
+    """item states by job"""
     scores: Mapping[str, Mapping[str, Scores]] = field(default_factory=dict)
     """job -> corpus -> count, sum, sum of squares"""
     cost_usd: Decimal = Decimal(0)
     earlier_usd: Decimal = Decimal(0)
-    """the part of it that earlier attempts left in the journal that this one continues"""
+    """cost of earlier attempts, from the journal that this attempt continues"""
     unknown_costs: int = 0
     rate_limited: int = 0
     calls: int = 0
@@ -107,7 +107,7 @@ class Word:
 
     @classmethod
     def of(cls, shard: int, attempt: str, worker: str, progress: Progress | None) -> Word:
-        """Copy the counters; without them the word only states that the attempt lives."""
+        """Return the counters of a run; without ``progress`` the message only shows that the attempt is alive."""
         if progress is None:
             return cls(shard=shard, attempt=attempt, worker=worker)
         lanes, jobs = progress.lanes, progress.jobs
@@ -134,7 +134,7 @@ class Word:
 
     @property
     def text(self) -> str:
-        """The word as JSON."""
+        """Return the message as JSON."""
         return _words().dump_json(self).decode()
 
     @staticmethod
@@ -148,7 +148,7 @@ def _words() -> TypeAdapter[Word]:
 
 
 class Gathered(Progress):
-    """The progress of a run whose shards are elsewhere."""
+    """The progress of a run whose shards are on other machines."""
 
     def __init__(self, plan: Plan, run_id: str) -> None:
         super().__init__()
@@ -162,18 +162,18 @@ class Gathered(Progress):
                 self.jobs[job.key] = JobProgress.of(lane, job)
 
     def hear(self, word: Word) -> None:
-        """Take what a shard states now in place of what this attempt reported before."""
+        """Replace the counters of an attempt by a newer message."""
         self._attempts[word.shard, word.attempt] = word
         self._latest[word.shard] = word
         self._heard[word.shard] = time.monotonic()
         self._add_up()
 
     def took_back(self, shard: int) -> None:
-        """A shard is no longer out: nothing of it is in flight, and its silence means nothing."""
+        """Mark a shard as returned: nothing of it is in flight, and its silence is expected."""
         self._heard.pop(shard, None)
 
     def silent_s(self, shard: int) -> float:
-        """Return the seconds since the last report of a started shard; 0 for a waiting shard."""
+        """Return the seconds since the last message of a started shard; 0 for a waiting shard."""
         heard = self._heard.get(shard)
         return 0.0 if heard is None else time.monotonic() - heard
 
@@ -214,13 +214,13 @@ class Gathered(Progress):
         self.calls = sum(word.calls for word in every)
 
     def _cost_of(self, latest: Word) -> Decimal:
-        """Add up the attempts at a shard, each of which begins again or continues the journal of an earlier one."""
+        """Return the total cost of a shard's attempts, each of which starts new or continues an earlier journal."""
         attempts = [word for word in self._attempts.values() if word.shard == latest.shard]
         return max(latest.cost_usd, sum((word.cost_usd - word.earlier_usd for word in attempts), Decimal(0)))
 
 
 def _joined(parts: Iterable[Mapping[str, Scores]]) -> dict[str, Scores]:
-    """Add up what the shards scored in each corpus."""
+    """Return the sum of the shards' scores by corpus."""
     found: dict[str, Scores] = {}
     for part in parts:
         for corpus, more in part.items():
@@ -241,7 +241,7 @@ ONLY_HERE = frozenset(
         "min_score", "max_time", "judge_calibration",
     }
 )  # fmt: skip
-"""flags that are the coordinator's business"""
+"""flags for the coordinator only"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,12 +249,12 @@ class Shard:
     """One range of the run's items."""
 
     number: int
-    """from 1"""
+    """1-based"""
     count: int
     start: int
     """1-based position"""
     end: int
-    """inclusive"""
+    """inclusive position"""
 
     def __str__(self) -> str:
         return f"{self.number}of{self.count}"
@@ -262,31 +262,31 @@ class Shard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardOrder:
-    """One shard to carry out."""
+    """The order to run one shard."""
 
     shard: Shard
     run_id: str
-    """of the whole run"""
+    """id of the whole run"""
     version: str
-    """of bench: the worker's must be the same"""
+    """version of bench, which the worker must have too"""
     request: Mapping[str, object]
     """the flags of the shard, as plain data"""
     digest: str
-    """of the plan"""
+    """digest of the plan"""
     identity: Mapping[str, object]
-    """the tree under the digest, so that a worker can say in what it differs"""
+    """the tree behind the digest, so that a worker can report differences"""
     workspace: str
-    """the coordinator's; a worker that has no such folder uses its own"""
+    """workspace of the coordinator; a worker without such a folder uses its own"""
     env_file: str | None
-    """only the path: used where there is such a file"""
+    """path of the env file; used if the worker has such a file"""
     share: float
-    """of every rate limit"""
+    """share of every rate limit"""
     token: str
-    """names the stop event and the topic of this coordinator"""
+    """name of the coordinator's stop event and topic"""
     pack: CompressedParts | None = None
-    """what an earlier worker left half done"""
+    """the incomplete state of an earlier worker"""
     phases: int = 0
-    """rows in its journal"""
+    """number of rows in its journal"""
 
     @classmethod
     def of(
@@ -299,7 +299,7 @@ class ShardOrder:
         left_usd: float | None,
         token: str,
     ) -> ShardOrder:
-        """Order one shard of a plan; ``left_usd`` = what of the run's budget is left."""
+        """Return the order for one shard of a plan; ``left_usd`` = the rest of the run's budget."""
         request, run_id = plan.request, plan.request.run_id
         assert run_id is not None
         flags = request.model_dump(mode="json", exclude_unset=True, exclude=set(ONLY_HERE))
@@ -324,19 +324,19 @@ class ShardOrder:
 
     @property
     def name(self) -> str:
-        """A shard is a run of its own; each fresh start of it has this name and something random."""
+        """Return the run id of the shard; each new start adds a random suffix."""
         return f"{self.run_id}.{self.shard}"
 
 
 def _parts_of(request: RunRequest, share: float) -> dict[str, int]:
-    """Divide the number of calls in flight on this machine among its workers."""
+    """Return the number of concurrent calls of one worker on this machine."""
     whole = {"concurrency": request.concurrency, "ingest_concurrency": request.ingest_concurrency}
     return {name: max(1, round(one * share)) for name, one in whole.items() if isinstance(one, int)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """The reason why a worker does not carry out an order."""
+    """The reason why a worker cannot run an order."""
 
     kind: str
     message: str
@@ -346,7 +346,7 @@ class Refusal:
 
     @classmethod
     def of(cls, error: BenchError, worker: str) -> Refusal:
-        """An error as plain data, since not every exception survives the way."""
+        """Return an error as plain data, since not every exception can be pickled."""
         return cls(kind=error.kind, message=str(error), hint=error.hint, worker=worker, exit_code=error.exit_code)
 
 
@@ -357,12 +357,12 @@ class Returned:
     pack: CompressedParts | None
     """None when nothing was begun"""
     word: Word | None = None
-    """the counters at the end"""
+    """the final counters"""
     whole: bool = False
-    """the shard ended"""
+    """the shard is complete"""
     stop: str | None = None
-    """why the engine was stopped, if it was"""
+    """the reason why the engine stopped, if it did"""
     stopped: Mapping[str, str] = field(default_factory=dict)
-    """job key -> why it takes no more work"""
+    """job key -> reason why it was stopped"""
     message: str = ""
     refusal: Refusal | None = None

@@ -4,10 +4,10 @@ Example::
 
     async with Processes.open(4) as fleet:
         task = fleet.submit(run_shard, order, name="r1.1of4", near=())
-    python -P -m bench.cluster.processes "worker 1"    # its order comes in on stdin, what it says goes out on stdout
+    python -P -m bench.cluster.processes "worker 1"    # reads its order from stdin, writes messages to stdout
 
-A message is a pickle behind its length. The end of its stdin asks a worker to stop, so one that lost its coordinator
-stops too. A worker that dies is replaced, and the next one continues with the journal that it left.
+A message is a pickle preceded by its length. A worker stops at the end of its stdin, also when its coordinator died. A
+dead worker is replaced, and the new one continues with its journal.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ T = TypeVar("T")
 
 LENGTH = struct.Struct(">Q")
 DEATHS = 4
-"""a shard whose workers died so often ends"""
+"""number of dead workers after which a shard fails"""
 LAST_WORDS = 500
-"""characters of its stderr that are reported of a dead worker"""
+"""characters of a dead worker's stderr in its error"""
 Message = tuple[Literal["word", "error"], str] | tuple[Literal["returned"], Returned]
 
 
 @dataclass(slots=True)
 class ProcessTask:
-    """A shard with a worker of this machine."""
+    """A shard and its worker on this machine."""
 
     order: ShardOrder
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
@@ -72,7 +72,7 @@ class ProcessTask:
 
 @dataclass(slots=True)
 class Processes:
-    """A fixed number of slots, each with at most one worker."""
+    """A fixed number of slots, each with at most one worker process."""
 
     count: int
     _tasks: TaskGroup
@@ -84,7 +84,7 @@ class Processes:
     @staticmethod
     @asynccontextmanager
     async def open(count: int) -> AsyncIterator[Processes]:
-        """Offer so many slots; workers that still run when the block ends are ended."""
+        """Open this many slots; workers that still run at the end of the block are killed."""
         async with anyio.create_task_group() as tasks:
             yield Processes(count, tasks, deque(f"worker {number}" for number in range(1, count + 1)))
             tasks.cancel_scope.cancel()
@@ -103,7 +103,7 @@ class Processes:
     def submit(
         self, function: Callable[[ShardOrder], Returned], order: ShardOrder, /, *, name: str, near: Sequence[str]
     ) -> ProcessTask:
-        """Start a worker for an order; a worker knows one function, and every worker is near."""
+        """Start a worker for an order; ``function`` and ``near`` are ignored, since all workers are the same."""
         task = ProcessTask(order)
         self._tasks.start_soon(self._carry_out, task)
         return task
@@ -111,7 +111,7 @@ class Processes:
     async def ask(
         self, function: Callable[[*A], Awaitable[T]], *arguments: *A, within_s: float
     ) -> Mapping[str, T | BaseException]:
-        """Call a function here: what is true of this process is true of its workers."""
+        """Call a function in this process, which is equivalent to its workers."""
         try:
             with anyio.fail_after(within_s):
                 return {self.address: await function(*arguments)}
@@ -131,7 +131,7 @@ class Processes:
             self._running[worker].kill()
 
     async def _carry_out(self, task: ProcessTask) -> None:
-        """Have the order carried out by one worker after the other, until one comes to its end."""
+        """Run the order on one worker after the other, until one of them finishes."""
         worker, problem = self._free.popleft(), ""
         with task.scope:
             for _ in range(DEATHS):
@@ -143,7 +143,7 @@ class Processes:
         self._free.append(worker)
 
     async def _one_worker(self, task: ProcessTask, worker: str) -> str:
-        """Start a worker and listen to it until it is gone; returns how it ended."""
+        """Start a worker and read its messages until it exits; return how it ended."""
         command = [sys.executable, "-P", "-m", "bench.cluster.processes", worker]
         # a session of its own: ctrl-C reaches the coordinator only, which asks its workers to stop
         async with await anyio.open_process(command, stdin=subprocess.PIPE, start_new_session=True) as process:
@@ -207,7 +207,7 @@ def _how_it_ended(code: int, last_words: str) -> str:
 
 @dataclass(slots=True)
 class PipeLine:
-    """A worker's line to its coordinator."""
+    """A worker's connection to its coordinator."""
 
     address: str
     out: BinaryIO
@@ -231,7 +231,7 @@ class PipeLine:
 
 
 def main() -> None:
-    """Carry out the order on stdin."""
+    """Run the order from stdin."""
     from bench.cluster.worker import run_shard
 
     line = PipeLine(sys.argv[1], os.fdopen(os.dup(1), "wb"))

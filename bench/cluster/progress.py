@@ -2,7 +2,7 @@
 
 Here too:
 
-* The coordinator's shelf: the journals that came back, one file a shard, until the run is whole.
+* The coordinator's shelf of returned journals, one file per shard, until the run is complete.
 
 Example::
 
@@ -13,7 +13,7 @@ Example::
     done = await shelf.is_done(shard, plan)
     await shelf.merge_into(meta)            # the run's own journal from all of them
 
-What works on another machine tells only its coordinator; it is counted here when it has come back.
+Shards on other machines report to the coordinator only; here they are counted after they have returned.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _DRAFT = "merged"
 
 @dataclass(frozen=True, slots=True)
 class Shelf:
-    """The folder of shards in a run's folder; as long as it is there the run belongs to a cluster."""
+    """The folder of returned journals in a run's folder; while it exists, the run is distributed over a cluster."""
 
     run: Path
 
@@ -62,7 +62,7 @@ class Shelf:
         return self.folder / f"{shard}.sqlite"
 
     async def put(self, shard: Shard, pack: CompressedParts) -> None:
-        """Store what came back in place of what came earlier, durable when this returns."""
+        """Store a returned journal, replacing an earlier one; durable when this returns."""
         await anyio.to_thread.run_sync(self._put, shard, pack)
 
     def _put(self, shard: Shard, pack: CompressedParts) -> None:
@@ -85,7 +85,7 @@ class Shelf:
         _place(draft, path)
 
     async def take(self, shard: Shard) -> tuple[CompressedParts | None, int]:
-        """A half-done shard for a worker to continue with, and how many rows its journal has."""
+        """Return an incomplete shard for a worker to continue, and the number of rows in its journal."""
         path, stores = self.path(shard), self._stores(shard)
         if not path.exists():
             return None, 0
@@ -95,7 +95,7 @@ class Shelf:
         return CompressedParts(journal=journal, stores=stores.read_bytes() if stores.exists() else None), phases
 
     async def is_done(self, shard: Shard, plan: Plan) -> bool:
-        """The shard ended and nothing of it failed."""
+        """Return True when the shard is complete without failures."""
         if not self.path(shard).exists():
             return False
         async with Reader.open(self.path(shard)) as reader:
@@ -104,7 +104,7 @@ class Shelf:
         return state in (RunState.COMPLETE, RunState.PARTIAL) and not any(FAILED_STATES & set(one) for one in failed)
 
     async def merge_into(self, meta: RunMeta) -> None:
-        """Make the run's journal again from what is on the shelf; an empty shelf leaves it as it is."""
+        """Rebuild the run's journal from the returned ones; without any it stays unchanged."""
         sources = sorted(self.folder.glob("*.sqlite"))
         if not sources:
             return
@@ -115,12 +115,12 @@ class Shelf:
         shutil.rmtree(draft)
 
     def clear(self) -> None:
-        """The run is whole: its own journal has everything."""
+        """Remove the folder, since the run's own journal is complete."""
         shutil.rmtree(self.folder)
 
 
 def _place(new: Path, path: Path) -> None:
-    """Put a file in the place of another, and of what SQLite left beside that for its readers; it holds nothing."""
+    """Replace a file, and delete the empty files that SQLite left next to it for readers."""
     for beside in ("-wal", "-shm"):
         path.with_name(f"{path.name}{beside}").unlink(missing_ok=True)
     new.replace(path)
@@ -130,7 +130,9 @@ Standing = Mapping[str, object]
 
 
 async def standing_of_run(run: Path) -> dict[str, object]:
-    """The run's own document of ``bench status --json`` with the counts of every shard that can be seen from here."""
+    """Return the JSON of ``bench status --json`` for the run, with the counts of every shard visible from this
+    machine.
+    """
     own = await standing(run)
     async with Reader.open(run) as reader:
         count = reader.meta.request["shards"]
@@ -147,7 +149,7 @@ async def standing_of_run(run: Path) -> dict[str, object]:
 
 
 def _at_work(run: Path) -> dict[str, list[Path]]:
-    """The journals of shards that a worker of this machine keeps in the run's workspace, by shard."""
+    """Return the journals of shards that run on this machine in the run's workspace, by shard."""
     found: dict[str, list[Path]] = {}
     for path in sorted((run.parent / SCRATCH / CHECKPOINTS).glob(f"{run.name}.*of*-*/{JOURNAL}")):
         name = path.parent.name.removeprefix(f"{run.name}.").rpartition("-")[0]

@@ -2,17 +2,17 @@
 
 Here too:
 
-* What workers are asked before the first shard is sent: which are there, which cannot take part, and which still hold a
-  shard's journal.
+* The checks of workers before the first shard is sent: which exist, which cannot take part, and which have a shard's
+  journal.
 
 Example::
 
     await round.carry_out(deque(shards))
-    round.problems          # {3: "no worker was left for 30 s"}: by shard, why it did not come to its end
+    round.problems          # {3: "no worker was left for 30 s"}: shard -> reason why it did not finish
     slots = sum((await workers(cluster)).values())
     await refuse_unfit(cluster, order, within_s=120)        # UsageError names the worker and what it lacks
 
-No more shards are out than there are slots. A lost worker's shard is run again by dask; whatever else goes wrong ends
+There are at most as many running shards as slots. Dask runs the shard of a lost worker again; any other failure ends
 the shard, not the run.
 """
 
@@ -40,7 +40,7 @@ HINT = "install the same bench with its extra [cluster] on every worker"
 
 
 async def workers(cluster: Fleet) -> Mapping[str, int]:
-    """Wait for the workers of a cluster and return their slots; local workers are there at once."""
+    """Wait for the workers of a cluster and return their slots; local workers are available at once."""
     with anyio.move_on_after(CONNECT_S):
         while not (found := await cluster.slots()):  # noqa: ASYNC110  a scheduler tells no one of its workers
             await anyio.sleep(LOOK_EVERY_S)
@@ -52,10 +52,10 @@ async def workers(cluster: Fleet) -> Mapping[str, int]:
 
 
 async def refuse_unfit(cluster: Fleet, order: ShardOrder, *, within_s: float) -> None:
-    """Ask every worker whether it could take part; opening a dataset may take a while.
+    """Check on every worker that it can take part; opening a dataset may take a while.
 
     Raises:
-        UsageError: a worker with another bench, config or dataset, or without a secret.
+        UsageError: a worker has another bench, config or dataset, or lacks a secret.
     """
     for worker, version in (await cluster.ask(about, within_s=ANSWER_S)).items():
         if isinstance(version, BaseException):
@@ -84,17 +84,17 @@ NO_WORKER_S = 30.0
 
 @dataclass(slots=True)
 class Out:
-    """A shard that is with a worker."""
+    """A shard that is running on a worker."""
 
     order: ShardOrder
     errand: ShardTask
     dropped: int = 0
-    """workers that were taken from it because they were silent"""
+    """number of silent workers that were dropped for it"""
 
 
 @dataclass(slots=True, kw_only=True)
 class Round:
-    """All shards of one coordinator, from the first that goes out to the last that comes back."""
+    """All shards of one coordinator, from the first order to the last result."""
 
     fleet: Fleet
     shelf: Shelf
@@ -103,23 +103,23 @@ class Round:
     order: Callable[[Shard], ShardOrder]
     slots: int
     silent_s: float
-    """a worker that is silent for so long is dropped; the second one of a shard ends the shard"""
+    """seconds of silence after which a worker is dropped; the second dropped worker of a shard fails the shard"""
     max_usd: float | None
     out: list[Out] = field(default_factory=list)
     done: list[ShardOrder] = field(default_factory=list)
-    """what a worker need not keep any longer"""
+    """orders whose data the workers may delete"""
     problems: dict[int, str] = field(default_factory=dict)
-    """by shard: why it did not come to its end"""
+    """shard -> reason why it did not finish"""
     refused: dict[str, Failure] = field(default_factory=dict)
-    """by job: why it takes no more work"""
+    """job -> failure that stopped it"""
     near: dict[str, list[str]] = field(default_factory=dict)
     """shard -> workers that have a journal of it"""
     alone_since: float | None = None
-    """since when no worker is there"""
+    """time since which there is no worker"""
     watch_at: float = 0.0
 
     async def carry_out(self, waiting: deque[Shard]) -> None:
-        """Until every shard came back, or the run is asked to stop and what is out came back."""
+        """Run all shards until they are returned; after a request to stop, only the running ones."""
         told = False
         while self.out or (waiting and not self.stopping.asked):
             while waiting and len(self.out) < self.slots and not self.stopping.asked:
@@ -146,7 +146,7 @@ class Round:
         log().info("shard_handed_out", shard=shard.number, phases=phases)
 
     async def _take_in(self, one: Out) -> None:
-        """Store what came back, and say of a shard that is not whole why."""
+        """Store a returned journal, and record the reason if the shard is incomplete."""
         shard = one.order.shard
         self.out.remove(one)
         worker = self.progress.worker_of(shard.number)
@@ -181,7 +181,7 @@ class Round:
             self.problems[number] = f"ended early: {returned.message or returned.stop}"
 
     async def tidy(self) -> None:
-        """Have the workers delete what is on the shelf."""
+        """Let the workers delete the journals that the coordinator has stored."""
         if self.done and self.fleet.alive:
             names = [order.name for order in self.done]
             await self.fleet.ask(forget, self.done[0], names, within_s=ANSWER_S)
@@ -191,7 +191,7 @@ class Round:
             self.stopping.ask(Stop.MAX_COST)
 
     async def _watch_workers(self, waiting: deque[Shard]) -> None:
-        """Drop a silent worker; stop when no worker is left."""
+        """Drop silent workers; stop when no worker is left."""
         there = await self.fleet.slots()
         if there:
             self.alone_since = None
@@ -205,7 +205,7 @@ class Round:
     async def _drop_silent(self, one: Out, *, others: bool) -> None:
         """Take a shard from its silent worker and give it to another worker, once.
 
-        If no other worker is there, or it happens again, the shard fails.
+        If there is no other worker, or it happens again, the shard fails.
         """
         number = one.order.shard.number
         worker = self.progress.worker_of(number)
@@ -222,7 +222,7 @@ class Round:
 
     @property
     def _alone_s(self) -> float:
-        """The time without any worker after which the run stops."""
+        """Return the seconds without any worker after which the run stops."""
         return min(NO_WORKER_S, self.silent_s)
 
     def _give_up(self, waiting: deque[Shard], text: str) -> None:

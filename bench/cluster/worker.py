@@ -1,13 +1,13 @@
 """The work on a worker: check the order, run the engine on the shard, return its journal.
 
-A shard works in ``checkpoints/.shards`` of the worker's workspace and stays there until the coordinator has it, so the
-next worker on the disk of a killed one continues where that was; one without that disk begins again, in new
+The journal of a shard is in ``checkpoints/.shards`` of the worker's workspace until the coordinator has stored it. So a
+new worker on the same disk continues the shard of a killed worker; a worker on another disk starts it again, in new
 namespaces::
 
     returned = run_shard(order)             # a dask task; the coordinator stores returned.pack
 
-The workspace is ``MEMORYBENCH_WORKSPACE``, else the coordinator's if there is such a folder here, else the folder that
-the worker was started in. Secrets come from the worker's own environment, or from the ``.env`` of that workspace.
+The workspace is ``MEMORYBENCH_WORKSPACE``, else the coordinator's if that folder exists here, else the working
+directory of the worker. Secrets come from the worker's own environment, or from the ``.env`` of that workspace.
 """
 
 from __future__ import annotations
@@ -44,22 +44,22 @@ SCRATCH = ".shards"
 SAY_EVERY_S = 1.0
 LOOK_EVERY_S = 0.1
 LOCKED_S = STALE_S + 2 * HEARTBEAT_S
-"""after that a holder that is gone is known to be gone"""
+"""seconds after which the lock of a lost process has expired"""
 
 
 def dask_setup(worker: object) -> None:
-    """Let ctrl-C reach the coordinator only, which asks its workers to stop; dask calls this as a worker starts."""
+    """Ignore ctrl-C in workers, because the coordinator asks them to stop; dask calls this when a worker starts."""
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 async def about() -> str:
-    """The version of bench here."""
+    """Return the version of bench on this worker."""
     return bench.version.__version__
 
 
 async def refusal(order: ShardOrder) -> Refusal | None:
-    """Say why an order could not be carried out here, None when it could."""
+    """Return the reason why an order cannot run here; None if it can."""
     try:
         await anyio.to_thread.run_sync(plan_of, order)
     except BenchError as problem:
@@ -68,20 +68,20 @@ async def refusal(order: ShardOrder) -> Refusal | None:
 
 
 async def kept(order: ShardOrder) -> list[str]:
-    """The shards of a run of which this worker has a journal, by name."""
+    """Return the names of the run's shards whose journal this worker has."""
     found = (scratch_of(order) / CHECKPOINTS).glob(f"{order.run_id}.*-*/{JOURNAL}")
     return [path.parent.name.rpartition("-")[0] for path in found]
 
 
 async def forget(order: ShardOrder, names: list[str]) -> None:
-    """Delete what is stored with the coordinator."""
+    """Delete shards that the coordinator has stored."""
     for name in names:
         for path in scratch_of(order).glob(f"*/{name}-*"):
             shutil.rmtree(path, ignore_errors=True)
 
 
 def run_shard(order: ShardOrder, line: CoordinatorLine | None = None) -> Returned:
-    """Carry an order out in this thread, or say why not; without a line this is a task of dask."""
+    """Run an order in this thread, or return the refusal; without ``line`` this is a dask task."""
     post = line or Post.here(order.token)
     try:
         return anyio.run(_carry_out, order, post)
@@ -98,7 +98,7 @@ def run_shard(order: ShardOrder, line: CoordinatorLine | None = None) -> Returne
 
 
 def workspace_of(order: ShardOrder) -> Path:
-    """The folder that this worker works in."""
+    """Return the workspace of this worker."""
     own, theirs = os.environ.get(WORKSPACE), Path(order.workspace)
     if own:
         return Path(own)
@@ -115,8 +115,8 @@ def plan_of(order: ShardOrder) -> tuple[Plan, Environment]:
 
     Raises:
         UsageError: another version of bench.
-        IdentityError: a config or dataset is not what the coordinator has, with a readable diff.
-        ConfigError, DataError: something is missing here, also a secret.
+        IdentityError: a config or dataset differs from the coordinator's, with a readable diff; ConfigError, DataError
+            when something is missing here, such as a secret.
     """
     if (here := bench.version.__version__) != order.version:
         raise another_version(here, order.version)
@@ -145,7 +145,7 @@ def another_version(here: str, wanted: str) -> UsageError:
 
 
 async def _carry_out(order: ShardOrder, post: CoordinatorLine) -> Returned:
-    """Run the shard as far as it comes, listening for the stop event all the while."""
+    """Run the shard until it ends or stops, while waiting for the stop event."""
     speaker = Speaker(order, post)
     async with anyio.create_task_group() as beside:
         beside.start_soon(speaker.keep_saying)
@@ -172,7 +172,7 @@ async def _carry_out(order: ShardOrder, post: CoordinatorLine) -> Returned:
 
 
 async def _executed(order: ShardOrder, plan: Plan, environment: Environment, speaker: Speaker, folder: Path) -> Outcome:
-    """Run the engine; a journal whose last holder may still live is waited for, as long as that can be."""
+    """Run the engine; if the journal is locked by a process that may be dead, wait until the lock expires."""
     patiently = AsyncRetrying(
         retry=retry_if_exception_type(Locked), wait=wait_fixed(2), stop=stop_after_delay(LOCKED_S), reraise=True
     )
@@ -185,7 +185,7 @@ async def _executed(order: ShardOrder, plan: Plan, environment: Environment, spe
 
 
 async def _obey(post: CoordinatorLine, folder: Path) -> None:
-    """Once the coordinator asks, or is gone, ask the engine to stop as another process would: by its pause file."""
+    """Stop the engine by its pause file when the coordinator asks to stop or is lost."""
     while not await anyio.to_thread.run_sync(lambda: post.asked_to_stop(within_s=1), abandon_on_cancel=True):
         pass
     while not (folder / JOURNAL).exists():  # noqa: ASYNC110  a file sends no event
@@ -194,7 +194,7 @@ async def _obey(post: CoordinatorLine, folder: Path) -> None:
 
 
 class Speaker(Silent):
-    """Watches the engine of one shard and states each second how it is."""
+    """An observer that reports the progress of one shard each second."""
 
     def __init__(self, order: ShardOrder, post: CoordinatorLine) -> None:
         self._order = order
@@ -207,7 +207,7 @@ class Speaker(Silent):
 
     @property
     def word(self) -> Word:
-        """The current progress of the shard."""
+        """Return the current progress of the shard."""
         return Word.of(self._order.shard.number, self._attempt, self._post.address, self._progress)
 
     async def keep_saying(self) -> None:
@@ -220,8 +220,10 @@ class Speaker(Silent):
 
 
 async def _begun(order: ShardOrder, base: Path) -> Path:
-    """The run folder in which the shard continues: with the journal that got furthest, the one that survived here or
-    the one that came along; else a new one, whose namespaces no one has used."""
+    """Return the run folder in which the shard continues: with the journal that has the most rows, else a new one.
+
+    The journal is one that exists on this machine, or the one in the order. A new folder has new namespaces.
+    """
     kept = {folder: await _phases(folder) for folder in base.glob(f"{order.name}-*")}
     furthest = max(kept, key=lambda folder: kept[folder], default=None)
     if furthest is not None and kept[furthest] >= order.phases:
@@ -233,7 +235,7 @@ async def _begun(order: ShardOrder, base: Path) -> Path:
 
 
 async def _phases(folder: Path) -> int:
-    """Rows of a journal; 0 where there is none that can be read."""
+    """Return the number of rows in a journal; 0 without a readable journal."""
     if not (folder / JOURNAL).exists():
         return 0
     async with Reader.open(folder) as reader:

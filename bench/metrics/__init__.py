@@ -1,4 +1,4 @@
-"""Metrics: rows to numbers, numbers to Measurements. Pure: no run, no journal, no network.
+"""Metrics: values of rows, and Measurements of many rows. This package uses no run, journal or network.
 
 Example::
 
@@ -7,10 +7,10 @@ Example::
     metrics.score("recall_at_5", retrieved=["a", "b"], relevant={"b"})       # 1.0
     metrics.resolve("p95_latency_ms").definition                             # "latency_p95/1"
 
-Where things are: ``protocol`` what a metric is, ``registry`` and ``selection`` which there are; ``retrieval``,
-``text``, ``similarity``, ``overlap``, ``citation``, ``verdicts``, ``latency`` and ``pricing`` the metrics;
-``fold_input``, ``aggregation`` and ``fold`` from one row's values to many rows' Measurements; ``failure_reason`` and
-``overlay`` what is reported beside them.
+Modules: ``protocol`` defines a metric, ``registry`` and ``selection`` find metrics by name. ``retrieval``, ``text``,
+``similarity``, ``overlap``, ``citation``, ``verdicts``, ``latency`` and ``pricing`` contain the metrics.
+``fold_input``, ``aggregation`` and ``fold`` aggregate rows into Measurements; ``failure_reason`` and ``overlay`` add
+reasons for losses and corrected scores.
 """
 
 from __future__ import annotations
@@ -53,5 +53,5 @@ __all__ = [
 
 
 def names() -> list[str]:
-    """Every metric name and alias that can be asked for, sorted; cuts are spelled ``_at_K``."""
+    """Return every metric name and alias, sorted; cuts are written ``_at_K``."""
     return sorted(registry().names())

@@ -1,6 +1,6 @@
-"""Rules that combine the values of many items: a value, its second denominator, an interval.
+"""Rules that combine the values of many items into a value, its second denominator and an interval.
 
-Every rule is exact (``math.fsum``) and blind to the order of its input.
+Every rule is exact (``math.fsum``) and independent of the order of its input.
 
 Example::
 
@@ -21,17 +21,17 @@ from bench.stats import Tally
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """The scored values of one metric, with what a rule may need beside them."""
+    """The scored values of one metric, with the other inputs of a rule."""
 
     values: Tally
     n_failed: int = 0
     n_correct: int = 0
     failed_values: Tally = field(default_factory=Tally)
-    """numbers that failed items left behind (money is spent all the same)"""
+    """values of failed items, such as their cost"""
     extra: Sequence[float] = ()
-    """numbers of the corpora that belong to a sum over the whole job"""
+    """values of corpora that are part of a sum over the job"""
     wall_us: int | None = None
-    """wall time of ingest over the whole job"""
+    """wall time of the job's ingest in microseconds"""
     concurrency: int | None = None
     groups: Mapping[str, Sample] = field(default_factory=dict)
     """label -> its own sample, for a macro mean"""
@@ -41,7 +41,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folded:
-    """A rule's outcome; ``as_zero`` divides by n + n_failed and is None where that means nothing."""
+    """The result of a rule; ``as_zero`` divides by n + n_failed and is None where that has no meaning."""
 
     value: float | None
     as_zero: float | None = None
@@ -50,9 +50,11 @@ class Folded:
 
 
 class FoldRule(Protocol):
-    """``name`` is ``mean``, ``macro:DIMENSION`` or ``other``; ``dimension`` asks for ``Sample.groups``.
+    """A rule that combines values; ``name`` is ``mean``, ``macro:DIMENSION`` or ``other``.
 
-    ``scale`` is how many stored units make one shown unit.
+    ``dimension`` is set if the rule needs ``Sample.groups``.
+
+    ``scale`` is the number of stored units per shown unit.
     """
 
     @property
@@ -68,20 +70,20 @@ ONE_CLUSTER = "one conversation: the interval is over its items and does not spe
 
 
 def one_cluster(values: Tally) -> str:
-    """Return the note of an interval whose items all belong to one cluster."""
+    """Return the note for an interval over a single cluster, or an empty text."""
     return ONE_CLUSTER if values.clusters == 1 else ""
 
 
 def share(total: float, n: int) -> float | None:
-    """total / n, None when n is 0."""
+    """Return total / n, or None when n is 0."""
     return total / n if n else None
 
 
 @dataclass(frozen=True, slots=True)
 class Mean:
-    """The mean; ``scale`` turns stored units into shown ones (microseconds to milliseconds: 1000).
+    """The mean; ``scale`` is the number of stored units per shown unit (microseconds per millisecond: 1000).
 
-    ``shares`` False: amounts, whose interval no 1 bounds.
+    ``shares`` False: the values are amounts, whose interval is not limited to 0..1.
     """
 
     scale: int = 1
@@ -125,7 +127,7 @@ class Macro:
 
 @dataclass(frozen=True, slots=True)
 class Percentile:
-    """Nearest rank over integers; ``scale`` divides at the very end."""
+    """The nearest-rank percentile of integers; the result is divided by ``scale``."""
 
     p: float
     scale: int = 1
@@ -156,7 +158,7 @@ class Percentile:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """The mean with every percentile in its note."""
+    """The mean, with every percentile in its note."""
 
     scale: int = 1
     name: str = "other"
@@ -175,7 +177,7 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """The sum, what failed items and corpora cost included."""
+    """The sum, including the cost of failed items and corpora."""
 
     scale: ClassVar[int] = 1
     name: str = "other"
@@ -190,7 +192,7 @@ class Total:
 
 @dataclass(frozen=True, slots=True)
 class PerCorrect:
-    """The sum of everything spent, divided by the correct items."""
+    """The sum of all cost, divided by the number of correct items."""
 
     scale: ClassVar[int] = 1
     name: str = "other"
@@ -205,7 +207,7 @@ class PerCorrect:
 
 @dataclass(frozen=True, slots=True)
 class PerSecond:
-    """The sum divided by the job's wall seconds."""
+    """The sum divided by the wall time of the job in seconds."""
 
     scale: ClassVar[int] = 1
     name: str = "other"
@@ -220,7 +222,7 @@ class PerSecond:
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """A plug-in's own ``aggregate``."""
+    """The ``aggregate`` function of a plug-in."""
 
     scale: ClassVar[int] = 1
     function: Callable[[Sequence[float]], float | None]
@@ -240,7 +242,7 @@ class Own:
 
 
 def scaled(found: Interval | None, scale: int) -> Interval | None:
-    """The interval in the shown unit."""
+    """Return the interval in the shown unit."""
     if found is None or scale == 1:
         return found
     return Interval(low=found.low / scale, high=found.high / scale, level=found.level, method=found.method)

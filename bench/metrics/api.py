@@ -1,4 +1,4 @@
-"""The stable functions for one item, many rows, and the meaning of a metric name. No run, no journal.
+"""The stable functions for one item, for many rows, and for the meaning of a metric name.
 
 Example::
 
@@ -28,11 +28,11 @@ Texts = str | Iterable[object]
 
 
 def score(name: str, *, params: Params | None = None, **inputs: object) -> float | None:
-    """The value of one item, None = not scored.
+    """Return the value of one item; None = not scored.
 
     Inputs by family: ``retrieved, relevant``; ``prediction, reference | references``; ``deleted, texts``;
     ``a, b`` (embeddings); ``correct, value, answerable, adversarial, abstained``.
-    Raises UnknownMetric for a name, parameter or input that is not known.
+    Raises UnknownMetric for an unknown name, parameter or input.
     """
     return _called(registry().measure(name, params), inputs)
 
@@ -44,7 +44,7 @@ def measure(
     params: Params | None = None,
     by: str | Sequence[str] | None = None,
 ) -> Measurement:
-    """Fold rows into one Measurement.
+    """Return the Measurement of many rows.
 
     A row is a ``Row``, or a mapping with the inputs of ``score`` and optionally ``labels``, ``corpus`` and
     ``state``. ``by`` names the breakdowns; a macro metric averages over the first of them.
@@ -63,7 +63,7 @@ def measure(
 
 
 def resolve(name: str) -> MetricInfo:
-    """Return the meaning of a metric name; raise UnknownMetric with up to three near matches."""
+    """Return the meaning of a metric name; UnknownMetric has up to three similar names."""
     return registry().info(name)
 
 
@@ -97,7 +97,7 @@ def _light(metric: Measure, place: int, row: Mapping[str, object] | Row) -> Fold
 
 
 def _parts(metric: Measure, row: Mapping[str, object]) -> tuple[float | None, ...]:
-    """The parts of a metric that compares texts."""
+    """Return the values of a metric's parts, for a metric that compares texts."""
     prediction, references = row.get("prediction"), row.get("references") or [row.get("reference")]
     texts = Row(
         benchmark="",
@@ -117,11 +117,14 @@ _INPUTS = frozenset(
         "us", "tokens", "cost_usd",
     }
 )  # fmt: skip
-"""what the metrics of all families read: one row may serve several of them"""
+"""the inputs of all metric families: one row may be used for several of them"""
 
 
 def _inputs(metric: Measure, row: Mapping[str, object]) -> dict[str, object]:
-    """Return the inputs that the metric reads of a row. Refuse unknown keys: a missing input changes the score."""
+    """Return the inputs that the metric reads from a row.
+
+    Unknown keys are rejected, as a missing input changes the score.
+    """
     parameters = inspect.signature(_function(metric)).parameters
     if any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values()):
         return {key: value for key, value in row.items() if key not in _BESIDE}  # a plug-in that takes what there is
@@ -134,7 +137,7 @@ def _inputs(metric: Measure, row: Mapping[str, object]) -> dict[str, object]:
 
 
 def _state(metric: Measure, row: Mapping[str, object]) -> str | None:
-    """The row's own state, else what ``correct`` states."""
+    """Return the row's own state, else the state for ``correct``."""
     if "state" in row:
         state = cast("str | None", row["state"])
         if state is not None and state not in set(State):

@@ -1,4 +1,4 @@
-"""Multiple choice: the list of options, the option that a gold means, and the option that an answer states.
+"""Multiple choice: the list of options, the option of a gold answer, and the option that an answer states.
 
 Example::
 
@@ -6,8 +6,8 @@ Example::
     choice_index("B", ("Rome", "Paris"))                        # 1; also for "(b)" and "paris"
     chosen_index("Not (A). Final answer: B", ("Rome", "Paris"))     # 1: a statement wins over a mention
 
-An option has a letter, A to Z by its place or the one that its text begins with, and a text; where an option's text
-is a letter, the text counts. Two statements that differ are not choice.
+An option has a text and a letter: A to Z in order, or the letter that its text begins with. If an option's text is a
+letter, the text takes precedence. Two different statements are not a choice.
 """
 
 from __future__ import annotations
@@ -65,13 +65,13 @@ _LINE = pattern(rf"{_OPEN}(?P<letter>[A-Za-z])(?:{_CLOSE}{{1,3}}[.:]?(?=\s|$)|[.
 _LABEL = pattern(
     rf"(?:^|(?<=[.;,!?\s])){_OPEN}(?P<letter>[A-Z])(?:{_CLOSE}{{1,3}}[.:]?|[.:]|\s+[-–—])(?=\s)", re.MULTILINE
 )
-"""a letter before what is said of its option"""
+"""an option letter before the statement about the option"""
 _EITHER = pattern(r"(?<![\w/])\(?([A-Z])\)?\s?/\s?\(?([A-Z])(?![\w/])")
 _DENIED_LIST = pattern(
     r"(?i:\bnot|n['’]t|\bneither|\bnor|\bexcept)\s+(?i:(?:option|choice|answer|letter)s?\s+)?"
     r"(?P<list>\(?[A-Z]\)?(?:(?:\s*[,/&]\s*(?:(?:or|nor|and)\s+)?|\s+(?:or|nor|and)\s+)\(?[A-Z]\)?)+)(?!\w)"
 )
-"""letters that are ruled out together, as far as one can tell: ``not A, B``"""
+"""letters that are ruled out together: ``not A, B``"""
 _DENIED_BEFORE = pattern(
     r"(?:\bnot|n['’]t|\bnever|\bneither|\bnor|\bcannot|\bexcept|\brul(?:e|es|ed|ing) out|\bexclud(?:e|es|ed|ing)"
     r"|\beliminat(?:e|es|ed|ing))\s+(?:be\s+)?(?:the\s+)?(?:(?:option|choice|answer|letter)\s+)?[(\[{\"'“‘]{0,3}\Z",
@@ -83,21 +83,21 @@ _DENIED_AFTER = pattern(
     re.IGNORECASE,
 )
 _NO = pattern(r"[)\]}\"'”’.:]{0,3}(?:\s+[-–—])?\s+(no|nope|wrong|incorrect|false)\b(?!\s+\w)", re.IGNORECASE)
-"""behind the letter of an option that does not say so itself"""
+"""a denial after the letter of an option, unless the option's text begins with that word"""
 _ALIKE = pattern(f"(?<!\\w)[{''.join(map(chr, LATIN_OF))}](?!\\w)")
-"""a letter of another script that is alone and looks like a Latin one"""
+"""a single letter of another script that looks like a Latin letter"""
 _WORDS_TOO = frozenset("AI")
-"""letters that are English words: before another word they are not choice"""
+"""letters that are English words: before another word they are not a choice"""
 
 
 def letters_of(choices: Sequence[str]) -> str:
-    """Return the letter of each option: the ones that all texts begin with, else A to Z by place."""
+    """Return the letter of each option: the letters that all texts begin with, else A to Z in order."""
     own = [found["letter"].upper() if (found := _OWN.fullmatch(choice)) else "" for choice in choices]
     return "".join(own) if all(own) and len(set(own)) == len(own) else ascii_uppercase[: len(choices)]
 
 
 def listed(choices: Sequence[str]) -> tuple[str, ...]:
-    """Return the options as a prompt lists them, each with the letter that an answer may give."""
+    """Return the options as a prompt lists them, each with its letter."""
     if choices and all(_OWN.fullmatch(choice) for choice in choices):
         return tuple(choices)
     letters = letters_of(choices)
@@ -105,19 +105,19 @@ def listed(choices: Sequence[str]) -> tuple[str, ...]:
 
 
 def same_option(one: int | None, other: int | None, choices: Sequence[str]) -> bool:
-    """Say whether two places hold one option: an item may list a text twice."""
+    """Return True when two indexes refer to the same option text, which an item may list twice."""
     if one is None or other is None:
         return False
     return one == other or normal_form(choices[one]) == normal_form(choices[other])
 
 
 def choice_index(gold: str | None, choices: Sequence[str]) -> int | None:
-    """Return the option that a gold names by text or letter; None if there is none."""
+    """Return the index of the option that a gold answer names by text or letter; None if there is none."""
     return None if gold is None else _named(gold, choices)
 
 
 def chosen_index(answer: str, choices: Sequence[str]) -> int | None:
-    """The option that an answer states, else the only letter or the first option text that it mentions."""
+    """Return the index of the option that an answer states, else of the only letter or first option text in it."""
     whole = _named(answer, choices)
     text = answer.strip()
     if whole is not None or not choices or len(text) > LONGEST:
@@ -139,10 +139,10 @@ def chosen_index(answer: str, choices: Sequence[str]) -> int | None:
 
 
 def letter_rules(answer: str, choices: Sequence[str], wanted: int) -> dict[str, float]:
-    """Say by each published rule whether an answer gives the letter of the right option.
+    """Return, for each published rule, 1 or 0 for whether an answer gives the letter of the right option.
 
     exact: the letter and nothing around it (MemBench); stated: the first ``The correct answer is (X)`` (LongBench v2);
-    only: no other letter in brackets, else alone, after ``<final_answer>`` or in all of the answer (PersonaMem).
+    only: no other letter in brackets, else alone, after ``<final_answer>`` or in the whole answer (PersonaMem).
     """
     letters = letters_of(choices)
     if wanted >= len(letters):
@@ -168,7 +168,7 @@ def _letters_in(text: str, letters: str) -> set[str]:
 
 
 def _read(text: str, choices: Sequence[str]) -> int | None:
-    """Return the option that a text states, else the option that it mentions."""
+    """Return the index of the option that a text states, else of the option that it mentions."""
     for found in (_statements(text, choices), set(_edge_lines(text, choices)), set(_bold(text, choices))):
         if found:
             return found.pop() if len(found) == 1 else None
@@ -176,7 +176,7 @@ def _read(text: str, choices: Sequence[str]) -> int | None:
 
 
 def _statements(text: str, choices: Sequence[str]) -> set[int]:
-    """Return the options that boxes and phrases such as ``the answer is`` state; a final statement replaces others."""
+    """Return the options in boxes and in phrases such as ``the answer is``; a final statement replaces earlier ones."""
     found = {place for box in _BOXED.findall(text) if (place := _inside(box, choices)) is not None}
     plain = _BOXED.sub(r"\1", text).translate(_EMPHASIS)
     final: set[int] = set()
@@ -199,7 +199,7 @@ def _inside(boxed: str, choices: Sequence[str]) -> int | None:
 
 
 def _at(text: str, start: int, choices: Sequence[str]) -> int | None:
-    """Return the option whose text or letter begins at a place; of two texts the longer text."""
+    """Return the option whose text or letter begins at a position; of two matching texts the longer one."""
     rest = text[start : start + 2000].lstrip(" \t\n:\"'“‘([")
     texts = [
         (len(one), at)
@@ -224,7 +224,7 @@ def _after_space(text: str, start: int) -> int:
 
 
 def _edge_lines(text: str, choices: Sequence[str]) -> Iterator[int]:
-    """Yield the options that the first and the last line are, or begin with: ``B``, ``(B) Paris``."""
+    """Yield the options at the start of the first and last line: ``B``, ``(B) Paris``."""
     plain = text.translate(_EMPHASIS)
     lines = [line for line in plain.splitlines() if line.strip()]
     letters, labels = letters_of(choices), _labels(plain, choices)
@@ -261,7 +261,7 @@ def _bold(text: str, choices: Sequence[str]) -> Iterator[int]:
 
 
 def _mentioned(text: str, choices: Sequence[str]) -> int | None:
-    """The only letter that is mentioned, or the option text that comes first; letters that differ are not choice."""
+    """Return the only letter in the text, or else the first option text; None for several different letters."""
     letters = letters_of(choices)
     either = _EITHER.search(text)
     if len(_labels(text, choices)) > 1 or (either and either[1] in letters and either[2] in letters):
@@ -286,7 +286,7 @@ def _mentioned(text: str, choices: Sequence[str]) -> int | None:
 
 
 def _denied(text: str, start: int, end: int, option: str = "") -> bool:
-    """Say whether what is at a place is named only to be ruled out: ``not A``, ``(A) is wrong``, ``A: no``."""
+    """Return True when the option at a position is ruled out: ``not A``, ``(A) is wrong``, ``A: no``."""
     before = text[max(0, start - 40) : start]
     if _DENIED_BEFORE.search(before) or _DENIED_AFTER.match(text, end):
         return True
@@ -296,13 +296,13 @@ def _denied(text: str, start: int, end: int, option: str = "") -> bool:
 
 @lru_cache(maxsize=64)  # the options of one item are looked for at many places
 def _text_of(choice: str, before: str = "") -> re.Pattern[str] | None:
-    """An option's text that is alone, whatever the white space between its words."""
+    """Return a pattern for an option's text as separate words, with any white space between them."""
     option = re.escape(choice.strip()).replace(r"\ ", r"\s+")
     return re.compile(rf"{before}{option}(?!\w)", re.IGNORECASE) if option else None
 
 
 def _named(text: str, choices: Sequence[str]) -> int | None:
-    """The option that a text is, and nothing else."""
+    """Return the option that the whole text names, or None."""
     plain = text.strip()
     if len(plain) <= LONGEST:
         form, texts = normal_form(plain), [normal_form(choice) for choice in choices]

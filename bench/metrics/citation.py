@@ -1,6 +1,6 @@
-"""An answer metric for law: does the answer cite what the reference cites?
+"""An answer metric for law: the answer must cite the same provisions as the reference.
 
-A verdict of a class beside the config is before the comparison of texts.
+A verdict of a plug-in class next to the config takes precedence over the comparison of texts.
 
 Example::
 
@@ -26,7 +26,9 @@ _CITATION = pattern(
 
 
 def citations(text: str) -> list[str]:
-    """Statutory citations in one normal form: ``Act 12, s. 4 (2)`` and ``act 12 section 4(2)`` are ``act12:4(2)``."""
+    """Return the statutory citations in a normal form: ``Act 12, s. 4 (2)`` and ``act 12 section 4(2)`` become
+    ``act12:4(2)``.
+    """
     found = []
     for match in _CITATION.finditer(text):
         source = re.sub(r"\s+", "", match["source"] or "").lower()

@@ -1,4 +1,4 @@
-"""The reason why an item was lost: exactly one, tested in a fixed order, so that the counts add up.
+"""The reason why an item was lost: exactly one per item, tested in a fixed order, so that the counts add up.
 
 Example::
 
@@ -19,7 +19,7 @@ EXACT_MATCH = "exact-match"
 
 
 class LossKind(StrEnum):
-    """In the order in which they are tested."""
+    """The kinds of losses, in the order in which they are tested."""
 
     ERROR = "error"
     NOT_READY = "not_ready"
@@ -50,31 +50,31 @@ class LossFacts:
     state: State | None
     """None = pending: not lost yet"""
     answerable: bool = True
-    """False: the right answer is to abstain"""
+    """False: the item must not be answered"""
     gold_suspect: bool = False
     verdicts: Sequence[Verdict] = ()
-    """of every judge and epoch"""
+    """verdicts of every judge and epoch"""
     evidence: Collection[str] = ()
     ingested: Collection[str] | None = None
-    """evidence that was acknowledged, by id or by text; None = not known, taken as all"""
+    """acknowledged evidence, by id or by text; None = unknown, assumed to be all"""
     returned: Sequence[Sequence[str]] = ()
-    """ids of every hit that came back, beyond k too"""
+    """ids of every returned hit, including those beyond k"""
     in_context: Collection[str] | None = None
-    """ids that reached the answer prompt; None = no answer was asked for, ``kept`` decides"""
+    """ids in the answer prompt; None = no answer was requested, so ``kept`` is used"""
     kept: Sequence[Sequence[str]] = ()
     """ids of the first k hits"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loss:
-    """One reason; ``partial_evidence``: the context held some of the evidence, not all."""
+    """One reason; ``partial_evidence``: the context contained some of the evidence, but not all."""
 
     kind: LossKind
     partial_evidence: bool = False
 
 
 def loss_of(facts: LossFacts) -> Loss | None:
-    """The reason why an item is lost; None when it is correct, pending, or measured with its evidence found."""
+    """Return the reason why an item is lost; None when it is correct, pending, or measured with its evidence found."""
     if facts.state in (None, State.CORRECT):
         return None
     if facts.state in OWN_STATES:
@@ -108,7 +108,7 @@ def _ids(hits: Iterable[Sequence[str]]) -> set[str]:
 
 
 def disagree(verdicts: Sequence[Verdict]) -> bool:
-    """Several judgements of one evaluator differ, or exact match states 1 where a judge states 0."""
+    """Return True when judgements of one evaluator differ, or exact match gives 1 while a judge gives 0."""
     said: dict[str, set[bool]] = {}
     for verdict in verdicts:
         if verdict.correct is not None:
@@ -121,6 +121,6 @@ def disagree(verdicts: Sequence[Verdict]) -> bool:
 
 
 def tally(losses: Iterable[Loss | None]) -> dict[LossKind, int]:
-    """Count the items lost by each kind of reason, in the order of the kinds; kinds without items are left out."""
+    """Count the lost items by kind of reason, in the order of the kinds; kinds without items are left out."""
     counts = Counter(loss.kind for loss in losses if loss is not None)
     return {kind: counts[kind] for kind in LossKind if counts[kind]}

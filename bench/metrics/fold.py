@@ -2,7 +2,7 @@
 
 Here too:
 
-* One row's vector of values: computed once, when its evaluate phase ends, and stored.
+* The values of one row: computed once at the end of its evaluate phase, and stored.
 
 Example::
 
@@ -10,7 +10,7 @@ Example::
     found["accuracy"].n, found["accuracy"].breakdown["question_type"]["temporal"].value
     values(metrics, row)       # {"hit_at_5": 1.0, "accuracy": None}
 
-Every number is folded from cells, so a million rows cost a million doubles a metric and little else.
+Numbers are aggregated from cells, so a million rows need about a million doubles per metric.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from bench.stats import Tally
 
 NOT_APPLICABLE = "not_applicable"
 DIMENSIONS = ("question_type", "group")
-"""breakdowns that every report has"""
+"""breakdowns in every report"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """The options of a fold; ``clustered`` False leaves the corpora out of the intervals."""
+    """The options of a fold; ``clustered`` False ignores corpora in the intervals."""
 
     by: tuple[str, ...] = DIMENSIONS
     clustered: bool = True
@@ -55,7 +55,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One metric and its place among the item metrics."""
+    """One metric and its index among the item metrics."""
 
     metric: Measure
     place: int
@@ -73,11 +73,11 @@ def fold(
     level: float = 0.95,
     seed: int = 0,
 ) -> dict[str, Measurement]:
-    """Fold the rows of one job into one Measurement a metric, by metric name.
+    """Aggregate the rows of one job into one Measurement per metric, by metric name.
 
     A row's ``values`` are in the order of ``item_metrics(metrics)``; many rows come faster in a ``Pool``
-    (one epoch only). ``by`` names the breakdowns (those that no row has are left out) beside the ones that
-    a metric brings itself. With ``epochs`` > 1 an item's repeats are reduced first.
+    (one epoch only). ``by`` names the breakdowns (those that no row has are left out), in addition to the
+    metrics' own. With ``epochs`` > 1 an item's repeats are reduced first.
     """
     items = item_metrics(metrics)
     facts = job or JobFacts()
@@ -125,7 +125,7 @@ def _of_items(
 
 
 def _of_parts(metric: Measure, columns: Sequence[Column], cells: Sequence[FoldCell], options: Options) -> Measurement:
-    """One number of the sums of all parts; it has no interval and no second denominator."""
+    """Return the Measurement from the sums of all parts; it has no interval and no second denominator."""
     samples = [_sample(column, cells, options) for column in columns]
     first, reasons = samples[0]
     function = metric.arithmetic.of_sums
@@ -147,7 +147,7 @@ def _of_parts(metric: Measure, columns: Sequence[Column], cells: Sequence[FoldCe
 def _one(
     column: Column, cells: Sequence[FoldCell], job: JobFacts, options: Options, *, whole: bool = False
 ) -> Measurement:
-    """One metric over some cells; ``whole`` states that they are all of the job's."""
+    """Return the Measurement of one metric over some cells; ``whole``: the cells are all cells of the job."""
     sample, reasons = _sample(column, cells, options)
     unknown = sum(reasons.values())
     if whole and column.metric.definition.partition("/")[0] in WHOLE_JOB:
@@ -181,14 +181,14 @@ def _sample(column: Column, cells: Sequence[FoldCell], options: Options) -> tupl
 
 
 def _tally(place: int, cells: Sequence[FoldCell], *, clustered: bool) -> Tally:
-    """The values of one metric in some cells."""
+    """Return the values of one metric in some cells."""
     heaps = [heap for cell in cells for heap in cell.heaps[place].items()]
     strays = [cell.kept(place, clustered=clustered) for cell in cells]
     return Tally(heaps, strays, clustered=clustered)
 
 
 def _groups(column: Column, cells: Sequence[FoldCell], options: Options) -> dict[str, Sample]:
-    """For a macro mean: each label's own sample."""
+    """Return each label's own sample, for a macro mean."""
     dimension = column.metric.arithmetic.fold.dimension
     if dimension is None:
         return {}
@@ -220,7 +220,7 @@ def _reason(metric: Measure, cell: FoldCell) -> str:
 
 
 def _of_corpora(metric: Measure, job: JobFacts, options: Options) -> Measurement:
-    """A metric whose values belong to corpora; n counts corpora."""
+    """Return the Measurement of a metric with values per corpus; n counts corpora."""
     values = [metric.score(corpus.row()) for corpus in job.corpora if not corpus.failed]
     known = [v for v in values if v is not None]
     failed = [metric.score(corpus.row()) for corpus in job.corpora if corpus.failed]
@@ -282,15 +282,16 @@ def _method(metric: Measure, job: JobFacts) -> tuple[str | None, bool]:
 
 
 def values(metrics: Sequence[Measure], row: Row) -> dict[str, float | None]:
-    """Every item metric's value of a row, None = does not apply.
+    """Return every item metric's value of a row; None = does not apply.
 
-    Raises EvaluatorFailed where a metric gives NaN, infinity or more: an error of that item.
+    Raises:
+        EvaluatorFailed: a metric gives NaN, infinity or a number out of range, as an error of that item.
     """
     return {metric.name: value(metric, row) for metric in item_metrics(metrics)}
 
 
 def value(metric: Measure, row: Row) -> float | None:
-    """One metric's value of a row."""
+    """Return one metric's value of a row."""
     found = metric.score(row)
     if found is not None and not abs(found) <= LARGEST:
         raise EvaluatorFailed(f"metric {metric.name} gave {found} for item {row.item_id}")

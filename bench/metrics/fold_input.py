@@ -2,8 +2,8 @@
 
 Here too:
 
-* The light rows that a fold reads: what is left of an item, a corpus, a job once its values are stored.
-* Repeats of one item become one row before anything is folded.
+* The rows that a fold reads: the data of an item, a corpus and a job after its values were stored.
+* Combine the repeats of one item into one row before the fold.
 
 Example::
 
@@ -14,10 +14,10 @@ Example::
     settled([("correct", "ok"), ("error", "timeout")], epochs=2)      # ("correct", "ok")
     rows, spread = reduced(rows, metrics_names, "mean", epochs=2)     # spread: mean within-item deviation by metric
 
-Rows come one by one or many alike at once; the order in which they come changes nothing.
+Rows can be added one by one, or many equal ones at once; their order has no effect.
 
-An item is pending until all of its epochs have ended; then it has a value when one of them has, and it is failed when
-all of them failed. What was spent is added up over all epochs, failed ones too: a repeat costs as much as the first.
+An item is pending until all of its epochs have ended. It then has a value if one epoch has, and is failed if all
+failed. The cost is the sum over all epochs, including failed ones.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ NO_LABEL = "(none)"
 
 
 class FoldRow(NamedTuple):
-    """One item of one epoch; any tuple of this shape will do."""
+    """One item in one epoch; any tuple with these fields can be used."""
 
     item_id: str
     corpus: str
@@ -54,9 +54,9 @@ class FoldRow(NamedTuple):
     labels: Labels
     """sorted (dimension, label) pairs"""
     values: Sequence[float | None]
-    """in the order of the metrics; may be empty for an item that failed"""
+    """values in the order of the metrics; may be empty for a failed item"""
     reason: str = ""
-    """why a metric may not apply, e.g. no_evidence"""
+    """reason why a metric may not apply, such as no_evidence"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,16 +66,16 @@ class CorpusFacts:
     corpus: str
     failed: bool = False
     times_us: Mapping[str, int] = field(default_factory=dict)
-    """``ingest``, its parts as ``ingest.network``, and ``searchable``"""
+    """``ingest``, its parts such as ``ingest.network``, and ``searchable``"""
     memories: int | None = None
     tokens: int | None = None
     cost_usd: str | None = None
     """decimal text, None = unknown"""
     priced: bool = True
-    """False: ingest made no call that has a price"""
+    """False: the ingest made no call with a price"""
 
     def row(self) -> Row:
-        """The same facts in the shape that metrics read."""
+        """Return the facts as a row for metrics."""
         return Row(
             benchmark="",
             corpus=self.corpus,
@@ -93,21 +93,21 @@ class JobFacts:
     ingest_wall_us: int | None = None
     ingest_concurrency: int | None = None
     token_methods: Mapping[str, tuple[str, bool]] = field(default_factory=dict)
-    """role -> (``usage``, a tokenizer's name or ``chars/4``, or two of them; whether any of it is an estimate)"""
+    """role -> (``usage``, a tokenizer's name, ``chars/4``, or a combination; True if any of it is an estimate)"""
     price_methods: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """role -> name and version of the price table, or ``prices``, or both; absent where nothing had a price"""
+    """role -> name and version of the price table, or ``prices``, or both; absent when nothing had a price"""
     corpora: Sequence[CorpusFacts] = ()
     judged: bool = False
-    """a judge decides how items end, so that one without its verdict is lost"""
+    """a judge decides the state of items, so an item without its verdict is lost"""
 
 
 def labels_of(labels: Mapping[str, str]) -> Labels:
-    """The hashable form of a row's labels."""
+    """Return a row's labels in a hashable form."""
     return tuple(sorted(labels.items()))
 
 
 def all_labels_of(many: Sequence[Mapping[str, str]]) -> list[Labels]:
-    """The hashable forms of many rows' labels; equal label sets that are one object are read once."""
+    """Return the labels of many rows in a hashable form; identical objects are converted once."""
     names = list(map(id, many))
     forms = {name: labels_of(labels) for name, labels in dict(zip(names, many, strict=True)).items()}
     return list(map(forms.__getitem__, names))
@@ -115,14 +115,14 @@ def all_labels_of(many: Sequence[Mapping[str, str]]) -> list[Labels]:
 
 NAN = math.nan
 LONG = 32
-"""so many rows of one cluster in a row get a heap of their own"""
+"""number of consecutive rows of one cluster from which they get a heap of their own"""
 Key = tuple[Labels, str | None]
 """labels, state"""
 
 
 @dataclass(slots=True)
 class FoldCell:
-    """Rows that share labels and state; a heap a metric and cluster, and the rows whose clusters are small."""
+    """The rows that share labels and state: one heap per metric and large cluster, and the rows of small clusters."""
 
     labels: Labels
     state: str | None
@@ -131,22 +131,22 @@ class FoldCell:
     strays: list[array[float]]
     """metric -> values, NaN = none"""
     clusters: array[int] = field(default_factory=lambda: array("Q"))
-    """of the strays; empty when not clustered"""
+    """cluster codes of the strays; empty when not clustered"""
     count: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
-    """why retrieval metrics do not apply to some of the rows"""
+    """reasons why retrieval metrics do not apply to some of the rows"""
 
     @property
     def failed(self) -> bool:
-        """error, not_ready or pending."""
+        """Return True for the states error, not_ready and pending."""
         return self.state is None or self.state in FAILED_STATES
 
     def n(self, place: int) -> int:
-        """Count the rows with a value of one metric."""
+        """Return the number of rows with a value of one metric."""
         return sum(heap.n for heap in self.heaps[place].values()) + sum(map(_is_number, self.strays[place]))
 
     def kept(self, place: int, *, clustered: bool) -> Strays:
-        """The strays that have a value of one metric."""
+        """Return the strays with a value of one metric."""
         values, clusters = self.strays[place], self.clusters
         if _any_missing(values):
             there = [value == value for value in values]
@@ -156,7 +156,7 @@ class FoldCell:
 
 
 class Pool:
-    """Takes the rows of one job and sorts them into cells; ``width`` is the number of metrics."""
+    """Sorts the rows of one job into cells; ``width`` is the number of metrics."""
 
     def __init__(self, width: int, *, clustered: bool = True) -> None:
         self.clustered = clustered
@@ -164,7 +164,7 @@ class Pool:
         self._cells: dict[Key, FoldCell] = {}
 
     def add(self, row: FoldRow) -> None:
-        """Take one row."""
+        """Add one row."""
         _, corpus, _, state, labels, values, reason = row
         cell = self._cell((labels, state))
         cell.count += 1
@@ -184,7 +184,7 @@ class Pool:
         corpora: Sequence[str],
         columns: Sequence[array[float] | None],
     ) -> None:
-        """Take many rows of the same labels and state; a column that is None is NaN throughout."""
+        """Add many rows with the same labels and state; a column that is None is NaN throughout."""
         if not corpora:
             return
         cell = self._cell((labels, state))
@@ -205,15 +205,15 @@ class Pool:
             self._cell((labels, None)).count += count
 
     def explain(self, labels: Labels, state: str, reason: str, count: int = 1) -> None:
-        """Say why retrieval metrics do not apply to rows that were taken."""
+        """Count added rows to which retrieval metrics do not apply, with the reason."""
         self._cell((labels, state)).reasons[reason] += count
 
     def cells(self) -> list[FoldCell]:
-        """The cells in an order that does not depend on the rows' order."""
+        """Return the cells in an order that does not depend on the order of the rows."""
         return [self._cells[key] for key in sorted(self._cells, key=_order)]
 
     def lacks(self, place: int) -> bool:
-        """Whether any row that did not fail is without a value of one metric."""
+        """Return True when any row that did not fail has no value of one metric."""
         return any(cell.n(place) < cell.count for cell in self._cells.values() if not cell.failed)
 
     def _cell(self, key: Key) -> FoldCell:
@@ -224,7 +224,7 @@ class Pool:
         return cell
 
     def _runs(self, corpora: Sequence[str]) -> Iterable[tuple[str, Iterable[str]]]:
-        """Clusters whose values are next to each other."""
+        """Group adjacent rows by cluster."""
         if not self.clustered:
             return [("", corpora)]
         if corpora.count(corpora[0]) == len(corpora):
@@ -254,7 +254,7 @@ def _heap(cell: FoldCell, cluster: int, columns: Sequence[array[float] | None], 
 
 
 def poured(rows: Iterable[FoldRow], width: int, *, clustered: bool = True) -> Pool:
-    """A pool of these rows."""
+    """Return a pool with these rows."""
     pool = Pool(width, clustered=clustered)
     for row in rows:
         pool.add(row)
@@ -263,7 +263,7 @@ def poured(rows: Iterable[FoldRow], width: int, *, clustered: bool = True) -> Po
 
 @lru_cache(maxsize=1024)
 def cluster_code(name: str) -> int:
-    """Return 64 bits that represent a cluster, the same in every process; a million clusters hardly ever collide."""
+    """Return a 64-bit code of a cluster, the same in every process; collisions are negligible."""
     return int.from_bytes(blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest())
 
 
@@ -290,13 +290,13 @@ def by_label(cells: Sequence[FoldCell], dimension: str) -> dict[str, list[FoldCe
 
 
 def has_dimension(cells: Sequence[FoldCell], dimension: str) -> bool:
-    """Return whether any row has a label of the dimension."""
+    """Return True when any row has a label of the dimension."""
     return any(dimension == name for cell in cells for name, _ in cell.labels)
 
 
 Reducer = Literal["mean", "mode", "max"]
 Ended = tuple[str, str]
-"""state and outcome (``ok`` or the error kind) of what ended"""
+"""state and outcome (``ok`` or the error kind) of a repeat or item"""
 
 
 def settled(repeats: Sequence[Ended], epochs: int) -> Ended | None:
@@ -311,7 +311,7 @@ def settled(repeats: Sequence[Ended], epochs: int) -> Ended | None:
 def reduced(
     rows: Iterable[FoldRow], names: Sequence[str], reducer: Reducer, added: Collection[str] = (), *, epochs: int
 ) -> tuple[list[FoldRow], dict[str, float]]:
-    """One row an item, and for each metric the mean within-item standard deviation; ``added`` names the sums."""
+    """Return one row per item, and the mean within-item standard deviation of each metric; ``added`` names the sums."""
     repeats: dict[tuple[str, str], list[FoldRow]] = {}
     for row in rows:
         repeats.setdefault((row[1], row[0]), []).append(row)
@@ -333,7 +333,7 @@ def reduced(
 
 
 def reduce(values: Sequence[float], reducer: Reducer) -> float | None:
-    """One value of an item's repeats; ties of ``mode`` go to the lower value."""
+    """Return one value from an item's repeats; ties of ``mode`` use the lower value."""
     if not values:
         return None
     if reducer == "max":
@@ -355,7 +355,7 @@ def _column(epochs: Sequence[FoldRow], place: int) -> list[float]:
 
 
 def _spent(epochs: Sequence[FoldRow], place: int) -> float | None:
-    """The sum over all epochs; None where one that ended is unknown."""
+    """Return the sum over all epochs; None when the value of an ended epoch is unknown."""
     if any(not row[5] or row[5][place] is None for row in epochs if not _failed(row)):
         return None
     known = [value for row in epochs if row[5] and (value := row[5][place]) is not None]

@@ -1,7 +1,7 @@
 """Performance metrics: percentiles of integer microseconds, shown in milliseconds.
 
-The bare name of a phase is network + provider time, so that our own waiting never blames a provider;
-``search_latency_p95.queue`` asks for one part. Only successful last attempts are counted.
+The name of a phase alone means network + provider time, without our own waiting; ``search_latency_p95.queue`` selects
+one part. Only successful last attempts are counted.
 
 Example::
 
@@ -19,7 +19,7 @@ from bench.model import Row
 Params = Mapping[str, object]
 
 UNTIMED_PART = "untimed"
-"""in place of the parts of a phase that took the time of no call"""
+"""a key instead of the parts of a phase whose time is not that of a call"""
 PARTS = ("queue", "limiter", "network", "provider")
 US_PER_MS = 1_000
 STATISTICS: Mapping[str, FoldRule] = {
@@ -40,14 +40,14 @@ _ALIASES = {
 
 
 def phase_us(times_us: Mapping[str, int], phase: str, part: str | None = None) -> int | None:
-    """Microseconds of one phase: one part of it, or network + provider, or the whole where no part is known."""
+    """Return the microseconds of one phase: of one part, or network + provider, or the total if no part is known."""
     if part is not None:
         return times_us.get(f"{phase}.{part}")
     return _spent(times_us.get(f"{phase}.network"), times_us.get(f"{phase}.provider"), times_us.get(phase))
 
 
 def attempt_us(times_us: Mapping[str, int]) -> int | None:
-    """The same of one attempt's own parts (network, provider, total ...)."""
+    """Return the microseconds of one attempt: network + provider, or the total if no part is known."""
     return _spent(times_us.get("network"), times_us.get("provider"), times_us.get("total"))
 
 

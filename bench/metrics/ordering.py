@@ -2,20 +2,20 @@
 
 Example::
 
-    order_agreement([1, 3, 2], 3)       # 0.667: three events of three, of which two are exchanged
-    order_agreement([1, 2, 0], 2)       # 0.8: all in order, and one event that no one asked for
+    order_agreement([1, 3, 2], 3)       # 0.667: all three events, two of them swapped
+    order_agreement([1, 2, 0], 2)       # 0.8: all in order, and one unexpected event
     bench.metrics.score("order_agreement", order=[1, 3, 2], events=3)
 
-``order``: for each event of an answer the number of the expected event that it is, 0 for one that is none of them. Of
-an expected event that is named several times the first counts.
+``order`` has, for each event of an answer, the number of the matching expected event, or 0. If an expected event occurs
+several times, the first one counts.
 
-Formula. U = the expected events and those of the answer that are none of them. Each event of U has a rank in the
-expected order and one in the answer; what a side lacks is last there, and all that it lacks is tied. With tau-b of the
-two ranks and F1 = 2 m / (answered + expected), m = expected events that were named::
+Formula. U = the expected events and the unmatched events of the answer. Each event of U has a rank in the expected
+order and one in the answer; events that one side lacks are tied at the last rank there. With tau-b of the two ranks and
+F1 = 2 m / (answered + expected), m = matched expected events::
 
     value = (tau_b + 1) / 2 * F1
 
-Where tau-b is not defined because no two events differ on one side, their order cannot be wrong: the value is F1.
+If tau-b is undefined because all events of one side are tied, the value is F1.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def order_agreement(order: Sequence[int], events: int) -> float:
 
 
 def _ranks(order: Sequence[int], events: int) -> tuple[list[int], list[int]]:
-    """Rank every event of the union on both sides; the expected ones come first."""
+    """Return the ranks of every event of the union on both sides; the expected events come first."""
     first: dict[int, int] = {}
     others = []
     for place, event in enumerate(order, start=1):

@@ -1,4 +1,4 @@
-"""Answer metrics by n-gram overlap: BLEU as NLTK and as sacreBLEU compute it, ROUGE-L.
+"""Answer metrics by n-gram overlap: BLEU as in NLTK and as in sacreBLEU, ROUGE-L.
 
 Example::
 
@@ -23,17 +23,17 @@ _WEIGHTS = {"bleu1_nltk_method1": (1.0, 0.0, 0.0, 0.0), "bleu4_nltk_method1": (0
 _PUNCTUATION = pattern(
     "[\u3001-\u3004\u3008-\u3020\u3030\u30fb\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff65\u060c\u061b\u061f\u06d4\u0964\u0965\u0f0d\u104a\u104b\u17d4\u17d5]"
 )
-"""CJK and full-width punctuation, which sacreBLEU's ``zh`` tokenizer sets apart too, and marks at ends of sentences"""
+"""CJK and full-width punctuation that sacreBLEU's ``zh`` tokenizer separates, and sentence ends of other scripts"""
 _VARIANTS = ("multilingual", "bleu1_multilingual", "sacrebleu_sentence", "sacrebleu_corpus", *_WEIGHTS)
 
 
 def rouge_l(prediction: str, reference: str) -> float:
-    """F-measure of the longest common subsequence of lower-case [a-z0-9] runs (Lin 2004, no stemming)."""
+    """Return the F-measure of the longest common subsequence of lower-case [a-z0-9] runs (Lin 2004, no stemming)."""
     return _rouge(_WORDS.findall(prediction.lower()), _WORDS.findall(reference.lower()))
 
 
 def rouge_l_recall(prediction: str, reference: str) -> float:
-    """The recall of it: how much of the reference is in the answer, in its order."""
+    """Return the recall of ROUGE-L: the share of the reference's words that the answer has in the same order."""
     expected = _tokens(reference)
     return _common_length(_tokens(prediction), expected) / len(expected) if expected else 0.0
 
@@ -47,7 +47,7 @@ def _rouge(predicted: Sequence[str], expected: Sequence[str]) -> float:
 
 
 def rouge_l_multilingual(prediction: str, reference: str) -> float:
-    """As ``rouge_l``, over the words of every script; one character each in scripts without spaces."""
+    """Return ROUGE-L over the words of every script; in scripts without spaces each character is a word."""
     return _rouge(_tokens(prediction), _tokens(reference))
 
 
@@ -67,7 +67,7 @@ def _common_length(a: Sequence[str], b: Sequence[str]) -> int:
 
 
 def nltk_bleu(weights: tuple[float, ...], prediction: str, reference: str) -> float:
-    """Sentence BLEU of Treebank tokens of the lower-cased line, smoothing method 1 (Chen and Cherry 2014)."""
+    """Return sentence BLEU of Treebank tokens of the lower-cased line, smoothing method 1 (Chen and Cherry 2014)."""
     from nltk.translate.bleu_score import SmoothingFunction, sentence_bleu
 
     predicted, expected = _treebank().tokenize(prediction.lower()), _treebank().tokenize(reference.lower())
@@ -84,7 +84,7 @@ def _treebank():  # type: ignore[no-untyped-def]
 
 
 def multilingual_bleu(compare: Compare, prediction: str, reference: str) -> float | None:
-    """``compare`` over texts whose scripts without spaces are cut into characters, with punctuation apart."""
+    """Return ``compare`` of the texts with punctuation separated and scripts without spaces split into characters."""
     return compare(_apart(prediction), _apart(reference))
 
 
@@ -96,14 +96,14 @@ def _apart(text: str) -> str:
 
 
 def sacrebleu_sentence(prediction: str, reference: str) -> float:
-    """sacreBLEU's sentence score with its defaults, 0..1."""
+    """Return sacreBLEU's sentence score with its defaults, in 0..1."""
     import sacrebleu
 
     return float(sacrebleu.sentence_bleu(prediction, [reference]).score) / 100
 
 
 def sacrebleu_corpus(predictions: Sequence[object], references: Sequence[object]) -> float | None:
-    """sacreBLEU over all pairs at once, 0..1; None without a pair."""
+    """Return sacreBLEU over all pairs at once, in 0..1; None without a pair."""
     if not predictions:
         return None
     import sacrebleu
@@ -152,7 +152,7 @@ _PARTS = ("answer_tokens", "reference_tokens", *(f"matched_{n}" for n in _ORDERS
 
 @functools.lru_cache(maxsize=16)
 def _counts(prediction: str, references: tuple[str, ...]) -> tuple[float, ...]:
-    """The counts of one answer, in the order of ``_PARTS``; corpus BLEU is a function of their sums."""
+    """Return the counts of one answer, in the order of ``_PARTS``; corpus BLEU is a function of their sums."""
     import sacrebleu
 
     found = sacrebleu.sentence_bleu(prediction, references)

@@ -1,6 +1,6 @@
-"""Golds known to be wrong: the score without them, and the highest possible score.
+"""Scores without disputed gold answers, and the highest possible score.
 
-The dataset itself is never edited; an overlay names items of one dataset digest.
+The dataset is never changed; an overlay lists items of one dataset by its digest.
 
 Example::
 
@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suspect:
-    """One item whose gold is doubted."""
+    """One item with a disputed gold answer."""
 
     id: str
     kind: str
@@ -29,25 +29,25 @@ class Suspect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoldScores:
-    """A score with and without the doubted golds; None where nothing is scored."""
+    """A score with and without the disputed golds; None when nothing is scored."""
 
     raw: float | None
     corrected: float | None
-    """the listed items left out, or scored against their corrected answer"""
+    """score without the listed items, or with their corrected answers"""
     ceiling: float | None
-    """every unlisted item right, every listed one wrong"""
+    """score if every unlisted item is right and every listed one wrong"""
     n: int
     n_listed: int
 
     @property
     def above_ceiling(self) -> bool:
-        """A raw score that needs some of the doubted golds to be met."""
+        """Return True when the raw score is only possible by matching some disputed golds."""
         return self.raw is not None and self.ceiling is not None and self.raw > self.ceiling + 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overlay:
-    """The doubted items of one dataset."""
+    """The items with disputed golds of one dataset."""
 
     benchmark: str
     dataset_sha256: str
@@ -57,7 +57,7 @@ class Overlay:
     def scores(
         self, values: Mapping[str, float | None], rescored: Mapping[str, float | None] | None = None
     ) -> GoldScores:
-        """Raw, corrected and ceiling of a 0..1 metric; ``rescored``: values against corrected answers."""
+        """Return raw, corrected and ceiling of a 0..1 metric; ``rescored``: values against corrected answers."""
         known = {item: value for item, value in values.items() if value is not None}
         listed = known.keys() & self.items.keys()
         better = {item: value for item, value in (rescored or {}).items() if value is not None and item in listed}

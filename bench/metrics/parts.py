@@ -1,7 +1,7 @@
 """Answer metrics from parts of a verdict: counts of published scripts, labels, and memory audits.
 
-A part is a number that an evaluator gives beside its value. The numbers of a memory audit are sums over all items, so
-that each fact and each stored memory counts once, however they are spread over conversations.
+A part is an additional number in a verdict. The metrics of a memory audit are computed from sums over all items, so
+that each fact and each stored memory has the same weight.
 
 Example::
 
@@ -18,7 +18,7 @@ from bench.model import SCORED_STATES, Row
 
 Params = Mapping[str, object]
 RULES = ("exact", "stated", "only")
-"""how published scripts read the letter of a choice, see `bench.metrics.choices.letter_rules`"""
+"""rules of published scripts that read the letter of a choice, see `bench.metrics.choices.letter_rules`"""
 
 
 def part_of(row: Row, name: str) -> float | None:
@@ -27,7 +27,7 @@ def part_of(row: Row, name: str) -> float | None:
 
 
 def f1_of(found: float, points: float, right: float, target: float) -> float | None:
-    """F1 of two shares; 0 where nothing was right, None where nothing was to be found."""
+    """Return the F1 of recall and accuracy; 0 when nothing was right, None when nothing was expected."""
     if not points:
         return None
     recall, accuracy = found / points, right / target if target else 0.0
@@ -47,7 +47,7 @@ def _floored(k: int | None, params: Params) -> Arithmetic:
 
 
 def _named(key: str, evaluators: tuple[str, ...] = ()) -> Callable[[int | None, Params], Arithmetic]:
-    """A metric whose parameter names the part."""
+    """Return the arithmetic of a metric whose parameter names the part."""
 
     def build(k: int | None, params: Params) -> Arithmetic:
         name = str(params[key])
@@ -63,7 +63,7 @@ def _named(key: str, evaluators: tuple[str, ...] = ()) -> Callable[[int | None, 
 
 
 def _summed(formula: Callable[..., float | None], *names: str) -> Callable[[int | None, Params], Arithmetic]:
-    """A metric that is made of the sums of parts."""
+    """Return the arithmetic of a metric that is computed from the sums of parts."""
 
     def build(k: int | None, params: Params) -> Arithmetic:
         def part(name: str) -> Callable[[Row], float | None]:

@@ -1,7 +1,7 @@
 """Loading of plug-in code: entry points by name, and ``./file.py:Class`` next to a config.
 
-Nothing is imported before a config names it. What cannot be imported, and a name that two
-distributions claim, is a ConfigError that names both.
+A plug-in is imported only when a config names it. A failed import, or a name that two distributions claim, is a
+ConfigError.
 
 Example::
 
@@ -37,7 +37,7 @@ class InstalledPlugin:
 
 
 def installed(group: str, spelled: Callable[[str], str]) -> dict[str, InstalledPlugin]:
-    """Every entry point of the group by canonical name; a name claimed twice is a ConfigError."""
+    """Return every entry point of the group by canonical name; ConfigError for a name claimed twice."""
     found: dict[str, InstalledPlugin] = {}
     for point in plug_ins(group):
         name = spelled(point.name)
@@ -60,7 +60,7 @@ def claimed(name: str, group: str) -> EntryPoint | None:
 
 
 def twice(name: str, group: str, first: str, second: str) -> ConfigError:
-    """The error for a name that two distributions claim."""
+    """Return the error for a name that two distributions claim."""
     return ConfigError(
         f'{group}: "{name}" is registered by {first} and by {second}',
         hint="uninstall one of the two distributions",
@@ -84,7 +84,7 @@ def load_installed(plugin: InstalledPlugin, group: str) -> object:
 
 
 def load_file(reference: str, *, folder: Path, where: str | None = None) -> type:
-    """Load the class that ``./file.py:Class`` names, the file beside the config."""
+    """Load the class that ``./file.py:Class`` names, from a file next to the config."""
     file_name, _, class_name = reference.rpartition(":")
     if Path(file_name or class_name).suffix in (".ts", ".js"):
         raise ConfigError(
@@ -116,14 +116,14 @@ def _module(path: Path, reference: str, where: str | None) -> ModuleType:
 
 
 class _FromText(SourceFileLoader):
-    """Compile what the file holds now: cached bytecode is checked by size and whole second only."""
+    """A loader that always compiles the current source: cached bytecode is checked by size and whole seconds only."""
 
     def get_code(self, fullname: str) -> CodeType:
         return self.source_to_code(self.get_data(self.path), self.path)
 
 
 def import_path(path: Path, name: str) -> ModuleType:
-    """Import a file as the module ``name``, once per process; raise what the file raises."""
+    """Import a file as the module ``name``, once per process; errors of the file are raised unchanged."""
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path, loader=_FromText(name, str(path)))

@@ -2,7 +2,7 @@
 
 Here too:
 
-* The price of one call, in Decimal US dollars, or None where anything about it is unknown.
+* The price of one call in US dollars as Decimal; None when any part is unknown.
 
 Example::
 
@@ -10,10 +10,10 @@ Example::
     cost(Usage(input_tokens=1000, output_tokens=200), provider="openai", model="gpt-4o",
          at="2026-11-01T12:00:00Z")                                       # Decimal("0.0045")
 
-An unknown number is null plus a counter, never 0. Sums include what failed items spent.
+An unknown number is null plus a counter, never 0. Sums include the cost of failed items.
 
-``prices`` (USD per million tokens) wins; otherwise the genai-prices table decides, which must know the
-provider and takes the time of the call. ``input_tokens`` includes cache reads and writes.
+``prices`` (USD per million tokens) take precedence over the genai-prices table, which needs the provider and the time
+of the call. ``input_tokens`` includes cache reads and writes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ALL_ROLES = ("ingest", *ITEM_ROLES)
 
 
 def tokens_of(role: str) -> Callable[[Row], float | None]:
-    """Tokens of one role of a row, None = unknown."""
+    """Return a function for the tokens of one role of a row; None = unknown."""
 
     def of_row(row: Row) -> float | None:
         count = row.tokens.get(role)
@@ -46,7 +46,7 @@ def tokens_of(role: str) -> Callable[[Row], float | None]:
 
 
 def cost_of(roles: Sequence[str]) -> Callable[[Row], float | None]:
-    """USD of the calls of these roles; a role without a call costs nothing, an unknown one makes the whole unknown."""
+    """Return a function for the USD of these roles' calls; a role without calls costs 0, an unknown one gives None."""
 
     def of_row(row: Row) -> float | None:
         costs = [row.costs_usd[role] for role in roles if role in row.costs_usd]
@@ -117,15 +117,15 @@ ENTRIES = (
     _cost_entry("cost_per_correct", "cost of the whole job divided by its correct items", ITEM_ROLES, PerCorrect()),
 )
 ROLES_OF = {"cost_per_query": QUERY_ROLES, "cost_ingest": ("ingest",), "cost_judge": ("judge",)}
-"""whose calls a cost is the sum of; others take all"""
+"""cost metric -> the roles whose calls it adds up; other metrics add up all"""
 WHOLE_JOB = frozenset({"cost_total", "cost_per_correct"})
-"""metrics whose sum also takes what ingest cost"""
+"""metrics whose sum includes the cost of the ingest"""
 
 
 Prices = Mapping[str, Mapping[str, object]]
 
 FREE_PROVIDERS = frozenset({"builtin", "ollama"})
-"""models that run here: they cost nothing"""
+"""providers of models on this machine, which cost nothing"""
 PER = Decimal(1_000_000)
 
 
@@ -138,9 +138,9 @@ def cost(
     prices: Prices | None = None,
     batch: bool = False,
 ) -> Decimal | None:
-    """USD of one call, in a ``batch`` or alone.
+    """Return the USD of one call, in a ``batch`` or alone.
 
-    None without usage, price or provider, when a count is none, or more was cached than sent.
+    None without usage, price or provider, for an invalid count, or when more tokens were cached than sent.
     """
     counts = _counts(usage)
     if counts is None:
@@ -155,7 +155,7 @@ def cost(
 
 
 def price_table() -> str:
-    """Name and version of the price table, stored beside every cost."""
+    """Return the name and version of the price table, which are stored with every cost."""
     from importlib.metadata import version
 
     return f"genai-prices {version('genai-prices')}"
@@ -180,7 +180,7 @@ def _counts(usage: Usage | Mapping[str, object] | None) -> _Counts | None:
 
 
 def _count(value: object) -> int | None:
-    """Tokens as a whole number, 0 where nothing is reported; None for what is not a count."""
+    """Return tokens as a whole number, 0 when none are reported; None for an invalid count."""
     text = str(value or 0).removesuffix(".0")
     return int(text) if text.isascii() and text.isdigit() else None
 

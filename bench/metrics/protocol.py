@@ -2,7 +2,7 @@
 
 Here too:
 
-* Spelling of metric names: one canonical form, the cut at K, near matches.
+* The spelling of metric names: the canonical form, the cut at K, similar names.
 
 Example::
 
@@ -14,9 +14,9 @@ Example::
     canonical("nDCG@10")                  # "ndcg_at_10"
     split_cut("ndcg_at_10")               # ("ndcg", 10)
 
-A metric turns one ``Row`` into one number or None (not scored) and states how numbers become one.
-A plug-in implements ``Metric``; a built-in one is an ``RegisteredMetric`` in its family's module, from which the
-registry makes a ``Measure``.
+A metric computes one number or None (not scored) from a ``Row``, and defines how numbers are combined. A plug-in
+implements ``Metric``; a built-in one is a ``RegisteredMetric`` in its family's module, from which the registry makes a
+``Measure``.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ _CUT = re.compile(r"(?P<base>.+)_at_(?P<k>[0-9]{1,9}|k)")
 
 
 def canonical(name: str) -> str:
-    """Lower case, ``-`` to ``_``, ``@`` to ``_at_``."""
+    """Return the name in lower case, with ``-`` as ``_`` and ``@`` as ``_at_``."""
     return name.strip().lower().replace("-", "_").replace("@", "_at_")
 
 
 def split_cut(name: str) -> tuple[str, int | str | None]:
-    """The base and the K of a canonical name; K is ``"k"`` in the generic form and None without a cut."""
+    """Return the base and the K of a canonical name; K is ``"k"`` in the generic form and None without a cut."""
     found = _CUT.fullmatch(name)
     if found is None:
         return name, None
@@ -48,12 +48,12 @@ def split_cut(name: str) -> tuple[str, int | str | None]:
 
 
 def near(name: str, known: Iterable[str]) -> list[str]:
-    """Up to three known names that look like ``name``, best first."""
+    """Return up to three known names similar to ``name``, best first."""
     return difflib.get_close_matches(name, sorted(set(known)), n=3, cutoff=0.6)
 
 
 def or_list(names: Iterable[str]) -> str:
-    """``"a"``, ``"b" or "c"`` for a hint."""
+    """Return ``"a"``, ``"b" or "c"`` for a hint."""
     quoted = [f'"{name}"' for name in names]
     return quoted[0] if len(quoted) == 1 else ", ".join(quoted[:-1]) + f" or {quoted[-1]}" if quoted else ""
 
@@ -63,12 +63,12 @@ Cut = Literal["required", "optional", "none"]
 Scope = Literal["item", "corpus", "parts"]
 
 LARGEST = 1e100
-"""beyond it a value is as little a number as infinity: its square, and the sum of many, leave the range of a double"""
+"""largest allowed value: the square of a larger one, or the sum of many, leaves the range of a double"""
 
 
 @runtime_checkable
 class Metric(Protocol):
-    """One item to one number. ``aggregate`` is optional in a plug-in; without it the mean is taken."""
+    """A function from one item to one number. A plug-in may add ``aggregate``; the default is the mean."""
 
     @property
     def name(self) -> str: ...
@@ -88,14 +88,14 @@ class Metric(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """One option of a metric: one of its ``choices``, a number ``within`` a range, a switch, or else a text."""
+    """One option of a metric: one of its ``choices``, a number ``within`` a range, a switch, or a text."""
 
     default: object
     choices: tuple[str | None, ...] = ()
     within: tuple[float, float] | None = None
 
     def accepts(self, value: object) -> bool:
-        """The right type, and where closed, one of the choices or in the range."""
+        """Return True when the value has the right type, and is among the choices or in the range."""
         if value is None or isinstance(value, bool):
             return type(value) is type(self.default)
         if self.choices:
@@ -105,14 +105,16 @@ class Parameter:
         return isinstance(value, str) and not isinstance(self.default, bool)
 
     def read(self, value: object) -> object:
-        """An accepted value in its one spelling, so that the definition has one too: 1 is 1.0, or the choice "1"."""
+        """Return an accepted value in one form, so that the definition has one form too: 1 becomes 1.0, or the
+        choice "1".
+        """
         if not isinstance(value, int | float) or isinstance(value, bool):
             return value
         return str(value) if self.choices else float(value)
 
     @property
     def allowed(self) -> str:
-        """The values that the parameter accepts, for a hint."""
+        """Return the values that the parameter accepts, for a hint."""
         if self.choices:
             return or_list(choice for choice in self.choices if choice is not None)
         if self.within is not None:
@@ -126,25 +128,26 @@ class Arithmetic:
 
     of_row: Callable[[Row], float | None]
     of_inputs: Callable[..., float | None] | None = None
-    """the same from named inputs; None where no generic form exists"""
+    """the function of named inputs; None when there is no generic form"""
     parts: Mapping[str, Callable[[Row], float | None]] = field(default_factory=dict)
-    """where no item has a value of its own: what is stored of each item and summed over all"""
+    """for a metric without a value per item: the functions of the parts that are stored per item and summed"""
     of_sums: Callable[[Sequence[float]], float | None] | None = None
-    """the sums of the parts, in their order, to the one number"""
+    """the number from the sums of the parts, in their order"""
     fold: FoldRule = MEAN
     evaluators: tuple[str, ...] = ()
-    """evaluators whose verdicts it reads, beside the benchmark's first"""
+    """evaluators whose verdicts the metric reads, in addition to the benchmark's first"""
     reads_verdicts: bool = False
-    """its values come from the verdict of an evaluator"""
+    """the values come from the verdict of an evaluator"""
     method: Callable[[], str] | None = None
-    """whose arithmetic it is and with which settings, stored beside the number"""
+    """name and settings of the implementation, stored with the number"""
     absent: str = ""
-    """why a finished item has no value; empty = the item states it (retrieval metrics), or it does not apply"""
+    """reason why a finished item has no value; empty = the item has the reason (retrieval metrics), or the metric
+    does not apply"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisteredMetric:
-    """One registered metric, before its K and parameters are known."""
+    """One registered metric, before its K and parameters are set."""
 
     name: str
     """base name, without the cut: ``ndcg``"""
@@ -152,29 +155,29 @@ class RegisteredMetric:
     category: Category
     build: Callable[[int | None, Mapping[str, object]], Arithmetic]
     define: Callable[[Mapping[str, object]], str] | None = None
-    """definition name where it is not ``name`` (without @K and version)"""
+    """definition name if it differs from ``name`` (without @K and version)"""
     version: int = 1
     aliases: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
-    """other names, each with the parameters it presets"""
+    """other names, each with its preset parameters"""
     cut: Cut = "none"
     parameters: Mapping[str, Parameter] = field(default_factory=dict)
     in_runs: Mapping[str, object] = field(default_factory=dict)
-    """parameters that a run presets; ``score`` keeps the defaults, which are those of the published script"""
+    """parameters preset in runs; ``score`` uses the defaults, which are those of the published script"""
     dotted: str | None = None
     """the parameter that ``name.value`` sets"""
     unit: str | None = None
     lower_is_better: bool = False
     scope: Scope = "item"
-    """whether its values belong to items, to corpora, or are parts that only their sums make a number of"""
+    """item: a value per item; corpus: a value per corpus; parts: a number from the sums of parts only"""
     counts_unknown: bool = False
     """a missing value means that the number is unknown, not that it does not apply"""
     dimensions: tuple[str, ...] = ()
-    """breakdowns that always go with it"""
+    """breakdowns that are always computed"""
     title: str = ""
-    """how it is printed, with ``{k}`` and parameters; empty = its name"""
+    """title with ``{k}`` and parameters; empty = its name"""
 
     def definition(self, k: int | str | None, params: Mapping[str, object]) -> str:
-        """``NAME[@K][options]/VERSION``; options are the parameters that change the arithmetic."""
+        """Return ``NAME[@K][options]/VERSION``; options are the parameters that change the arithmetic."""
         name = self.define(params) if self.define else self.name
         cut = f"@{k}" if k is not None and self.cut != "none" else ""
         hidden = ("variant", self.dotted) if self.define else ()
@@ -199,12 +202,12 @@ class MetricInfo:
     summary: str = ""
     params: Mapping[str, object] = field(default_factory=dict)
     title: str = ""
-    """how it is printed, e.g. ``recall@5 (any)``"""
+    """title in tables, such as ``recall@5 (any)``"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measure:
-    """A metric ready for use: built-in, or a plug-in in the built-in shape."""
+    """A metric ready for use: built-in, or a plug-in in the same form."""
 
     name: str
     definition: str
@@ -214,32 +217,32 @@ class Measure:
     params: Mapping[str, object]
     arithmetic: Arithmetic
     breakdown: tuple[str, ...] = ()
-    """dimensions asked for in its config entry"""
+    """dimensions of the breakdown in its config entry"""
     scope: Scope = "item"
     counts_unknown: bool = False
 
     def score(self, row: Row) -> float | None:
-        """The row's value, None = not scored."""
+        """Return the row's value; None = not scored."""
         return self.arithmetic.of_row(row)
 
     @property
     def needs_verdict(self) -> bool:
-        """Whether an item without a verdict of the job's judge has no value of this metric."""
+        """Return True when an item without a judge's verdict has no value of this metric."""
         return self.arithmetic.reads_verdicts and JUDGED.issuperset(self.evaluators)
 
     @property
     def explained_by_rows(self) -> bool:
-        """Whether items themselves state why they have no value: no evidence, no ids."""
+        """Return True when items have their own reason for a missing value: no evidence, no ids."""
         return self.category == "retrieval" and not self.arithmetic.absent
 
     @property
     def aggregation(self) -> str:
-        """``mean``, ``macro:DIMENSION`` or ``other``."""
+        """Return ``mean``, ``macro:DIMENSION`` or ``other``."""
         return self.arithmetic.fold.name
 
     @property
     def columns(self) -> tuple[Measure, ...]:
-        """The values that are stored per item: the metric itself, its parts, or nothing."""
+        """Return the metrics whose values are stored per item: the metric itself, its parts, or none."""
         if self.scope == "item":
             return (self,)
         return tuple(
@@ -249,5 +252,5 @@ class Measure:
 
     @property
     def evaluators(self) -> tuple[str, ...]:
-        """Evaluators whose verdicts it reads, beside the benchmark's first."""
+        """Return the evaluators whose verdicts the metric reads, in addition to the benchmark's first."""
         return self.arithmetic.evaluators

@@ -2,15 +2,15 @@
 
 Here too:
 
-* Someone else's metric behind our face: a class with ``name``, ``definition`` and ``score``.
+* Plug-in metrics: classes with ``name``, ``definition`` and ``score``.
 
 Example::
 
     registry().measure("nDCG@10").definition       # "ndcg@10/1"
     from_plugin(Shouting, {"bonus": 0.5}, label="./mine.py:Shouting")       # a Measure
 
-A name is canonicalised, cut at K, looked up with its aliases, and its parameters are checked. Adding a
-metric means adding an ``RegisteredMetric`` to its family, or an entry point; nothing changes here.
+A name is converted to its canonical form, split at K and looked up with its aliases; its parameters are checked. To add
+a metric, add a ``RegisteredMetric`` to its family, or an entry point; this module does not change.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def from_plugin(
     name: str | None = None,
     breakdown: tuple[str, ...] = (),
 ) -> Measure:
-    """Dress a plug-in's class or instance as a ``Measure``; a ConfigError names what it lacks."""
+    """Return a plug-in's class or instance as a ``Measure``; a ConfigError names the missing parts."""
     try:
         metric = loaded(**params) if isinstance(loaded, type) else loaded
     except TypeError as error:
@@ -82,7 +82,7 @@ def from_plugin(
 
 
 def guarded(metric: Metric, label: str) -> Callable[[Row], float | None]:
-    """The plug-in's ``score``; what it returns must be a number or None."""
+    """Return the plug-in's ``score`` with a check that the result is a number or None."""
 
     def score(row: Row) -> float | None:
         value: object = metric.score(row)
@@ -104,17 +104,17 @@ Params = Mapping[str, object]
 
 @dataclass(frozen=True, slots=True)
 class MetricRequest:
-    """A name taken apart: which entry, cut where, with which parameters already set."""
+    """A parsed metric name: its entry, its K, and the parameters that it presets."""
 
     name: str
     entry: RegisteredMetric
     k: int | str | None
-    """an int, ``"k"`` in the generic spelling, None where the name has no cut"""
+    """an int, ``"k"`` in the generic form, None when the name has no cut"""
     preset: Mapping[str, object]
 
 
 class Registry:
-    """Built-in entries by every name they answer to; plug-ins are looked up when a name is not built-in."""
+    """The built-in entries by all of their names; plug-ins are looked up for other names."""
 
     def __init__(self, entries: tuple[RegisteredMetric, ...]) -> None:
         self.entries = entries
@@ -130,7 +130,7 @@ class Registry:
         self._known[name] = (entry, preset)
 
     def names(self) -> Iterator[str]:
-        """Every name and alias that can be asked for, cuts as ``_at_K``, installed plug-ins included."""
+        """Yield every name and alias, with cuts as ``_at_K``, including installed plug-ins."""
         for name, (entry, _) in self._known.items():
             yield f"{name}_at_K" if entry.cut == "required" else name
             if entry.cut == "optional":
@@ -138,7 +138,7 @@ class Registry:
         yield from self.installed()
 
     def installed(self) -> dict[str, plugins.InstalledPlugin]:
-        """Plug-ins by name, not yet imported."""
+        """Return the plug-ins by name, not yet imported."""
         found = plugins.installed(GROUP, canonical)
         for name, plugin in found.items():
             if name in self._known:
@@ -146,7 +146,7 @@ class Registry:
         return found
 
     def take_apart(self, name: str) -> MetricRequest | None:
-        """Return the entry that a name represents and the K in the name; None if no built-in entry has the name."""
+        """Return the entry for a name and the K in the name; None if no built-in entry has the name."""
         spelled = canonical(name)
         if spelled in self._known:
             entry, preset = self._known[spelled]
@@ -201,7 +201,7 @@ class Registry:
         default_k: int | None = None,
         breakdown: tuple[str, ...] = (),
     ) -> Measure:
-        """The metric of that name, ready for use. Raises UnknownMetric with up to three near matches."""
+        """Return the metric with this name, ready for use; UnknownMetric has up to three similar names."""
         request, given = self.take_apart(name), dict(params or {})
         if request is None:
             return self._installed(canonical(name), given, breakdown)
@@ -222,7 +222,10 @@ class Registry:
         )
 
     def _checked(self, request: MetricRequest, params: dict[str, object]) -> dict[str, object]:
-        """Defaults, then what the name presets, then what was given; all of it must fit together."""
+        """Return the parameters: the defaults, then the presets of the name, then the given ones.
+
+        Conflicts are errors.
+        """
         entry = request.entry
         if entry.cut != "none":
             params.pop("k", None)
@@ -258,7 +261,7 @@ class Registry:
         )
 
     def unknown(self, name: str) -> UnknownMetric:
-        """The error for a name that no one registered."""
+        """Return the error for an unregistered name."""
         spelled = canonical(name)
         base, k = split_cut(spelled)
         if k is not None and base in self._known:
@@ -269,7 +272,7 @@ class Registry:
         return UnknownMetric(text, hint=f"did you mean {or_list(close)}?" if close else None)
 
     def info(self, name: str) -> MetricInfo:
-        """Return the meaning of a name: its first name, its other names, its definition (``@K`` if no K is given)."""
+        """Return the meaning of a name: its main name, its other names, its definition (``@K`` if no K is given)."""
         request = self.take_apart(name)
         if request is None:
             found = self._installed(canonical(name), {}, ())
@@ -301,18 +304,18 @@ class Registry:
 
 
 def with_cut(name: str, k: int | str | None) -> str:
-    """``name_at_k`` where there is a K."""
+    """Return ``name_at_k``, or the name when there is no K."""
     return name if k is None else f"{name}_at_{k}"
 
 
 @functools.cache
 def registry() -> Registry:
-    """The registry of this program."""
+    """Return the registry of built-in metrics."""
     return Registry(tuple(entry for family in FAMILIES for entry in family.ENTRIES))
 
 
 def catalog() -> list[MetricInfo]:
-    """Every metric once, sorted by name; an installed plug-in is named, not imported."""
+    """Return every metric once, sorted by name; plug-ins are listed without being imported."""
     known = registry()
     own = [known.info(with_cut(e.name, "K" if e.cut == "required" else None)) for e in known.entries]
     others = [

@@ -1,8 +1,8 @@
-"""Retrieval metrics: whether the expected memories were returned, and at which rank.
+"""Retrieval metrics: they compare the returned memories and their ranks with the expected ones.
 
 Here too:
 
-* One ranked list against its expected ids: slots, gains, coverage.
+* The ranking of one item against its expected ids: slots, gains, coverage.
 
 Example::
 
@@ -10,12 +10,11 @@ Example::
     ranking = Ranking.of([["x", "a"], "a"], {"a": 1})
     ranking.gains          # (1.0, 0.0)
 
-Inputs ``retrieved`` (in the provider's order) and ``relevant``. Nothing relevant: not scored.
-Nothing retrieved: 0. To add one, write a function of a ``Ranking`` and K and one ``RegisteredMetric``.
+The inputs are ``retrieved`` (in the provider's order) and ``relevant``. Without relevant ids an item is not scored;
+without retrieved ids it gets 0. To add a metric, write a function of a ``Ranking`` and K, and a ``RegisteredMetric``.
 
-A hit takes one slot, whatever number of ids it represents. It is relevant when it covers an expected
-id that no earlier hit covered, and its gain is the highest newly covered grade; so a later duplicate
-keeps its slot and gains nothing.
+A hit takes one slot, even if it has several ids. It is relevant when it covers an expected id that no earlier hit
+covered, and its gain is the highest newly covered grade. A later duplicate keeps its slot and has no gain.
 """
 
 from __future__ import annotations
@@ -32,12 +31,12 @@ from bench.model import Row
 Ids = Iterable[object]
 
 _COLLECTIONS = (tuple, list, Iterable)
-"""what a hit with several ids may be; the abstract class is slow to ask and so comes last"""
+"""types of a hit with several ids; the abstract class comes last because its check is slow"""
 
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """``new[i]``: expected ids first covered by slot i; ``gains[i]``: the highest of their grades."""
+    """``new[i]``: number of expected ids first covered by slot i; ``gains[i]``: the highest of their grades."""
 
     new: tuple[int, ...]
     gains: tuple[float, ...]
@@ -48,14 +47,14 @@ class Ranking:
     def of(
         cls, retrieved: str | Iterable[object], relevant: Mapping[object, float] | Ids, *, collapse: bool = False
     ) -> Ranking | None:
-        """Walk the list; None when nothing is relevant. ``collapse`` drops repeats before any cut."""
+        """Return the ranking of a list; None when nothing is relevant. ``collapse`` drops repeats before any cut."""
         return cls.of_slots([slot_ids(entry) for entry in several(retrieved)], graded(relevant), collapse=collapse)
 
     @classmethod
     def of_slots(
         cls, slots: Sequence[tuple[str, ...]], grades: Mapping[str, float], *, collapse: bool = False
     ) -> Ranking | None:
-        """The same for ids that are known to be text."""
+        """Return the ranking of ids that are already texts; arguments as for `of`."""
         if not grades:
             return None
         if collapse:
@@ -76,25 +75,25 @@ class Ranking:
 
     @property
     def expected(self) -> int:
-        """R: how many ids are relevant."""
+        """Return R, the number of relevant ids."""
         return len(self.grades)
 
     @property
     def returned(self) -> int:
-        """The number of slots."""
+        """Return the number of slots."""
         return len(self.new)
 
     def covered(self, k: int | None = None) -> int:
-        """Expected ids among the first k slots."""
+        """Return the number of expected ids in the first k slots."""
         return sum(self.new[:k])
 
     def relevant_slots(self, k: int | None = None) -> int:
-        """Slots among the first k that cover something new."""
+        """Return the number of slots among the first k that cover a new expected id."""
         return sum(1 for n in self.new[:k] if n)
 
 
 def slot_ids(entry: object) -> tuple[str, ...]:
-    """An entry is an id or a collection of the ids that the hit represents."""
+    """Return the ids of a hit, which is an id or a collection of ids."""
     if isinstance(entry, str):
         return (entry,)
     if isinstance(entry, _COLLECTIONS):
@@ -103,7 +102,7 @@ def slot_ids(entry: object) -> tuple[str, ...]:
 
 
 def graded(relevant: Mapping[object, float] | Ids) -> dict[str, float]:
-    """Id -> grade; a grade of 0 or less is not relevant. Raises ValueError for a grade that is not finite."""
+    """Return id -> grade without grades of 0 or less; ValueError for a grade that is not finite."""
     if not isinstance(relevant, Mapping):
         return {str(i): 1.0 for i in several(relevant)}
     if not all(map(math.isfinite, relevant.values())):
@@ -112,7 +111,7 @@ def graded(relevant: Mapping[object, float] | Ids) -> dict[str, float]:
 
 
 def without_repeats(slots: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
-    """Drop a slot all of whose ids stood earlier; a slot without ids stays."""
+    """Drop each slot whose ids all occurred earlier; a slot without ids stays."""
     seen: set[str] = set()
     kept = []
     for ids in slots:
@@ -130,12 +129,15 @@ DUPLICATES = Parameter(default="keep", choices=("keep", "collapse"))
 
 
 def hit(ranking: Ranking, k: int | None, params: Params) -> float:
-    """1 if any expected id is in the first K."""
+    """Return 1 if any expected id is in the first K slots, else 0."""
     return float(ranking.covered(k) > 0)
 
 
 def recall(ranking: Ranking, k: int | None, params: Params) -> float:
-    """``any``: as hit; ``fraction``: covered / R; ``all``: covered = R; ``capped``: covered / min(R, K)."""
+    """Return recall by variant: ``any``: as hit; ``fraction``: covered / R; ``all``: covered = R.
+
+    ``capped``: / min(R, K).
+    """
     covered, expected = ranking.covered(k), ranking.expected
     if params["variant"] == "fraction":
         return covered / expected
@@ -147,7 +149,7 @@ def recall(ranking: Ranking, k: int | None, params: Params) -> float:
 
 
 def precision(ranking: Ranking, k: int | None, params: Params) -> float:
-    """Relevant slots / K; ``denominator: returned`` divides by min(K, returned)."""
+    """Return relevant slots / K; ``denominator: returned`` divides by min(K, returned)."""
     slots = k or ranking.returned
     if params["denominator"] == "returned":
         slots = min(slots, ranking.returned)
@@ -155,29 +157,29 @@ def precision(ranking: Ranking, k: int | None, params: Params) -> float:
 
 
 def precision_of_returned(ranking: Ranking, k: int | None, params: Params) -> float:
-    """Relevant slots / all returned."""
+    """Return relevant slots / all returned slots."""
     return ranking.relevant_slots() / ranking.returned if ranking.returned else 0.0
 
 
 def recall_of_returned(ranking: Ranking, k: int | None, params: Params) -> float:
-    """Expected ids covered / R, over all returned."""
+    """Return covered expected ids / R, over all returned slots."""
     return ranking.covered() / ranking.expected
 
 
 def f1_of_returned(ranking: Ranking, k: int | None, params: Params) -> float:
-    """Harmonic mean of the item's own precision and recall."""
+    """Return the harmonic mean of the item's own precision and recall."""
     p, r = precision_of_returned(ranking, k, params), recall_of_returned(ranking, k, params)
     return 2 * p * r / (p + r) if p + r else 0.0
 
 
 def coverage(ranking: Ranking, k: int | None, params: Params) -> float:
-    """Share of the expected ids returned; ``variant: any``: 1 if one was."""
+    """Return the share of the expected ids returned; ``variant: any``: 1 if at least one was."""
     covered = ranking.covered()
     return float(covered > 0) if params["variant"] == "any" else covered / ranking.expected
 
 
 def ndcg(ranking: Ranking, k: int | None, params: Params) -> float:
-    """DCG over the DCG of the best K of all relevant ids (Järvelin and Kekäläinen 2002, discount log2(rank + 1))."""
+    """Return DCG / DCG of the best K of all relevant ids (Järvelin and Kekäläinen 2002, discount log2(rank + 1))."""
     longmemeval = params["variant"] == "longmemeval"
     exponential = params["gain"] == "exponential"
 
@@ -189,14 +191,14 @@ def ndcg(ranking: Ranking, k: int | None, params: Params) -> float:
 
 
 def _discount(rank: int, longmemeval: bool) -> float:
-    """LongMemEval's own code leaves ranks 1 and 2 undiscounted and divides rank r by log2(r)."""
+    """Return the discount of a rank; LongMemEval's code divides by log2(rank) from rank 3 on, and by 1 before."""
     if longmemeval:
         return max(1.0, math.log2(rank)) if rank > 1 else 1.0
     return math.log2(rank + 1)
 
 
 def average_precision(ranking: Ranking, k: int | None, params: Params) -> float:
-    """Sum of the precision at each relevant slot / R, R counting every relevant id also under a cut."""
+    """Return the sum of the precision at each relevant slot / R; R counts every relevant id even with a cut."""
     found, terms = 0, []
     for rank, new in enumerate(ranking.new[:k], start=1):
         if new:
@@ -206,7 +208,7 @@ def average_precision(ranking: Ranking, k: int | None, params: Params) -> float:
 
 
 def reciprocal_rank(ranking: Ranking, k: int | None, params: Params) -> float:
-    """1 / rank of the first relevant slot, else 0."""
+    """Return 1 / rank of the first relevant slot, else 0."""
     return next((1 / rank for rank, new in enumerate(ranking.new[:k], start=1) if new), 0.0)
 
 
@@ -214,7 +216,7 @@ def reciprocal_rank(ranking: Ranking, k: int | None, params: Params) -> float:
 def _ranking(
     retrieved: tuple[tuple[str, ...], ...], relevant: tuple[str, ...], grades: tuple[float, ...], collapse: bool
 ) -> Ranking | None:
-    """The metrics of one row look at one ranking: walk its hits once."""
+    """Return the ranking of a row, cached because its metrics share it."""
     known = dict(zip(relevant, grades, strict=True)) if grades else dict.fromkeys(relevant, 1.0)
     return Ranking.of_slots(retrieved, known, collapse=collapse)
 
@@ -239,7 +241,7 @@ def _built(formula: Formula) -> Callable[[int | None, Params], Arithmetic]:
 
 
 def mean_score(scores: Sequence[float | None]) -> float | None:
-    """The mean of the provider's scores, None unless every hit has one; NaN and infinity are none."""
+    """Return the mean of the provider's scores; None unless every hit has a finite score."""
     known = [s for s in scores if s is not None and math.isfinite(s)]
     return math.fsum(known) / len(known) if known and len(known) == len(scores) else None
 

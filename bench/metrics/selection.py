@@ -1,4 +1,4 @@
-"""The ``metrics:`` of a config: entries become metrics, and every mistake is found before the run.
+"""The ``metrics:`` of a config: entries are converted to metrics, and every error is reported before the run.
 
 An entry is a name, or ``{name, method, config, breakdown, evaluator}``.
 
@@ -22,7 +22,7 @@ from bench.metrics.registry import from_plugin, registry
 from bench.metrics.verdicts import METHODS, value_of
 
 CUSTOM = "custom:"
-"""before the ``./file.py:Class`` of an evaluator beside a config"""
+"""prefix of the ``./file.py:Class`` of an evaluator next to a config"""
 KEYS = ("name", "method", "config", "breakdown", "evaluator")
 
 
@@ -94,7 +94,7 @@ def open_metrics(
     places: Sequence[str | None] = (),
     dimensions: Sequence[str] | None = None,
 ) -> list[Measure]:
-    """Turn every entry into a metric; names without K get ``k``.
+    """Return a metric for every entry; names without K get ``k``.
 
     ``places`` are the entries' file:line:column; ``dimensions`` the metadata keys that a breakdown may
     name (None: not checked). Raises one ConfigError that holds every problem found.
@@ -121,7 +121,7 @@ def _placed(error: ConfigError, where: str | None) -> ConfigError:
 
 
 def _admit(opened: dict[str, Measure], metric: Measure, spec: MetricSpec) -> None:
-    """The same metric twice is once; two definitions under one name are a mistake."""
+    """Add a metric, once if it is repeated; two definitions under one name are an error."""
     other = opened.setdefault(metric.name, metric)
     if other.definition != metric.definition or other.params != metric.params:
         raise ConfigError(
@@ -146,14 +146,17 @@ def _open(spec: MetricSpec, k: int, folder: Path, dimensions: Sequence[str] | No
 
 
 def _config(name: str, spec: MetricSpec) -> dict[str, object]:
-    """Return the parameters of an entry, laid over the parameters that runs preset."""
+    """Return the parameters of an entry, added to the parameters that runs preset."""
     request = registry().take_apart(name)
     preset = {} if request is None else {k: v for k, v in request.entry.in_runs.items() if k not in request.preset}
     return preset | dict(spec.config)
 
 
 def _with_method(spec: MetricSpec, given: str) -> str:
-    """``accuracy`` by ``llm_judge`` is ``accuracy.llm_judge``; a name of ours is what it is by ``custom`` too."""
+    """Return the name with a method: ``accuracy`` by ``llm_judge`` is ``accuracy.llm_judge``.
+
+    ``custom`` keeps built-in names.
+    """
     method, base = canonical(given), canonical(spec.name)
     taken = registry().take_apart(base)
     if taken is not None and taken.entry.dotted == "method":
@@ -178,7 +181,7 @@ def _with_method(spec: MetricSpec, given: str) -> str:
 
 
 def _from_file(spec: MetricSpec, folder: Path, breakdown: tuple[str, ...]) -> Measure:
-    """A plug-in beside the config. One that evaluates (has ``evaluate``) is read through its verdicts."""
+    """Return a plug-in metric next to the config; for a class with ``evaluate``, a metric of its verdicts."""
     reference = spec.evaluator or ""
     loaded = plugins.load_file(reference, folder=folder, where=spec.where)
     name = canonical(spec.name)
@@ -188,7 +191,7 @@ def _from_file(spec: MetricSpec, folder: Path, breakdown: tuple[str, ...]) -> Me
 
 
 def _of_verdicts(name: str, evaluator: str, config: Mapping[str, object], breakdown: tuple[str, ...]) -> Measure:
-    """The mean value of one evaluator's verdicts, under a name of its own; ``config`` is the evaluator's."""
+    """Return the mean value of one evaluator's verdicts as a metric; ``config`` is the evaluator's."""
     return Measure(
         name=name,
         definition=f"{name}/1",
@@ -202,12 +205,12 @@ def _of_verdicts(name: str, evaluator: str, config: Mapping[str, object], breakd
 
 
 def dimension_name(name: str) -> str:
-    """``questionType``, ``question_type`` and ``category`` are one dimension."""
+    """Return the dimension; ``questionType``, ``question_type`` and ``category`` are the same one."""
     return "question_type" if name in ("questionType", "question_type", "category") else name
 
 
 def over(metric: Measure, dimensions: tuple[str, ...]) -> Measure:
-    """The metric broken down by these; a macro mean goes over the first."""
+    """Return the metric with these breakdowns; a macro mean uses the first."""
     arithmetic = metric.arithmetic
     if arithmetic.fold.dimension is not None and dimensions[0] != arithmetic.fold.dimension:
         arithmetic = replace(arithmetic, fold=Macro(dimensions[0]))
@@ -215,7 +218,9 @@ def over(metric: Measure, dimensions: tuple[str, ...]) -> Measure:
 
 
 def evaluators_needed(metrics: Sequence[Measure]) -> dict[str, dict[str, object]]:
-    """Evaluators whose verdicts these metrics read beside the benchmark's first, each with its settings."""
+    """Return the evaluators whose verdicts the metrics read in addition to the benchmark's first, with their
+    settings.
+    """
     needed: dict[str, dict[str, object]] = {}
     for metric in metrics:
         for name in metric.evaluators:
@@ -228,7 +233,7 @@ def evaluators_needed(metrics: Sequence[Measure]) -> dict[str, dict[str, object]
 
 
 def _agree(name: str, settings: Mapping[str, object], metric: Measure) -> None:
-    """One class is opened once, so what is reported of it must be reported alike."""
+    """Check that metrics of one class have the same config, because the class is opened once."""
     if settings != metric.params:
         raise ConfigError(
             f"{name.removeprefix(CUSTOM)} is given two configs: {settings} and {dict(metric.params)}",

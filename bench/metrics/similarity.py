@@ -1,4 +1,4 @@
-"""Answer metrics with other inputs than two texts: embeddings, and facts that must be gone after a deletion.
+"""Answer metrics with other inputs than two texts: embeddings, and facts that must not be found after a deletion.
 
 Evaluators call these functions. A metric then reads its value from the stored verdict.
 
@@ -19,9 +19,10 @@ from bench.metrics.verdicts import value_of
 
 
 def cosine(a: Sequence[float], b: Sequence[float]) -> float:
-    """Cosine of two vectors of one dimension, -1..1; a zero vector gives 0.
+    """Return the cosine of two vectors of equal dimension in -1..1; 0 for a zero vector.
 
-    Raises ValueError for vectors that do not pair or are not finite.
+    Raises:
+        ValueError: the dimensions differ or a value is not finite.
     """
     if len(a) != len(b):
         raise ValueError(f"vectors of {len(a)} and {len(b)} dimensions")
@@ -34,7 +35,7 @@ def cosine(a: Sequence[float], b: Sequence[float]) -> float:
 
 
 def _scaled(vector: Sequence[float]) -> list[float]:
-    """Shifted by a power of two, so that no square leaves the range of a double: the cosine stays the same."""
+    """Return the vector scaled by a power of two, so that no square overflows; the cosine does not change."""
     exponent = math.frexp(max(map(abs, vector), default=0.0))[1]
     return [math.ldexp(x, -exponent) for x in vector]
 
@@ -42,7 +43,7 @@ def _scaled(vector: Sequence[float]) -> list[float]:
 def deletion_check(
     deleted: object, texts: str | Iterable[object], *, fuzzy_match: bool = False, fuzzy_threshold: float = 0.8
 ) -> float | None:
-    """1 if nothing of ``deleted`` leaks into a text, else 0; None when there is nothing to look for."""
+    """Return 1 if no text contains anything of ``deleted``, else 0; None when ``deleted`` is empty."""
     places = [as_text(text) for text in several(texts) if text is not None]
     if fuzzy_match:
         return _fuzzy("" if deleted is None else as_text(deleted), places, fuzzy_threshold)

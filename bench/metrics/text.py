@@ -1,7 +1,7 @@
-"""Answer metrics by comparing texts: exact, contained, shared tokens, LoCoMo's own score.
+"""Answer metrics that compare texts: exact match, containment, shared tokens, LoCoMo's own score.
 
-Inputs ``prediction`` and ``reference`` or ``references``; several references: the maximum. To add one,
-write a function of two texts and one ``RegisteredMetric``.
+The inputs are ``prediction`` and ``reference`` or ``references``; for several references the maximum is used. To add a
+metric, write a function of two texts and a ``RegisteredMetric``.
 
 Example::
 
@@ -37,7 +37,8 @@ Params = Mapping[str, object]
 Compare = Callable[[str, str], float | None]
 
 _NO_BOUNDARY_FROM = 0x2E80
-"""no word boundary is asked for in the scripts from here on, nor in those before that are cut into characters"""
+"""no word boundary is required for scripts from this code point on, and for earlier scripts that are split into
+characters"""
 
 NORMAL = {
     "normalize_whitespace": Parameter(default=True),
@@ -47,11 +48,11 @@ NORMAL = {
 LOCOMO_TYPES = {"multi-hop": "1", "temporal": "2", "open-domain": "3", "single-hop": "4", "adversarial": "5"}
 """the paper's names of its categories"""
 ABSENT = ("no information available", "not mentioned")
-"""LoCoMo's two phrases for a question whose answer is not in the conversation"""
+"""LoCoMo's two phrases for a question without an answer in the conversation"""
 
 
 def best(compare: Compare, prediction: object, references: str | Iterable[object]) -> float | None:
-    """The maximum over the references, None when none can be compared; None is not text."""
+    """Return the maximum over the references; None when none can be compared. A prediction of None is not text."""
     if prediction is None:
         return None
     text = as_text(prediction)
@@ -60,7 +61,7 @@ def best(compare: Compare, prediction: object, references: str | Iterable[object
 
 
 def compared(compare: Compare) -> Arithmetic:
-    """The arithmetic of a metric that compares two texts."""
+    """Return the arithmetic of a metric that compares two texts."""
 
     def of_inputs(
         prediction: object, reference: object = None, references: str | Iterable[object] | None = None
@@ -71,13 +72,13 @@ def compared(compare: Compare) -> Arithmetic:
 
 
 def of_answer(compare: Compare, row: Row) -> float | None:
-    """The same of an item's answer; one without text shares nothing, also with a reference of stop words."""
+    """Return the maximum for an item's answer; a blank answer gets 0 even with a reference of stop words."""
     found = best(compare, row.prediction, row.references)
     return 0.0 if found and not as_text(row.prediction).strip() else found
 
 
 def normal_options(params: Params) -> Callable[[str], str]:
-    """``normal_form`` with a metric's options."""
+    """Return ``normal_form`` with a metric's options."""
     white, case, form = params["normalize_whitespace"], params["case_sensitive"], params["unicode"]
     return lambda text: normal_form(
         text, normalize_whitespace=bool(white), case_sensitive=bool(case), unicode=str(form)
@@ -85,7 +86,7 @@ def normal_options(params: Params) -> Callable[[str], str]:
 
 
 def exact_match(k: int | None, params: Params) -> Arithmetic:
-    """Binary; ``variant: squad`` compares token lists, ``locomo`` token sets."""
+    """Return exact match, 0 or 1; ``variant: squad`` compares token lists, ``locomo`` token sets."""
     if params["variant"] == "squad":
         return compared(lambda p, r: float(squad_tokens(p) == squad_tokens(r)))
     if params["variant"] == "locomo":
@@ -95,7 +96,7 @@ def exact_match(k: int | None, params: Params) -> Arithmetic:
 
 
 def contains_match(k: int | None, params: Params) -> Arithmetic:
-    """1 if the reference occurs in the prediction; an empty reference is not compared."""
+    """Return 1 if the prediction contains the reference, else 0; an empty reference is not compared."""
     normal = normal_options(params)
     whole_words = bool(params["word_boundary"])
 
@@ -110,7 +111,9 @@ _UNPHRASED = re.compile(r"[^\w\s]")
 
 
 def has_phrases(prediction: str, reference: str, *, ordered: bool = False) -> float | None:
-    """1 if each phrase of the reference (parted by ``;``, else by ``,``) is in the prediction as whole words."""
+    """Return 1 if the prediction contains each phrase of the reference (separated by ``;``, else ``,``) as whole
+    words.
+    """
     plain = _phrase(prediction)
     phrases = [phrase for part in reference.split(";" if ";" in reference else ",") if (phrase := _phrase(part))]
     start = 0
@@ -123,13 +126,13 @@ def has_phrases(prediction: str, reference: str, *, ordered: bool = False) -> fl
 
 
 def _phrase(text: str) -> str:
-    """Lower case; hyphens are blanks, other punctuation is nothing."""
+    """Return the text in lower case, with hyphens as spaces and other punctuation removed."""
     parted = re.sub(r"[-_,;]", " ", text.lower())
     return " ".join(_UNPHRASED.sub("", parted).split())
 
 
 def occurs(wanted: str, text: str, *, whole_words: bool) -> bool:
-    """``wanted`` is in ``text``, with ``whole_words`` not inside a longer alphanumeric run or number."""
+    """Return True when ``text`` contains ``wanted``; with ``whole_words`` not inside a longer word or number."""
     counted = whole_words and (wanted[:1].isdigit() or wanted[-1:].isdigit())
     start = text.find(wanted)
     while start >= 0:
@@ -142,7 +145,7 @@ def occurs(wanted: str, text: str, *, whole_words: bool) -> bool:
 
 
 def _joined(text: str, place: int) -> bool:
-    """Return whether the characters around ``place`` belong to one word; a mark belongs to the preceding letter."""
+    """Return True when the characters around ``place`` belong to one word; a mark belongs to the preceding letter."""
     if not 0 < place < len(text):
         return False
     before, after = text[place - 1], text[place]
@@ -152,7 +155,7 @@ def _joined(text: str, place: int) -> bool:
 
 
 def f1(predicted: Sequence[str], expected: Sequence[str]) -> float:
-    """Multiset F1 of two token lists; 0 where nothing is shared."""
+    """Return the multiset F1 of two token lists; 0 when nothing is shared."""
     common = sum((Counter(predicted) & Counter(expected)).values())
     if not common:
         return 0.0
@@ -161,7 +164,7 @@ def f1(predicted: Sequence[str], expected: Sequence[str]) -> float:
 
 
 def f1_squad(prediction: str, reference: str) -> float:
-    """F1 of SQuAD tokens; both empty 1."""
+    """Return the F1 of SQuAD tokens; 1 when both are empty."""
     predicted, expected = squad_tokens(prediction), squad_tokens(reference)
     if not predicted or not expected:
         return float(predicted == expected)
@@ -169,7 +172,7 @@ def f1_squad(prediction: str, reference: str) -> float:
 
 
 def f1_hotpot(prediction: str, reference: str) -> float:
-    """As ``f1_squad``; 0 where one of the two is yes, no or noanswer and they differ (HotpotQA)."""
+    """Return ``f1_squad``, but 0 when one text is yes, no or noanswer and they differ (HotpotQA)."""
     mine, theirs = " ".join(squad_tokens(prediction)), " ".join(squad_tokens(reference))
     if mine != theirs and {mine, theirs} & {"yes", "no", "noanswer"}:
         return 0.0
@@ -177,23 +180,23 @@ def f1_hotpot(prediction: str, reference: str) -> float:
 
 
 def f1_multilingual(prediction: str, reference: str) -> float:
-    """As ``f1_squad``, over ``comparable`` texts whose scripts without spaces are cut into characters."""
+    """Return ``f1_squad`` of ``comparable`` texts, with scripts without spaces split into characters."""
     return f1_squad(spaced(comparable(prediction)), spaced(comparable(reference)))
 
 
 def f1_locomo(prediction: str, reference: str) -> float:
-    """F1 of stemmed LoCoMo tokens; any empty side 0."""
+    """Return the F1 of stemmed LoCoMo tokens; 0 when either side is empty."""
     return f1(locomo_stems(prediction), locomo_stems(reference))
 
 
 def f1_locomo_multi(prediction: str, reference: str) -> float:
-    """Both sides split at commas; the mean over gold parts of the best predicted part."""
+    """Return the mean, over the comma-separated parts of the gold answer, of the best F1 with a predicted part."""
     predicted, expected = prediction.split(","), reference.split(",")
     return math.fsum(max(f1_locomo(p, e) for p in predicted) for e in expected) / len(expected)
 
 
 def f1_mem0(prediction: str, reference: str) -> float:
-    """F1 of token sets as mem0's evaluation counts them."""
+    """Return the F1 of token sets as mem0's evaluation counts them."""
     return f1(sorted(set(mem0_tokens(prediction))), sorted(set(mem0_tokens(reference))))
 
 
@@ -208,21 +211,21 @@ F1_VARIANTS: Mapping[str, Compare] = {
 
 
 def token_f1(k: int | None, params: Params) -> Arithmetic:
-    """F1 of tokens: multilingual, or in the dialect of a paper."""
+    """Return the token F1: multilingual, or in the variant of a paper."""
     return compared(F1_VARIANTS[str(params["variant"])])
 
 
 def locomo_category(category: object, question_type: str | None) -> str | None:
-    """LoCoMo's category number from the dataset's own field, or from the name of the type."""
+    """Return LoCoMo's category number from the dataset's own field, or from the name of the type."""
     if category is not None and as_text(category) in LOCOMO_TYPES.values():
         return as_text(category)
     return LOCOMO_TYPES.get((question_type or "").replace("_", "-").lower())
 
 
 def locomo_qa(category: str, prediction: str, reference: str) -> float | None:
-    """LoCoMo's official score of one answer; None for a category that it does not know.
+    """Return LoCoMo's official score of one answer; None for an unknown category.
 
-    Scripts without spaces, which the official score takes for one long word, are cut into characters.
+    Scripts without spaces, which the official score treats as one long word, are split into characters.
     """
     prediction, reference = spaced(prediction), spaced(reference)
     if category == "1":
@@ -237,7 +240,7 @@ def locomo_qa(category: str, prediction: str, reference: str) -> float | None:
 
 
 def locomo_qa_score(k: int | None, params: Params) -> Arithmetic:
-    """The category comes from the parameters, else from the row."""
+    """Return LoCoMo's score; the category comes from the parameters, else from the row."""
     fixed = params["category"]
 
     def of_inputs(
@@ -258,12 +261,12 @@ def locomo_qa_score(k: int | None, params: Params) -> Arithmetic:
 
 
 def answer_length(k: int | None, params: Params) -> Arithmetic:
-    """Characters of the answer."""
+    """Return the number of characters of the answer as a metric."""
     return Arithmetic(of_row=lambda row: length(row.prediction), of_inputs=length, fold=Mean(shares=False))
 
 
 def length(prediction: object) -> float | None:
-    """Characters; None where there is no answer."""
+    """Return the number of characters; None without an answer."""
     return None if prediction is None else float(len(as_text(prediction)))
 
 

@@ -2,7 +2,7 @@
 
 Here too:
 
-* Text as the answer metrics read it: values to text, normal forms, tokens, stems.
+* Text for the answer metrics: conversion to text, normal forms, tokens, stems.
 
 Example::
 
@@ -11,13 +11,13 @@ Example::
     as_text(2022)                          # "2022"
     squad_tokens("The cat, a dog")         # ["cat", "dog"]
 
-Three named rules, each of which leaves a text of Latin letters as it was:
+There are three rules, none of which changes a text in Latin letters:
 
-* ``spaced`` sets apart each character of a script without spaces, with the marks that follow it. The mixed
+* ``spaced`` puts spaces around each character of a script without spaces, with the marks that follow it. The mixed
   segmentation of MLQA's evaluation (Lewis et al. 2020) and sacreBLEU's ``zh`` tokenizer do the same for Chinese,
   KorQuAD's evaluation (Lim et al. 2019) for Korean, whose words carry particles.
-* ``comparable`` is a text in one spelling: NFKC, no Unicode punctuation, no optional vowel signs.
-* ``search_words`` gives overlapping pairs of characters beside single ones, as Lucene's CJK filter does with
+* ``comparable`` normalizes a text: NFKC, no Unicode punctuation, no optional vowel signs.
+* ``search_words`` returns overlapping pairs of characters in addition to single ones, as Lucene's CJK filter does with
   ``outputUnigrams``.
 """
 
@@ -39,17 +39,17 @@ _BEYOND_LATIN = (
     "\uf900-\ufaff\ufb07-\ufdff\ufe70-\ufefc\uff01-\uffef\U00010000-\U0001efff\U00020000-\U000323af"
 )
 OPTIONAL = pattern("[\u0591-\u05bd\u05bf\u05c1-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed]")
-"""vowel points and cantillation of Hebrew, vowel signs and the stretching stroke of Arabic"""
+"""vowel points and cantillation of Hebrew, vowel signs and the elongation stroke of Arabic"""
 _PLANE = 0x10000
 _DROPPED = frozenset(string.punctuation) | frozenset("’‘ʼ׳״")
-"""punctuation inside words: dropped, where other punctuation parts words"""
+"""punctuation inside words, which is removed; other punctuation separates words"""
 
 BEYOND_LATIN = pattern(f"[{_BEYOND_LATIN}]")
 
 
 @functools.cache
 def _marks() -> str:
-    """A character class of all combining marks of the first plane, and of variation selectors."""
+    """Return a character class of all combining marks of the first plane, and of variation selectors."""
     found = [code for code in range(0x300, _PLANE) if unicodedata.category(chr(code)).startswith("M")]
     ranges: list[list[int]] = []
     for code in found:
@@ -62,7 +62,7 @@ def _marks() -> str:
 
 @functools.cache
 def _unit() -> re.Pattern[str]:
-    """One character of a script without spaces and its marks."""
+    """Return a pattern for one character of a script without spaces with its marks."""
     return re.compile(f"[{UNSPACED}][{_marks()}]*")
 
 
@@ -73,13 +73,13 @@ def _word() -> re.Pattern[str]:
 
 @functools.cache
 def _piece() -> re.Pattern[str]:
-    """A run of a script without spaces, or a word of another."""
+    """Return a pattern for a run of a script without spaces, or a word of another script."""
     spaced = f"(?![{UNSPACED}])"
     return re.compile(rf"(?P<run>(?:[{UNSPACED}][{_marks()}]*)+)|(?:{spaced}\w)(?:{spaced}[\w{_marks()}])*")
 
 
 def is_mark(character: str) -> bool:
-    """Return whether a character is a combining mark, which belongs to the character before the mark."""
+    """Return True for a combining mark, which belongs to the character before it."""
     return unicodedata.category(character).startswith("M")
 
 
@@ -88,12 +88,12 @@ _NUMBER = pattern(
     r"(?:\d{1,3}([,.'’])\d{3}(?:\1\d{3})*(?:(?!\1)[.,]\d+)?|\d{1,3}(?: 000)+|\d+(?:\.\d+|,\d{1,2})|\d+)"
     r"(?!\d|[.,]\d)"
 )
-"""a number as it is written, with its sign, its groups of thousands and its fraction; no date and no version"""
+"""a number with its sign, thousands separators and fraction, but not a date or version"""
 _NO_FRACTION = pattern(r"[.,]0{1,2}\Z")
 
 
 def parts_number(text: str, start: int, end: int) -> bool:
-    """Say whether a place in a text takes a part of a longer number: the 10 of ``$10,000``, not that of ``10.00``."""
+    """Return True when a span is a part of a longer number: the 10 of ``$10,000``, but not of ``10.00``."""
     around = text[max(0, start - 40) : end + 40]
     shift = start - max(0, start - 40)
     for found in _NUMBER.finditer(around):
@@ -105,31 +105,34 @@ def parts_number(text: str, start: int, end: int) -> bool:
 
 
 def is_cut(text: str) -> bool:
-    """True when some character is of a script that is cut into characters."""
+    """Return True when some character is of a script that is split into characters."""
     return not text.isascii() and UNSPACED_CHARACTER.search(text) is not None
 
 
 def spaced(text: str) -> str:
-    """Set each character of a script without spaces apart; another text is given back as it is."""
+    """Return the text with spaces around each character of a script without spaces."""
     if not is_cut(text):
         return text
     return _unit().sub(lambda match: f" {match[0]} ", text)
 
 
 def lowered(text: str) -> str:
-    """Lower case in one spelling of composed letters (NFC); the Turkish capital İ becomes ``i``."""
+    """Return the text in lower case with composed letters (NFC); the Turkish capital İ becomes ``i``."""
     if text.isascii():
         return text.lower()
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).lower().replace("i\u0307", "i"))
 
 
 def is_beyond_latin(text: str) -> bool:
-    """True when some letter is not Latin."""
+    """Return True when some letter is not Latin."""
     return not text.isascii() and BEYOND_LATIN.search(text) is not None
 
 
 def comparable(text: str) -> str:
-    """Lower case; beyond Latin letters also NFKC, without Unicode punctuation, format characters and vowel points."""
+    """Return the text in lower case.
+
+    Other than Latin also NFKC, without punctuation, format characters and vowel points.
+    """
     if not is_beyond_latin(text):
         return lowered(text)
     text = unicodedata.normalize("NFKC", text.translate(_punctuation()))
@@ -148,13 +151,13 @@ def _punctuation() -> dict[int, str]:
 
 
 def words(text: str) -> list[str]:
-    """Lower-case words in order; one character each in scripts without spaces."""
+    """Return lower-case words in order; one per character in scripts without spaces."""
     text = _searchable(text)
     return _word().findall(spaced(text))
 
 
 def search_words(text: str) -> list[str]:
-    """Lower-case words as a full-text index takes them: also each pair of neighbors in scripts without spaces."""
+    """Return lower-case words for a full-text index: in scripts without spaces also each pair of neighbors."""
     found: list[str] = []
     for match in _piece().finditer(_searchable(text)):
         if match["run"] is None:
@@ -167,7 +170,7 @@ def search_words(text: str) -> list[str]:
 
 
 def pairs(text: str) -> list[str]:
-    """Lower-case words; of a script without spaces each pair of neighbors, or the one that is alone."""
+    """Return lower-case words; in scripts without spaces each pair of neighbors, or a single character."""
     found: list[str] = []
     for match in _piece().finditer(_searchable(text)):
         units = _unit().findall(match[0]) if match["run"] is not None else [match[0]]
@@ -182,10 +185,10 @@ def _searchable(text: str) -> str:
 
 
 def indexed(text: str) -> str:
-    """The text as a full-text index may split it: at spaces alone, with no mark that would part a word.
+    """Return the text for a full-text index that splits at spaces only.
 
-    FTS5 takes most combining marks for separators, so that a Hindi word would fall into its consonants. Here a mark
-    becomes a character of the private use area, which FTS5 takes for a letter.
+    FTS5 treats most combining marks as separators, which would split a Hindi word into its consonants. Here each mark
+    is replaced by a character of the private use area, which FTS5 treats as a letter.
     """
     if not is_beyond_latin(text):
         return text
@@ -193,7 +196,7 @@ def indexed(text: str) -> str:
 
 
 def index_terms(text: str) -> list[str]:
-    """The distinct words of a query, as ``indexed`` writes them."""
+    """Return the distinct words of a query, as ``indexed`` writes them."""
     found = dict.fromkeys(search_words(text))
     if not is_beyond_latin(text):
         return list(found)
@@ -214,21 +217,21 @@ _MEM0_MARKS = str.maketrans(dict.fromkeys(".,!?", " "))
 
 
 def as_text(value: object) -> str:
-    """A number is read as its text in the file, a boolean as true or false."""
+    """Return a value as text: a number as written in the file, a boolean as true or false."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return value if isinstance(value, str) else str(value)
 
 
 def several(given: str | Iterable[object]) -> Iterable[object]:
-    """Many ids or texts; one that is alone is a list of one, not of its letters."""
+    """Return ids or texts as an iterable; a single text is one element, not its letters."""
     return (given,) if isinstance(given, str) else given
 
 
 def normal_form(
     text: str, *, normalize_whitespace: bool = True, case_sensitive: bool = False, unicode: str = "none"
 ) -> str:
-    """White-space runs (U+FEFF too) to one space, stripped, lower case; ``unicode``: none, nfc or nfkc."""
+    """Return a text with single spaces (U+FEFF too), stripped, in lower case; ``unicode``: none, nfc or nfkc."""
     if unicode != "none":
         text = unicodedata.normalize(cast("Literal['NFC', 'NFKC']", unicode.upper()), text)
     if normalize_whitespace:
@@ -237,7 +240,7 @@ def normal_form(
 
 
 def squad_tokens(text: str) -> list[str]:
-    """Lower case, no ASCII punctuation, no articles (SQuAD v1 evaluation script)."""
+    """Return the words in lower case without ASCII punctuation and articles (SQuAD v1 evaluation script)."""
     return _ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split()
 
 
@@ -247,18 +250,18 @@ def locomo_tokens(text: str) -> list[str]:
 
 
 def locomo_stems(text: str) -> list[str]:
-    """LoCoMo tokens, each stemmed."""
+    """Return the LoCoMo tokens, each stemmed."""
     return [stem(token) for token in locomo_tokens(text)]
 
 
 def mem0_tokens(text: str) -> list[str]:
-    """Lower case; only ``. , ! ?`` become spaces."""
+    """Return the words in lower case; only ``. , ! ?`` become spaces."""
     return text.lower().translate(_MEM0_MARKS).split()
 
 
 @functools.lru_cache(maxsize=65_536)
 def stem(word: str) -> str:
-    """Porter stem, NLTK's default mode."""
+    """Return the Porter stem, NLTK's default mode."""
     return str(_stemmer().stem(word))
 
 

@@ -1,7 +1,7 @@
 """Answer metrics from verdicts: accuracy and its variants, correctness, abstention, faithfulness.
 
-Inputs ``correct`` (true, false, None = unscored), ``value``, ``answerable``, ``adversarial``,
-``abstained``; of a ``Row``: its state and verdicts.
+The inputs are ``correct`` (true, false, None = unscored), ``value``, ``answerable``, ``adversarial`` and ``abstained``,
+or the state and verdicts of a ``Row``.
 
 Example::
 
@@ -43,13 +43,13 @@ METHODS = {
     "deletion_check": "deletion-check",
     "custom": "custom",
 }
-"""spelling in a metric's ``method`` -> name of the evaluator"""
+"""a metric's ``method`` -> name of the evaluator"""
 
 
 def verdict_of(row: Row, evaluator: str | None) -> Verdict | None:
-    """The newest verdict of one evaluator, or the first evaluator's when none is named.
+    """Return the newest verdict of one evaluator, or the first evaluator's when none is named.
 
-    ``custom`` means any class beside a config; its verdicts are signed ``custom:./file.py:Class``.
+    ``custom`` means any class next to a config; its verdicts have the name ``custom:./file.py:Class``.
     """
     if evaluator is None:
         return row.verdicts[0] if row.verdicts else None
@@ -57,15 +57,15 @@ def verdict_of(row: Row, evaluator: str | None) -> Verdict | None:
 
 
 def value_of(row: Row, evaluator: str | None) -> float | None:
-    """The value of that verdict."""
+    """Return the value of the verdict, or None."""
     verdict = verdict_of(row, evaluator)
     return None if verdict is None else verdict.value
 
 
 def correct_of(row: Row, evaluator: str | None, threshold: float | None = None) -> bool | None:
-    """Whether the item is correct by that evaluator; None = not scored.
+    """Return True when the item is correct by the evaluator; None = not scored.
 
-    Without an evaluator and a threshold of its own it is the item's state that counts.
+    Without an evaluator and a threshold, the item's state decides.
     """
     if evaluator is None and threshold is None:
         return row.state is State.CORRECT if row.state in SCORED_STATES else None
@@ -90,7 +90,7 @@ class Judged:
 
 
 def from_inputs(of_judged: Callable[[Judged], float | None]) -> Callable[..., float | None]:
-    """The same arithmetic from named inputs; a name that is none of them is refused."""
+    """Return the arithmetic as a function of named inputs; unknown names are rejected."""
 
     @functools.wraps(Judged, updated=())
     def of_inputs(**inputs: object) -> float | None:
@@ -100,7 +100,7 @@ def from_inputs(of_judged: Callable[[Judged], float | None]) -> Callable[..., fl
 
 
 def share_of(correct: bool | None) -> float | None:
-    """1 or 0, None = not scored."""
+    """Return 1 or 0; None = not scored."""
     return None if correct is None else float(correct)
 
 
@@ -190,7 +190,7 @@ CHOICE = {
 
 
 def _by_method(name: str) -> Callable[[Params], str]:
-    """Every spelling of a method is one definition: that of the evaluator."""
+    """Return the definition by evaluator, the same for every spelling of a method."""
 
     def define(params: Params) -> str:
         method = params["method"]

@@ -1,4 +1,4 @@
-"""The plan: everything a run will do, as one frozen value with a digest. Files are read, no call is made.
+"""The plan: everything that a run will do, as one frozen value with a digest. Planning reads files and makes no call.
 
 Example::
 
@@ -7,9 +7,9 @@ Example::
     plan = make_plan(Catalog.load(Path(".")), RunRequest(benchmarks=("locomo",)), Environment.load(Path(".")))
     plan.digest, [lane.key for lane in plan.running], [job.key for job in plan.jobs]
 
-Where things are: ``build`` the way from flags to plan, ``benchmark`` and ``provider`` its two halves, ``prompts`` and
-``scoring`` what an answer is asked and judged with, ``identity`` what must be equal on resume, ``cost_estimate`` what
-a run would cost, ``budget`` what it may.
+Modules: ``build`` makes a plan from flags, ``benchmark`` and ``provider`` plan their parts, ``prompts`` and ``scoring``
+have the prompts, evaluators and metrics. ``identity`` has the settings that must be equal on resume, ``cost_estimate``
+estimates the cost of a run, and ``budget`` checks its cost limit.
 """
 
 from __future__ import annotations

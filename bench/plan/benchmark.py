@@ -25,17 +25,17 @@ from bench.plan.ranges import Ranges
 from bench.plan.scoring import ANY_MODEL, Scoring
 
 LLM_JUDGE = "llm-judge"
-"""the evaluator that asks a benchmark's judge prompts"""
+"""the evaluator that uses a benchmark's judge prompts"""
 DEFAULT_CONTEXT_BUDGET = 120_000
-"""tokens: what the large models of today can read"""
+"""in tokens: large models can read this much"""
 
 
 def plan_benchmark(dataset: Dataset, request: RunRequest, *, ranges: Ranges, folder: Path) -> BenchmarkPlan:
-    """Resolve everything of one benchmark that does not depend on a provider.
+    """Plan the parts of one benchmark that do not depend on a provider.
 
     Raises:
-        UsageError: no item is selected, or an override that the benchmark does not allow.
-        ConfigError: a metric, evaluator, prompt or pack that cannot be used.
+        UsageError: no item is selected, or the benchmark does not allow an override.
+        ConfigError: an invalid metric, evaluator, prompt or pack.
     """
     config = dataset.config
     k = request.k[0] if request.k else config.search.default_limit
@@ -80,7 +80,7 @@ def plan_benchmark(dataset: Dataset, request: RunRequest, *, ranges: Ranges, fol
 
 
 def at_cutoff(planned: BenchmarkPlan, request: RunRequest, k: int) -> BenchmarkPlan:
-    """Return the same benchmark with another number of hits; metrics without a cut of their own take it as theirs."""
+    """Return the benchmark's plan with another number of hits; metrics without a cut of their own use it."""
     if k == planned.k:
         return planned
     scoring = Scoring.of(planned.config, request, k=k, prompts=planned.prompts, pack=planned.pack)
@@ -88,9 +88,9 @@ def at_cutoff(planned: BenchmarkPlan, request: RunRequest, k: int) -> BenchmarkP
 
 
 def scoring_problems(config: BenchmarkConfig, folder: Path) -> list[ConfigError]:
-    """Return the errors in a config's metrics, evaluators, prompts and pack that a run would refuse before it starts.
+    """Return the errors in a config's metrics, evaluators, prompts and pack that would prevent a run.
 
-    Which models a run names is its own affair: an embedding model counts as given.
+    An embedding model is assumed to be given, since the run names its models.
     """
     request = RunRequest(embedding_model=ANY_MODEL, allow_code_execution=True)
     try:
@@ -103,9 +103,9 @@ def scoring_problems(config: BenchmarkConfig, folder: Path) -> list[ConfigError]
 
 
 def data_problems(dataset: Dataset, folder: Path) -> list[BenchError]:
-    """Return the errors that only the data shows: names in prompts that no item fills, an overlay that does not fit.
+    """Return the errors that need the data: names in prompts that no item has, an overlay that does not match.
 
-    `scoring_problems` comes first: what it finds is raised here.
+    Call `scoring_problems` first: the errors that it would return are raised here.
     """
     config = dataset.config
     pack = pack_of(config, folder)
@@ -119,7 +119,7 @@ def data_problems(dataset: Dataset, folder: Path) -> list[BenchError]:
 
 
 def filters_of(request: RunRequest) -> Selection:
-    """The selection flags without the range."""
+    """Return the selection flags without the range."""
     return Selection(
         items=request.items,
         items_of=request.items_of,
@@ -132,10 +132,10 @@ def filters_of(request: RunRequest) -> Selection:
 
 
 def pack_of(config: BenchmarkConfig, workspace: Path) -> PromptPack | None:
-    """The protocol pack that a config names.
+    """Return the protocol pack that a config names, or None.
 
     Raises:
-        ConfigError: an unknown pack, an altered official text, or a key that the pack seals.
+        ConfigError: an unknown pack, a changed official text, or a key that the pack seals.
     """
     name = config.evaluation.pack
     if name is None:

@@ -3,7 +3,7 @@
 Example::
 
     budget_note(lanes, request)         # "--max-cost 5 counts no call of openai/x: its price is not known"
-    require_prices(plan)                # UsageError where no price at all is known
+    require_prices(plan)                # UsageError when no price is known
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ ONE_TOKEN = Usage(input_tokens=1, output_tokens=1)
 
 
 def require_prices(plan: Plan) -> None:
-    """Refuse ``--max-cost`` if none of the run's billed calls has a known price: it could never stop the run.
+    """Reject ``--max-cost`` if none of the run's billed calls has a known price: it could never stop the run.
 
     Raises:
-        UsageError: ``--max-cost`` is set and no price of what the run calls is known.
+        UsageError: ``--max-cost`` is set and no price is known.
     """
     if plan.request.max_cost is None:
         return
@@ -42,7 +42,7 @@ def require_prices(plan: Plan) -> None:
 
 
 def budget_note(lanes: Sequence[Lane], request: RunRequest) -> str | None:
-    """Name what a budget does not count; None where it counts everything or there is none."""
+    """Return a note on calls that a budget does not count; None if it counts all or there is no budget."""
     if request.max_cost is None:  # the price table takes a tenth of a start to load
         return None
     _, unpriced = _by_price(lanes, request)
@@ -58,7 +58,7 @@ def budget_note(lanes: Sequence[Lane], request: RunRequest) -> str | None:
 def elsewhere(
     lanes: Sequence[Lane], request: RunRequest, environment: Environment, files: Mapping[str, ModelFile]
 ) -> Iterator[str]:
-    """Name the models that are called at another address than their vendor's: a price table knows only his prices."""
+    """Yield the models with another address than their vendor's: the price table has the vendor's prices only."""
     for name in sorted({name for lane in lanes for name in lane.models} - request.token_prices.keys()):
         vendor = VENDORS.get(name.partition("/")[0])
         if vendor is None or vendor.free or vendor.base_url is None:

@@ -1,11 +1,11 @@
-"""From flags and configs to a plan: files are read once, everything is checked, no call is made.
+"""Make a plan from flags and configs: files are read once, everything is checked, no call is made.
 
 Example::
 
     plan = make_plan(Catalog.load(Path(".")), RunRequest(benchmarks=("demo",)), Environment.load(Path(".")))
     plan.digest, [lane.key for lane in plan.running]
 
-What can change a result goes into ``plan.identity``, as a tree that reads well when two of them differ.
+Settings that can change a result are in ``plan.identity``, as a tree whose differences are readable.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ DEMO = ("demo",)
 
 
 def make_plan(catalog: Catalog, request: RunRequest, environment: Environment, *, ranges: Ranges | None = None) -> Plan:
-    """Plan a run; ``ranges`` represent the request's own range, as the ranges of a merged run do.
+    """Plan a run; ``ranges`` replace the request's own range, for merged runs.
 
     Raises:
-        UsageError: unknown names, nothing selected, or no job that could run.
-        ConfigError: a config, prompt, metric, model or variable that cannot be used.
-        DataError: a dataset that is missing, altered or does not fit; evidence that would not be sent.
+        UsageError: unknown names, an empty selection, or no job that could run.
+        ConfigError: an invalid config, prompt, metric, model or variable.
+        DataError: a dataset is missing or changed, or evidence would not be sent.
     """
     names = request.benchmarks or DEMO
     datasets = [open_benchmark(catalog.benchmark(name), catalog.workspace) for name in names]
@@ -98,7 +98,7 @@ def make_plan(catalog: Catalog, request: RunRequest, environment: Environment, *
 def _cutoffs(
     benchmark: BenchmarkPlan, provider: ProviderPlan, request: RunRequest
 ) -> Iterator[tuple[BenchmarkPlan, ProviderPlan]]:
-    """Yield benchmark and provider at each k of the run; several put theirs into the provider's label."""
+    """Yield benchmark and provider at each k of the run; with several k, the provider's label contains it."""
     if len(request.k) < 2:
         yield benchmark, provider
         return
@@ -107,12 +107,12 @@ def _cutoffs(
 
 
 def model_files(catalog: Catalog) -> dict[str, ModelFile]:
-    """The endpoints of one's own, by prefix."""
+    """Return the model files of the workspace, by prefix."""
     return {entry.name: read_model_file(entry.path) for entry in catalog.models() if not entry.shadowed}
 
 
 def versions(installed: Installed) -> dict[str, object]:
-    """Return the versions that are recorded beside the identity; newer versions may continue with a run."""
+    """Return the versions that are recorded in addition to the identity; they may differ on resume."""
     return {
         "bench": __version__,
         "python": platform.python_version(),
@@ -140,7 +140,10 @@ def _lane(benchmark: BenchmarkPlan, provider: ProviderPlan, request: RunRequest)
 
 
 def _jobs(lane: str, benchmark: BenchmarkPlan, request: RunRequest) -> list[Job]:
-    """One job a combination; without a judging evaluator no judge, without an answer only one of what was found."""
+    """Return one job per combination of models.
+
+    Without a judged evaluator no judge, without an answer only jobs on hits.
+    """
     evaluation = benchmark.config.evaluation
     answering = _named(request.answering_model, evaluation.answering_model.model)
     own = benchmark.scoring.judge or evaluation.judge.model or (benchmark.pack.judge_model if benchmark.pack else None)
@@ -173,7 +176,7 @@ def _lacking(benchmark: BenchmarkPlan, provider: ProviderPlan) -> str | None:
 
 
 def _check_models(lanes: Sequence[Lane], environment: Environment, files: dict[str, ModelFile]) -> None:
-    """Every model must be known and have its key before anything starts."""
+    """Check that every model is known and its key is set."""
     running = [lane for lane in lanes if lane.skipped is None]
     embedding = {lane.provider.embedding for lane in running}
     for name in dict.fromkeys(name for lane in running for name in lane.models):
@@ -187,7 +190,7 @@ def _check_models(lanes: Sequence[Lane], environment: Environment, files: dict[s
 
 
 def _check_rates(lanes: Sequence[Lane], request: RunRequest) -> None:
-    """A rate for an endpoint that no job has would limit nothing."""
+    """Reject a rate for an endpoint that no job uses."""
     endpoints = dict.fromkeys(name for lane in lanes for name in lane.endpoints)
     known = dict.fromkeys([*(name.rpartition(".")[0] for name in endpoints), *endpoints])
     for name in request.rate:
@@ -198,12 +201,12 @@ def _check_rates(lanes: Sequence[Lane], request: RunRequest) -> None:
 
 
 def _spread_by(request: RunRequest) -> str | None:
-    """The flag that asks for more than one process."""
+    """Return the flag that requests more than one process, or None."""
     return "--cluster" if request.cluster is not None else "--workers" if (request.workers or 1) > 1 else None
 
 
 def _check_single(lanes: Sequence[Lane], request: RunRequest) -> None:
-    """A service with one namespace takes one corpus at a time, from one process, and each through its search."""
+    """Check the limits of a service with one namespace: one process, one corpus at a time, each until its search."""
     for lane in lanes:
         if lane.skipped is not None or not lane.provider.config.scoping.single:
             continue
@@ -221,7 +224,7 @@ def _corpora(lane: Lane) -> int:
 
 
 def _check_coverage(lanes: Sequence[Lane]) -> None:
-    """The text of every evidence turn must be in what is sent, for each way in which a corpus is rendered."""
+    """Check that the text of every evidence turn is sent, for each rendering of a corpus."""
     seen: set[tuple[str, str, str | None]] = set()
     for lane in lanes:
         way = (lane.benchmark.name, lane.unit, lane.text)

@@ -6,8 +6,8 @@ Example::
         for build in await builds_of(reader):
             build.fingerprint, build.n_memories, build.cost_usd
 
-Two builds with one fingerprint hold the same memories in the same order, ingested with the same settings by the same
-version of the same provider and embedding model.
+Two builds with the same fingerprint have the same memories in the same order, ingested with the same settings by the
+same version of the same provider and embedding model.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from bench.plan.job_record import JobRecord, read
 from bench.plan.shared_builds import BUILD, version_of
 
 SHORT = 12
-"""digits of a fingerprint in a table"""
+"""hex digits of a fingerprint in a table"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,26 +38,26 @@ class Build:
     benchmark: str
     provider: str
     searched_by: tuple[str, ...]
-    """providers of the jobs that search it, as results name them"""
+    """labels of the providers whose jobs search the build"""
     lent_to: tuple[str, ...]
-    """other runs that are not complete and search it"""
+    """incomplete other runs that search the build"""
     fingerprint: str | None
-    """None = a corpus is missing, or the journal of an older version lacks the parts"""
+    """None = a corpus is missing, or the journal is of an older version without the parts"""
     version: str | None
     upstream_version: str | None
     embedding: str | None
     n_corpora: int
-    """that were ingested whole"""
+    """number of completely ingested corpora"""
     n_memories: int
     n_held: int
-    """corpora that the provider still holds"""
+    """number of corpora that the provider still has"""
     calls: int
     tokens: int
     cost_usd: str
     cost_unknown_calls: int
-    """calls that ended well and whose cost is not known"""
+    """number of successful calls with unknown cost"""
     ingest_us: int
-    """the times of all batches together, without queue and limiter: waiting for other jobs is not ingest"""
+    """sum over all batches, without queue and limiter, because waiting is not part of the ingest"""
 
     @property
     def as_json(self) -> dict[str, object]:
@@ -65,7 +65,7 @@ class Build:
 
 
 async def builds_of(reader: Reader) -> list[Build]:
-    """Fold every build of a run, in the order of its jobs."""
+    """Return every build of a run, in the order of its jobs."""
     records = [record for record in read(reader.meta.extra) if record.skipped is None]
     events = [event for _, event in await reader.events() if event.kind == BUILD]
     identities = {event.scope: event.data for event in events}  # the newest of each build
@@ -82,17 +82,17 @@ class BuildTotals:
     """The totals of the corpora of a build, over every attempt."""
 
     identity: Mapping[str, object]
-    """what it was made with"""
+    """the settings of the ingest"""
     texts: dict[str, object] = field(default_factory=dict)
-    """corpus -> digest of its memories, of those that were ingested whole"""
+    """corpus -> digest of its memories, for completely ingested corpora"""
     sizes: dict[str, int | None] = field(default_factory=dict)
-    """corpus -> tokens of all its memories, also of those that another run ingested; None = not stated"""
+    """corpus -> tokens of all its memories, including corpora that another run ingested; None = unknown"""
     n_reused: int = 0
-    """corpora that another run ingested"""
+    """number of corpora that another run ingested"""
     n_begun: int = 0
     n_held: int = 0
     n_ingests: int = 0
-    """corpora that were ingested whole; of merged runs each ingested its own"""
+    """number of completely ingested corpora; merged runs are added up"""
     n_memories: int = 0
     calls: int = 0
     tokens: int = 0
@@ -101,7 +101,7 @@ class BuildTotals:
     ingest_us: int = 0
 
     def add(self, one: CorpusRecord) -> None:
-        """Count one corpus."""
+        """Add one corpus."""
         ingested = one.row(CorpusKind.INGESTED)
         if ingested is not None:
             self.sizes[one.corpus] = _count(ingested.data.get("tokens"))
@@ -123,7 +123,7 @@ class BuildTotals:
 
     @property
     def fingerprint(self) -> str | None:
-        """None = a corpus is missing or of another run, or the journal of an older version lacks the parts."""
+        """Return the fingerprint; None when a corpus is missing or of another run, or the journal lacks the parts."""
         texts, identity = self.texts, self.identity
         if not texts or self.n_reused or len(texts) != self.n_begun or None in texts.values() or not identity:
             return None

@@ -2,7 +2,7 @@
 
 Here too:
 
-* Whose prices a run names: refuse a name that nothing can have, and point out one that nothing of the run has.
+* Check the names in a run's prices: unknown names are errors, names that the run does not use give notes.
 
 Example::
 
@@ -11,8 +11,8 @@ Example::
     check_prices(catalog, request.prices, files)         # UsageError: "mem1" in prices; did you mean "mem0"?
     call_prices(request.prices, lane.provider).search    # Decimal, or None
 
-An upper estimate: every item is asked, every context is as full as k memories and the budget allow. A price no one
-knows makes the whole cost unknown, never 0; so do limits that no one set the time.
+This is an upper estimate: every item is run, and every context is as full as k memories and the budget allow. An
+unknown price makes the whole cost unknown, never 0; without rate limits the time is unknown.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ from bench.tokens import CHARS_PER_TOKEN, quarters
 
 
 def call_prices(prices: Prices, provider: ProviderPlan) -> CallPrices:
-    """Return what a provider's calls cost: what the run names wins, for the variant before all of its name."""
+    """Return the prices of a provider's calls: the run's price of the variant, else of the provider, else the
+    config's.
+    """
     found = provider.config.prices
     for name in (*provider.config.aliases, provider.config.name, provider.variant or provider.label):
         own = prices.get(name)
@@ -51,17 +53,17 @@ def call_prices(prices: Prices, provider: ProviderPlan) -> CallPrices:
 
 
 def check_prices(catalog: Catalog, prices: Prices, files: Iterable[str]) -> None:
-    """Refuse a price for what cannot be; ``files`` are the prefixes that have a model file.
+    """Reject prices with unknown names; ``files`` are the prefixes that have a model file.
 
     Raises:
-        UsageError: no provider has the name, or no model can have it.
+        UsageError: no provider or model can have the name.
     """
     for _, problem in unknown_names(catalog, prices, files):
         raise problem
 
 
 def unknown_names(catalog: Catalog, prices: Prices, files: Iterable[str]) -> Iterator[tuple[str, UsageError]]:
-    """Yield each name that nothing can have, and why."""
+    """Yield each name that no provider or model can have, with the error."""
     for name in prices:
         prefix, slash, _ = name.partition("/")
         if slash:
@@ -107,24 +109,24 @@ def _unknown(name: str, part: str, known: Sequence[str], what: str) -> UsageErro
 
 
 PROMPT_TOKENS = 200
-"""the prompt around the context"""
+"""tokens of a prompt without its context"""
 ANSWER_TOKENS = 60
 QUESTION_TOKENS = 30
 JUDGE_TOKENS = (500, 80)
 ENRICHED_TOKENS = 480
-"""what a language model writes about a chunk, at most"""
+"""most tokens that a language model writes about a chunk"""
 SAMPLED_CORPORA, SAMPLED_ITEMS = 5, 50
 SENTINEL_SEARCHES = 4
-"""in a corpus that is ready: three memories are looked for, one of them again"""
+"""searches of a sentinel in a ready corpus: three memories, one of them twice"""
 THOROUGH, THOROUGH_SEARCHES = 2, 6
-"""corpora of a lane of which five more memories are looked for, and one once it was cleared"""
+"""corpora of a lane with a thorough check, and its searches: five more memories, and one after clearing"""
 CONTENT_SEARCHES = 6
-"""in a corpus that is kept: what three memories find, twice"""
+"""searches in a corpus that is kept: three memories, each twice"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndpointEstimate:
-    """One kind of traffic."""
+    """The estimated traffic of one endpoint."""
 
     endpoint: str
     calls: int
@@ -136,11 +138,11 @@ class EndpointEstimate:
 
     @property
     def least_s(self) -> float | None:
-        """The time that the rate limit alone takes; None without a rate limit."""
+        """Return the least seconds by the rate limit; None without a rate limit."""
         return self.calls / self.rate_per_s if self.rate_per_s else None
 
     def __add__(self, other: EndpointEstimate) -> EndpointEstimate:
-        """The traffic of two lanes at one endpoint, under one limit."""
+        """Return the sum of the traffic of two lanes at one endpoint, under one limit."""
         known = self.cost_usd is not None and other.cost_usd is not None
         return replace(
             self,
@@ -153,14 +155,14 @@ class EndpointEstimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """The whole run."""
+    """The estimate of a whole run."""
 
     items: int
     corpora: int
     builds: int
-    """ingests of a benchmark; jobs that differ in how they search share one"""
+    """number of ingests; jobs that differ only in their search share one"""
     searches: int
-    """questions that are searched for, over all jobs"""
+    """number of questions to search, over all jobs"""
     endpoints: tuple[EndpointEstimate, ...]
 
     @property
@@ -169,13 +171,13 @@ class Estimate:
 
     @property
     def cost_usd(self) -> Decimal | None:
-        """None when a part of it is unknown."""
+        """Return the upper limit of the cost in USD; None when a part is unknown."""
         costs = [one.cost_usd for one in self.endpoints]
         return None if None in costs else sum((cost for cost in costs if cost is not None), Decimal(0))
 
     @property
     def cost_text(self) -> str:
-        """The most that the known prices can amount to, and which endpoints have none."""
+        """Return the upper limit of the known costs, and the endpoints with unknown prices."""
         known = sum((one.cost_usd for one in self.endpoints if one.cost_usd is not None), Decimal(0))
         unknown = [one.endpoint for one in self.endpoints if one.cost_usd is None]
         if unknown:
@@ -184,7 +186,7 @@ class Estimate:
 
     @property
     def least_s(self) -> float | None:
-        """No run can be faster: its slowest endpoint under its own limit; None when nothing is limited."""
+        """Return the least seconds of the run, from its slowest rate limit; None without rate limits."""
         return max((one.least_s for one in self.endpoints if one.least_s is not None), default=None)
 
 
@@ -203,12 +205,12 @@ class _Size:
         return math.ceil(self.per_corpus * self.corpora)
 
     def batches(self, most: int) -> int:
-        """Calls that take ``most`` memories each; no call holds memories of two corpora."""
+        """Return the number of calls with up to ``most`` memories each; a call contains memories of one corpus only."""
         return self.corpora * math.ceil(self.per_corpus / most)
 
 
 def estimate(plan: Plan) -> Estimate:
-    """Add up every running lane."""
+    """Return the sum of the estimates of every running lane."""
     endpoints: dict[str, EndpointEstimate] = {}
     corpora = 0
     for lane in plan.running:
@@ -257,7 +259,7 @@ def _judge_calls(lane: Lane, size: _Size) -> float:
 
 
 def _stored(plan: Plan, lane: Lane, size: _Size, asked: int) -> Iterator[EndpointEstimate]:
-    """Estimate storing and searching: the memory system's own calls, its vectors, and the text that a model writes."""
+    """Estimate the calls of the memory system, of its embeddings, and of a model that enriches stored texts."""
     provider = lane.provider
     batch, searches = AT_ONCE, asked
     if provider.built_in is None:
@@ -285,7 +287,7 @@ def _stored(plan: Plan, lane: Lane, size: _Size, asked: int) -> Iterator[Endpoin
 
 
 def _looks(plan: Plan, lane: Lane) -> int:
-    """Searches of one corpus that ask no question: is its namespace empty, what is found in it, what of others."""
+    """Return the searches of one corpus for checks only: emptiness, sentinel and canary."""
     if plan.request.isolation == "off":
         return 0
     kept = CONTENT_SEARCHES if plan.request.cleanup == "never" and lane.provider.built_in is None else 0
@@ -295,14 +297,14 @@ def _looks(plan: Plan, lane: Lane) -> int:
 
 
 def batch_of(lane: Lane) -> int:
-    """Memories that one add of a lane carries."""
+    """Return the number of memories per add call of a lane."""
     from bench.providers.batching import batch_size
 
     return batch_size(lane.benchmark.config.ingestion.batch_size, lane.provider.config.ingest.batch.max_items)
 
 
 def _calibrations(plan: Plan) -> Iterator[EndpointEstimate]:
-    """The probes of each judge with each benchmark's judge prompts, where the run asks for them."""
+    """Yield the calibration calls of each judge with each benchmark's judge prompts, if the run calibrates."""
     from bench.evaluators.calibration import calls_needed
 
     if plan.request.judge_calibration or plan.request.publishable:
@@ -349,13 +351,13 @@ def _model(plan: Plan, name: str, role: str, calls: int, tokens_in: int, tokens_
 
 
 def _rate(plan: Plan, endpoint: str, declared: float | None) -> float | None:
-    """The run's rate for an endpoint, else that of its owner, else what a file declares."""
+    """Return the rate of an endpoint: the run's, else that of its owner, else the declared one."""
     given = plan.request.rates_per_s()
     return given.get(endpoint) or given.get(endpoint.rpartition(".")[0]) or declared or None
 
 
 def _size(lane: Lane) -> _Size:
-    """Render a few of the corpora that are asked and take the rest to be like them."""
+    """Render some of the selected corpora and extrapolate their size to all."""
     benchmark = lane.benchmark
     names = list(dict.fromkeys(ref.corpus for ref in benchmark.dataset.items(benchmark.selection)))
     sampled = names[:: max(1, len(names) // SAMPLED_CORPORA)][:SAMPLED_CORPORA]

@@ -5,8 +5,8 @@ Example::
     crash_notes(lanes, request)
     # ["mem0: a crash in ingest can cost up to 10 of 10 corpora: ..."]
 
-An add that may be repeated costs nothing, and neither does one that the next search finds by its id. Of the rest a
-count or a search tells in most cases whether it was stored; where neither does, its corpus begins again.
+An add that may be repeated costs nothing; neither does an add that the next search can find by its id. For other adds,
+a count or a search usually shows whether they were stored; if not, the corpus is ingested again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def crash_notes(lanes: Sequence[Lane], request: RunRequest) -> Iterator[str]:
-    """Say it once for each provider and benchmark that a run ingests."""
+    """Yield one note per provider and benchmark that a run ingests."""
     wide = CEILING if request.concurrency == "auto" else request.concurrency
     for lane in lanes:
         if lane.skipped is not None or lane.shares or lane.provider.built_in is not None:
@@ -43,14 +43,14 @@ def crash_notes(lanes: Sequence[Lane], request: RunRequest) -> Iterator[str]:
 
 
 def _said(config: ProviderConfig, name: str, default: str) -> object:
-    """Return an attribute that the class of an adapter states."""
+    """Return an attribute of an adapter's class, or the default."""
     from bench.providers.adapters import provider_class
 
     return default if config.adapter is None else getattr(provider_class(config), name, default)
 
 
 def _is_lost(config: ProviderConfig) -> bool:
-    """The class keeps its data in this process, as every class does that does not say where."""
+    """Return True when the adapter stores its data in this process, which is the default of a class."""
     if config.adapter is None:
         return False
     return (config.local.get("durability") or _said(config, "durability", "process")) == "process"
@@ -74,5 +74,5 @@ def _is_repeatable(call: RequestSection) -> bool:
 
 
 def _is_found(config: ProviderConfig, endpoints: Endpoints) -> bool:
-    """Return whether added memories can be searched at once and hits map to memories."""
+    """Return True when added memories can be searched at once and hits map to memories."""
     return config.wait is None and config.capabilities.ids and endpoints.search.response.id_from != "none"

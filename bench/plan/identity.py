@@ -2,7 +2,7 @@
 
 Here too:
 
-* What must be equal for two runs to measure the same thing: a tree, its digest, and a readable difference.
+* The settings that must be equal for two comparable runs: a tree, its digest, and readable differences.
 
 Example::
 
@@ -10,7 +10,7 @@ Example::
     digest(tree)                         # "9f2c..." over the canonical JSON of the tree
     changes(old, new)                    # [("settings.k", "10", "20")]
 
-Not in it: run id, range, folder, clock, concurrency, rates, time-outs, prices, secrets.
+The identity does not include run id, range, folder, clock, concurrency, rates, timeouts, prices and secrets.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def identity_of(
     files: Mapping[str, ModelFile],
     installed: Installed,
 ) -> dict[str, object]:
-    """Build the tree."""
+    """Return the identity tree of a plan."""
     benchmarks = {lane.benchmark.name: lane.benchmark for lane in reversed(lanes)}
     running = [lane for lane in lanes if lane.skipped is None]  # of what is skipped nothing need be set or known
     providers = {lane.provider.label: lane.provider for lane in running}
@@ -90,7 +90,7 @@ def _benchmark(one: BenchmarkPlan, installed: Installed) -> dict[str, object]:
 
 
 def _distributions(scoring: Scoring, installed: Installed) -> dict[str, str]:
-    """Installed code that scores, by distribution."""
+    """Return the installed distributions with evaluators or metrics of the run, with their versions."""
     measured = {metric.name for metric in scoring.metrics}
     return {
         **installed.distributions("bench.evaluators", scoring.names, evaluators.canonical),
@@ -116,7 +116,7 @@ def _provider(one: ProviderPlan, environment: Environment, installed: Installed)
 
 
 def _of_adapter(adapter: str | None, installed: Installed) -> dict[str, str] | None:
-    """Distribution and version of an installed plug-in."""
+    """Return the distribution and version of an installed plug-in, or None."""
     names = [point.name for point in installed.points["bench.providers"] if point.value == adapter]
     return installed.distributions("bench.providers", names) or None
 
@@ -181,12 +181,12 @@ SHOWN = 120
 
 
 def digest(identity: Mapping[str, object]) -> str:
-    """Hash the canonical JSON of an identity tree."""
+    """Return the SHA-256 of the canonical JSON of an identity tree."""
     return sha256(canonical.dumps(identity)).hexdigest()
 
 
 def changes(old: object, new: object, path: str = "") -> list[tuple[str, str, str]]:
-    """List every leaf in which two trees differ as (path, old, new), in the order of the paths."""
+    """Return every difference between two trees as (path, old, new), in the order of the paths."""
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         names = sorted({*old, *new})
         return [
@@ -201,7 +201,7 @@ def changes(old: object, new: object, path: str = "") -> list[tuple[str, str, st
 
 
 class _Gone:
-    """A key that one side does not have."""
+    """A marker for a key that one tree lacks."""
 
 
 _GONE = _Gone()

@@ -2,7 +2,7 @@
 
 Here too:
 
-* The jobs of merged runs: equal but for the number of items, which is that of everything selected.
+* The jobs of merged runs: equal except for the number of items, which covers all ranges.
 
 Example::
 
@@ -10,7 +10,7 @@ Example::
     jobs[0].benchmark, jobs[0].provider, jobs[0].models.answering      # "demo", "bm25", "builtin/extractive"
     joined([(ranges_of_a, extra_of_a), (ranges_of_b, extra_of_b)], shared={})    # for RunMeta.extra["jobs"]
 
-``records(plan)`` is written into the journal once, under ``RunMeta.extra["jobs"]``; ``read`` gives it back.
+``records(plan)`` is written to the journal once, under ``RunMeta.extra["jobs"]``; ``read`` reads it.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ EXTRA_KEY = "jobs"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelNames:
-    """The three models of a job; None where none is used."""
+    """The three models of a job; None for an unused one."""
 
     embedding: str | None
     answering: str | None
@@ -58,20 +58,20 @@ class MetricRecord:
 
     @property
     def is_score(self) -> bool:
-        """Whether it is a score, and neither time nor money."""
+        """Return True for a score, False for a time or a cost."""
         return self.category in ("retrieval", "answer", "custom")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OverlayRecord:
-    """Golds known to be doubtful, as the run was reported of them."""
+    """The overlay of disputed gold answers that the run used."""
 
     name: str
     sha256: str
-    """of the overlay file"""
+    """SHA-256 of the overlay file"""
     source: str
     items: Mapping[str, str]
-    """item id -> what is doubted"""
+    """item id -> kind of doubt"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +85,7 @@ class JobRecord:
     benchmark_version: str
     benchmark_title: str
     provider: str
-    """label, a variant as ``name@label``"""
+    """label of the provider; a variant is ``name@label``"""
     provider_type: str
     models: ModelNames
     track: str
@@ -98,77 +98,77 @@ class JobRecord:
     level: str
     """evidence level: turn or session"""
     n_selected: int
-    """items inside the range and the filters; of a merged run, inside the filters"""
+    """items in the range that match the filters; for a merged run all that match the filters"""
     n_whole: int
-    """items inside the filters, whatever the range"""
+    """items that match the filters, ignoring the range"""
     n_items: int
-    """items of the benchmark's full order"""
+    """items of the benchmark"""
     metrics: tuple[MetricRecord, ...]
     metric_entries: tuple[object, ...]
-    """the metrics as they were asked for, so that a report can open them again"""
+    """the requested metrics, so that a report can open them again"""
     metric_folder: str
-    """where a plug-in file beside the config is looked for"""
+    """folder of plug-in files next to the config"""
     evaluators: tuple[str, ...]
-    """with the version of their rule, where it is not the first"""
+    """names of the evaluators, with the version of their rule if it is above 1"""
     cluster_by: str | None
     groups: Mapping[str, tuple[str, ...]]
     selection: Mapping[str, object]
-    """filters, sample and limit; empty = everything"""
+    """filters, sample and limit; empty = all items"""
     dataset: Mapping[str, object]
     """path, sha256, content_sha256, bytes, source, license"""
     prompts: Mapping[str, str]
-    """role.name -> sha256"""
+    """role.name -> SHA-256 of the prompt"""
     config_sha256: Mapping[str, str]
-    """benchmark and provider"""
+    """SHA-256 of the configs of benchmark and provider"""
     marks: tuple[str, ...] = ()
-    """why the result is not publishable"""
+    """reasons why the result is not publishable"""
     skipped: str | None = None
     overlay: OverlayRecord | None = None
     selected_types: Mapping[str, int] = field(default_factory=dict)
-    """question type -> how many of ``n_selected``; empty = no one counted"""
+    """question type -> number of items in ``n_selected``; empty = not counted"""
     whole_types: Mapping[str, int] = field(default_factory=dict)
-    """the same of ``n_whole``"""
+    """question type -> number of items in ``n_whole``"""
     data_notes: tuple[str, ...] = ()
-    """what a reader of numbers should know of the data"""
+    """notes on the data that affect scores"""
     asked_with: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
-    """role -> temperature, token limit and seed of what its model is asked"""
+    """role -> temperature, token limit and seed of its model's calls"""
     prompt_leaks: tuple[str, ...] = ()
-    """what its answer prompt knows that only the scoring may know"""
+    """messages about scoring data that the answer prompt contains"""
     shares: str = ""
-    """the lane whose ingest it searches, empty = its own lane ingests"""
+    """key of the lane whose ingest is searched; empty = the job's own lane ingests"""
     n_sharing: int = 1
-    """lanes that search the same ingest, its own among them"""
+    """number of lanes that search the same ingest, including this one"""
     input_usd: str | None = None
-    """what a million input tokens of the answering model cost when the run was planned; None = unknown"""
+    """price of a million input tokens of the answering model at the time of the plan; None = unknown"""
 
     @property
     def build(self) -> str:
-        """The lane that owns the rows of its corpora."""
+        """Return the key of the lane that owns the rows of the corpora."""
         return self.shares or self.lane
 
     @property
     def owners(self) -> tuple[str, str, str]:
-        """The owners of the rows of the job: its lane, the owner of its answers, and the job itself."""
+        """Return the owners of the job's rows: its lane, its answering owner, and the job itself."""
         return self.lane, self.answer_owner, self.key
 
     @property
     def chain(self) -> Chain:
-        """The owners of the rows, in the form that the journal's reader takes."""
+        """Return the owners of the rows as the journal's reader takes them."""
         return Chain(lane=self.lane, answering=self.answer_owner, job=self.key)
 
     @property
     def n_repeats(self) -> int:
-        """The number of repeats that must end: each epoch of each item."""
+        """Return the number of repeats that must end: each epoch of each item."""
         return self.n_selected * self.epochs
 
     @property
     def suspects(self) -> Mapping[str, str]:
-        """The items whose gold is doubted."""
+        """Return the items with a disputed gold answer, with the kind of doubt."""
         return {} if self.overlay is None else self.overlay.items
 
 
 def records(plan: Plan) -> tuple[JobRecord, ...]:
-    """Every job of a plan, skipped ones too."""
+    """Return the records of every job of a plan, including skipped ones."""
     sizes = Counter(lane.build for lane in plan.lanes)
     return tuple(_record(plan, lane, job, sizes[lane.build]) for lane in plan.lanes for job in lane.jobs)
 
@@ -284,7 +284,7 @@ def _dataset(benchmark: BenchmarkPlan) -> dict[str, object]:
 
 
 def _flat(tree: object, path: str = "") -> dict[str, str]:
-    """Nested digests as dotted names."""
+    """Return nested digests with dotted names."""
     if isinstance(tree, Mapping):
         parts = [_flat(value, f"{path}.{name}" if path else str(name)) for name, value in tree.items()]
         return {name: text for part in parts for name, text in part.items()}
@@ -295,7 +295,7 @@ _JOBS: TypeAdapter[tuple[JobRecord, ...]] = TypeAdapter(tuple[JobRecord, ...])
 
 
 def read(extra: Mapping[str, object]) -> tuple[JobRecord, ...]:
-    """The jobs of a journal, in the plan's order; JournalError when they have another version's form."""
+    """Return the jobs of a journal in the order of the plan; JournalError when they have another version's format."""
     try:
         return _JOBS.validate_python(extra.get(EXTRA_KEY, ()))
     except ValidationError as error:
@@ -303,13 +303,13 @@ def read(extra: Mapping[str, object]) -> tuple[JobRecord, ...]:
 
 
 def dump(jobs: Sequence[JobRecord]) -> list[dict[str, object]]:
-    """The jobs as JSON data."""
+    """Return the jobs as JSON data."""
     found: list[dict[str, object]] = _JOBS.dump_python(tuple(jobs), mode="json")
     return found
 
 
 def cuts_inside_range(names: Container[str]) -> bool:
-    """The selection chooses inside a range, so ranges that are joined select something else than each apart."""
+    """Return True when the selection depends on the range, so that it differs between joined and single ranges."""
     return "sample" in names or "limit" in names
 
 
@@ -318,8 +318,8 @@ def joined(
 ) -> list[dict[str, object]]:
     """Return the jobs of merged runs, with every item that the filters select, even if no range covers it.
 
-    Where each range had its own sample or limit, what they selected together: ``shared`` counts the items that an
-    owner has in more than one range, once for each range too many.
+    If each range had its own sample or limit, the jobs have the union of the selected items. ``shared`` counts the
+    items that an owner has in more than one range, once for each additional range.
     """
     by_job: dict[str, dict[Ranges, JobRecord]] = {}
     for ranges, extra in parts:

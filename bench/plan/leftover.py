@@ -3,11 +3,10 @@
 Example::
 
     for one in await leftovers(reader):
-        one.provider, one.attempts          # "mem0", {"conv-26": 1}: the last attempt of each corpus that is there
+        one.provider, one.attempts          # "mem0", {"conv-26": 1}: the last attempt of each corpus
 
-A namespace is left when an attempt of its corpus has rows and none states that it was cleared, unless someone
-has given it up since: that is an event, and no row claims that anything was cleared. What a built-in keeps lies below
-the run's own folder and goes with it."""
+A namespace is left when an attempt of its corpus has rows but none that records its clearing, unless an event records
+that it was abandoned. The data of built-in providers is in the run's folder and is deleted with it."""
 
 from __future__ import annotations
 
@@ -20,9 +19,9 @@ from bench.plan.job_record import read
 from bench.providers.names import BUILT_IN
 
 FORGOTTEN = "forgotten"
-"""kind of the event that records that namespaces were abandoned"""
+"""kind of the event that records abandoned namespaces"""
 NOT_CLEARED = "not_cleared"
-"""kind of the event that records that a clear failed"""
+"""kind of the event that records a failed clear"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,24 +30,24 @@ class Leftover:
 
     lane: str
     provider: str
-    """its label, a variant as ``name@label``"""
+    """label of the provider; a variant is ``name@label``"""
     attempts: Mapping[str, int]
     """corpus -> its last attempt"""
     rows: tuple[Sequence[CorpusRow], ...] = ()
-    """of each attempt that was not cleared; of a merged run those of each journal that ingested the corpus"""
+    """the rows of each attempt that was not cleared; for a merged run, of each journal that ingested the corpus"""
 
     def is_at(self, names: Collection[str]) -> bool:
-        """Say whether one of these is the provider; a plain name means each of its variants."""
+        """Return True when the names include this provider; a name without a label includes each of its variants."""
         return self.provider in names or self.provider.partition("@")[0] in names
 
     def given_up(self) -> Event:
-        """Return the event that reports the namespaces as abandoned."""
+        """Return the event that records the namespaces as abandoned."""
         text = f"{len(self.rows)} namespaces at {self.provider} were abandoned: not cleared"
         return Event(kind=FORGOTTEN, scope=self.lane, message=text, data={"attempts": dict(self.attempts)})
 
 
 async def leftovers(reader: Reader) -> list[Leftover]:
-    """The lanes that left something, in the order of their keys."""
+    """Return the lanes with uncleared namespaces, in the order of their keys."""
     forgotten = await _forgotten(reader)
     lanes = {job.build: job.provider for job in reversed(read(reader.meta.extra))}  # the first job names the build
     found = []
@@ -81,7 +80,7 @@ async def still_true(reader: Reader, events: Sequence[Event]) -> list[Event]:
 
 
 async def _forgotten(reader: Reader) -> dict[tuple[str, str], int]:
-    """Lane and corpus of what was abandoned, and its last attempt then: earlier ones are abandoned too."""
+    """Return (lane, corpus) -> last abandoned attempt; earlier attempts are abandoned too."""
     events = [event for _, event in await reader.events() if event.kind == FORGOTTEN]
     given_up = [(one.scope, cast("Mapping[str, int]", one.data["attempts"])) for one in events]
     return {(lane, corpus): attempt for lane, attempts in given_up for corpus, attempt in attempts.items()}

@@ -2,19 +2,19 @@
 
 A lane is benchmark x provider (variant) x embedding model x k; a job is a lane x answering model x judge model. Search
 rows belong to the lane, answers to the lane and its answering model, verdicts to the job. Ingest and index rows belong
-to the build: the first of the lanes that differ in how they search alone::
+to the build: the first of the lanes that differ only in their search::
 
     for lane in plan.lanes:
         for job in lane.jobs:
             print(job.key, job.answer_owner, lane.key)
 
-Which golds of a benchmark are known to be doubtful: ``overlays/NAME.yaml`` beside its config.
+Disputed gold answers of a benchmark are in ``overlays/NAME.yaml`` next to its config.
 
 Example::
 
     overlay: audit-2026        # in the benchmark's config, or overlays/audit-2026.yaml in full
 
-The dataset is never edited; the file's digest is part of the plan.
+The dataset is never changed; the digest of the overlay is part of the plan.
 """
 
 from __future__ import annotations
@@ -50,16 +50,16 @@ class PlannedOverlay:
 
     name: str
     sha256: str
-    """of the file"""
+    """SHA-256 of the overlay file"""
     overlay: Overlay
 
 
 def overlay_of(config: BenchmarkConfig, dataset: Dataset) -> PlannedOverlay | None:
-    """Read the overlay that a config names.
+    """Read the overlay that a config names; None if it names none.
 
     Raises:
-        ConfigError: no such file, a wrong shape, another benchmark, or an item that the dataset does not have.
-        DataError: it was made for another dataset.
+        ConfigError: a missing or invalid file, another benchmark, or an unknown item.
+        DataError: the overlay is for another dataset.
     """
     if config.overlay is None:
         return None
@@ -110,11 +110,11 @@ def _misfits(source: Source, file: OverlayFile, dataset: Dataset) -> Iterator[Co
 
 
 TRAFFIC = ("add", "search", "status", "manage")
-"""what goes to a provider that is not a built-in"""
+"""kinds of traffic to a provider that is not built-in"""
 NONE = "none"
-"""represents "no model" in keys, flags and tables"""
+""""no model" in keys, flags and tables"""
 BUILT_IN_EMBEDDING = "(builtin)"
-"""how the embedding model of a service is shown that embeds by itself and does not say with what"""
+"""name for the embedding model of a service that embeds with an unknown model"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,36 +126,36 @@ class BenchmarkPlan:
     config_sha256: str
     dataset: Dataset
     selection: Selection
-    """filters and range together; positions are those of the full order"""
+    """filters and range together; positions refer to all items of the benchmark"""
     k: int
     context_budget: int
-    """tokens"""
+    """in tokens"""
     epochs: int
     epochs_reducer: str
     prompts: Prompts
     scoring: Scoring
     pack: PromptPack | None
     n_selected: int
-    """items inside the filters and the range"""
+    """items in the range that match the filters"""
     n_whole: int
-    """items inside the filters, whatever the range"""
+    """items that match the filters, ignoring the range"""
     selected_types: Mapping[str, int]
-    """question type -> how many of ``n_selected``"""
+    """question type -> number of items in ``n_selected``"""
     whole_types: Mapping[str, int]
-    """question type -> how many of ``n_whole``"""
+    """question type -> number of items in ``n_whole``"""
     overlay: PlannedOverlay | None = None
-    """golds known to be doubtful"""
+    """disputed gold answers"""
     leaks: tuple[str, ...] = ()
-    """what its answer prompts know that only the scoring may know"""
+    """messages about scoring data that the answer prompts contain"""
 
     def corrected_answer(self, item: str) -> str | None:
-        """Return the corrected answer of an overlay."""
+        """Return the corrected answer of an item in the overlay, or None."""
         suspect = None if self.overlay is None else self.overlay.overlay.items.get(item)
         return None if suspect is None else suspect.corrected_answer
 
     @property
     def dimensions(self) -> tuple[str, ...]:
-        """The breakdowns that metrics ask for."""
+        """Return the breakdowns that the metrics need."""
         return tuple(dict.fromkeys(name for metric in self.scoring.metrics for name in metric.breakdown))
 
 
@@ -166,16 +166,16 @@ class ProviderPlan:
     label: str
     config: ProviderConfig
     built_in: str | None
-    """``oracle``, ``bm25`` ... for a built-in, None for everything else"""
+    """name of a built-in, such as ``oracle`` or ``bm25``; None for other providers"""
     overrides: Mapping[str, object]
     embedding: str | None
-    """full name of the client-side embedding model"""
+    """full name of the embedding model that bench calls for the provider"""
     embedded_by: str | None = None
-    """the embedding model as plan, results and receipts name it, anyone who embeds: see ``providers.embedded_by``"""
+    """name of the embedding model in plan, results and receipts, see ``providers.embedded_by``"""
     variant: str = ""
-    """the label without the k that several values of k put into it: how prices and flags name it"""
+    """the label without the k of a run with several k: prices and flags use this name"""
     enriched_by: str | None = None
-    """full name of the language model that writes about what is stored, None = none does"""
+    """full name of the language model that enriches stored texts; None = none"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,52 +188,55 @@ class Job:
 
     @cached_property
     def answer_owner(self) -> str:
-        """Who owns its answer rows: the lane and the answering model."""
+        """Return the owner of the answer rows: the lane and the answering model."""
         return f"{self.lane}|{self.answering}"
 
     @cached_property
     def key(self) -> str:
-        """Who owns its evaluate rows."""
+        """Return the owner of the evaluate rows."""
         return f"{self.lane}|{self.answering}|{self.judge}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lane:
-    """Work that shares one search of each item."""
+    """The jobs that share one search of each item."""
 
     benchmark: BenchmarkPlan
     provider: ProviderPlan
     jobs: tuple[Job, ...]
     key: str
     unit: Unit
-    """what one memory is; chunks are cut out of sessions"""
+    """unit of one memory; chunks are cut from sessions"""
     text: str | None
-    """the provider's own text rule, None = the benchmark's"""
+    """the provider's own text rule; None = the benchmark's"""
     level: Level
     """evidence level of retrieval metrics"""
     skipped: str | None = None
-    """why nothing of it is run (capabilities), None for a lane that runs"""
+    """reason why the lane is skipped (capabilities); None for a lane that runs"""
     shares: str = ""
-    """key of the lane whose ingest it searches, empty = it ingests itself"""
+    """key of the lane whose ingest is searched; empty = this lane ingests"""
 
     @property
     def build(self) -> str:
-        """Key of the lane that ingests: who owns the rows of its corpora."""
+        """Return the key of the lane that ingests, which owns the rows of the corpora."""
         return self.shares or self.key
 
     @property
     def answering_models(self) -> tuple[str, ...]:
-        """The distinct answering models, in order."""
+        """Return the distinct answering models, in order."""
         return tuple(dict.fromkeys(job.answering for job in self.jobs))
 
     @property
     def models(self) -> tuple[str, ...]:
-        """Every model that it calls, in whatever role."""
+        """Return every model that the lane calls, in any role."""
         return tuple(dict.fromkeys(name for name, _ in self._roles()))
 
     @property
     def endpoints(self) -> tuple[str, ...]:
-        """Every endpoint that it calls, as rates may name it; the part before the last dot means all of one owner's."""
+        """Return every endpoint that the lane calls, as rates name it.
+
+        The part before the last dot means all of its owner's.
+        """
         own = self.provider.config.name
         sent = () if self.provider.built_in is not None else tuple(f"{own}.{traffic}" for traffic in TRAFFIC)
         return tuple(dict.fromkeys([*sent, *(f"{name}.{role}" for name, role in self._roles())]))
@@ -249,13 +252,16 @@ class Lane:
         )
 
     def jobs_of(self, answering: str) -> tuple[Job, ...]:
-        """The jobs that read one model's answers."""
+        """Return the jobs with this answering model."""
         return tuple(job for job in self.jobs if job.answering == answering)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Everything a run will do. Depends on no run id, folder or clock; ``digest`` on no range either."""
+    """Everything that a run will do. It depends on no run id, folder or clock.
+
+    ``digest`` does not depend on a range either.
+    """
 
     request: RunRequest
     workspace: Path
@@ -263,16 +269,16 @@ class Plan:
     identity: Mapping[str, object]
     digest: str
     total: int
-    """items of the longest benchmark's full order"""
+    """items of the largest benchmark, before any filter"""
     ranges: Ranges
-    """positions that the run covers, each range selected from apart; empty = all"""
+    """positions that the run covers, each range selected from separately; empty = all"""
     versions: Mapping[str, object]
-    """recorded beside the identity: bench, python, packages"""
+    """recorded in addition to the identity: bench, python, packages"""
     model_files: Mapping[str, ModelFile]
     workers: int = 1
     """processes of this machine that share the work, each with whole corpora"""
     notes: tuple[str, ...] = ()
-    """what a person should know before starting: skipped jobs, warnings of configs"""
+    """notes for the user before the start: skipped jobs, warnings of configs"""
 
     @property
     def jobs(self) -> Iterator[Job]:
@@ -280,15 +286,15 @@ class Plan:
 
     @property
     def is_spread(self) -> bool:
-        """Several processes carry it out, here or elsewhere."""
+        """Return True when several processes share the work, on this machine or on a cluster."""
         return self.request.cluster is not None or self.workers > 1
 
     @property
     def running(self) -> tuple[Lane, ...]:
-        """The lanes that are not skipped."""
+        """Return the lanes that are not skipped."""
         return tuple(lane for lane in self.lanes if lane.skipped is None)
 
     @property
     def building(self) -> tuple[Lane, ...]:
-        """The running lanes that ingest: one per build."""
+        """Return the running lanes that ingest: one per build."""
         return tuple(lane for lane in self.running if not lane.shares)

@@ -5,8 +5,9 @@ Example::
     asked_with(plan, lane, job)
     # {"answering": {"max_tokens": 1024, "temperature": 0.0, "seed": 7}, "judge": {...}}
 
-Only what is sent: an API without a seed gets none, a model with a fixed temperature none, a built-in model nothing.
-What an endpoint refuses while the run continues is known to its rows alone. No effort of reasoning is ever asked for.
+Only settings that are sent are listed: no seed for an API without one, no temperature for a model with a fixed one,
+nothing for a built-in model. A setting that an endpoint rejects during the run is recorded in the rows only. A
+reasoning effort is never sent.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from bench.plan.model import BenchmarkPlan, Job, Lane, Plan
 from bench.plan.scoring import Settings
 
 MAX_ANSWER_TOKENS = 1024
-"""an answer that goes step by step, or a model that reasons first, is cut with a few hundred"""
+"""an answer with reasoning steps, or of a reasoning model, needs more than a few hundred tokens"""
 BUILT_IN = "builtin/"
 UNSEEDED = "anthropic"
-"""the dialect that has no seed"""
+"""the dialect without a seed"""
 
 
 def asked_with(plan: Plan, lane: Lane, job: Job) -> dict[str, Settings]:
-    """The settings of each role whose model is asked."""
+    """Return the settings of each role whose model is called."""
     benchmark, rule = lane.benchmark, lane.provider.config.client_embeddings
     answering = {
         "max_tokens": answer_tokens(benchmark, plan.request),
@@ -46,7 +47,7 @@ def asked_with(plan: Plan, lane: Lane, job: Job) -> dict[str, Settings]:
 
 
 def input_price(request: RunRequest, model: str) -> str | None:
-    """Return what a million input tokens of a model cost, in USD, without the discount of any cache; None = unknown."""
+    """Return the price in USD of a million input tokens of a model, without cache discounts; None = unknown."""
     from bench.metrics import cost
 
     prefix, _, name = model.partition("/")
@@ -63,12 +64,12 @@ def answer_tokens(benchmark: BenchmarkPlan, request: RunRequest) -> int:
 
 
 def judge_tokens(benchmark: BenchmarkPlan, request: RunRequest) -> int | None:
-    """Return the token limit of a verdict where the flag or the benchmark sets one; None: as each evaluator asks."""
+    """Return the token limit of a verdict from the flag or the benchmark; None: the evaluator's limit."""
     return request.max_judge_tokens or benchmark.config.evaluation.judge.max_tokens
 
 
 def limited(settings: Settings, limit: int | None) -> Settings:
-    """Put the limit in place of the evaluators' own."""
+    """Return the settings with the evaluators' limits replaced."""
     if limit is None or not settings:
         return settings
     if "max_tokens" in settings:
@@ -77,7 +78,7 @@ def limited(settings: Settings, limit: int | None) -> Settings:
 
 
 def _sent(plan: Plan, model: str, settings: Settings) -> Settings:
-    """Leave out what this model is not sent."""
+    """Return the settings without those that the model does not receive."""
     models = cast("Mapping[str, Mapping[str, object]]", plan.identity["models"])
     if model.startswith(BUILT_IN) or model not in models:
         return {}

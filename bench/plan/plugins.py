@@ -1,5 +1,4 @@
-"""The installed plug-ins that a plan may rest on: read once, reported by version, refused where a name means two
-things.
+"""The installed plug-ins of a plan, with their versions; a name with two definitions is an error.
 
 Example::
 
@@ -7,8 +6,8 @@ Example::
     installed.distributions("bench.models", ["acme"])       # {"acme-models": "1.2"}
     installed.refuse_doubles("bench.models", {"openai"})    # ConfigError: "openai" is registered by two distributions
 
-A name of ours that someone else's distribution claims as well is refused when a run uses it: neither of the two may
-win in silence.
+A built-in name that another distribution also registers is an error when a run uses it, because neither definition has
+precedence.
 """
 
 from __future__ import annotations
@@ -31,27 +30,27 @@ GROUPS = ("bench.providers", "bench.models", "bench.evaluators", "bench.metrics"
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """Entry points of the environment, as it was when the plan was made."""
+    """The entry points of the environment at the time of the plan."""
 
     points: Mapping[str, tuple[EntryPoint, ...]]
-    """by group"""
+    """entry points by group"""
 
     @classmethod
     def read(cls) -> Installed:
-        """Look through the installed distributions; nothing is imported."""
+        """Read the entry points of the installed distributions; nothing is imported."""
         return cls({group: tuple(plug_ins(group)) for group in GROUPS})
 
     def names(self, group: str) -> frozenset[str]:
-        """Return the plug-ins of a group."""
+        """Return the plug-in names of a group."""
         return frozenset(point.name for point in self.points[group])
 
     def distributions(self, group: str, names: Collection[str], spelled: Callable[[str], str] = str) -> dict[str, str]:
-        """The distributions that give these plug-ins, with their versions; our own is none of them."""
+        """Return the other distributions that provide these plug-ins, with their versions."""
         found = (point for point in self.points[group] if spelled(point.name) in names)
         return {name: release for name, release in _dated(found) if name != OWN_DISTRIBUTION}
 
     def versions(self) -> dict[str, str]:
-        """Every distribution with a plug-in of ours."""
+        """Return every distribution with a plug-in for bench, with its version."""
         return {name: release for group in GROUPS for name, release in _dated(self.points[group])}
 
     def refuse_doubles(self, group: str, ours: Collection[str], spelled: Callable[[str], str] = str) -> None:
@@ -63,10 +62,10 @@ class Installed:
 
 
 def refuse_doubles(lanes: Sequence[Lane], files: Mapping[str, ModelFile], installed: Installed) -> None:
-    """Refuse what a run uses of ours and a distribution claims as well; a file of that name is its author's choice.
+    """Reject a built-in name of the run that a distribution also registers; a file with that name is allowed.
 
     Raises:
-        ConfigError: a provider, prefix of models, evaluator or metric that names two things.
+        ConfigError: a provider, model prefix, evaluator or metric has two definitions.
     """
     from bench.config.model import LOCAL
     from bench.models.names import VENDORS

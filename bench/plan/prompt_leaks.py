@@ -5,10 +5,10 @@ Example::
     leaks(prompts, dataset)
     # ('prompt knows the answer: the answer prompt "default" of facts shows ${answer}',)
 
-A prompt knows the answer when a field that it shows holds the gold answer or its evidence, or when its own text does.
-It knows the type when a field shows the question type, when the value of a field depends on the type alone, or when
-the type chooses between prompts of a config or a flag; those of a pack are the benchmark's published protocol. Prompts
-that ship are read by their names and fields only; their texts are tested.
+A prompt leaks the answer when one of its fields, or its own text, contains the gold answer or the evidence. It leaks
+the type when a field shows the question type, when the value of a field depends only on the type, or when prompts of a
+config or a flag are chosen by type; prompts of a pack are the benchmark's published protocol. Of shipped prompts only
+names and fields are checked; their texts have tests.
 """
 
 from __future__ import annotations
@@ -83,19 +83,19 @@ TYPE_FIELDS = frozenset(
 )
 OWN = frozenset(ANSWER_NAMES)
 MOST_ITEMS = 20_000
-"""items that are read at most"""
+"""most items that are read"""
 SHARE = 0.2
-"""of the items that have a field: so many must hold the answer in it"""
+"""share of the items with a field that must contain the answer in that field"""
 LONG_WORDS, LONG_TEXT = 3, 10
-"""a gold of so many words or characters is in a prompt by no accident"""
+"""words or characters from which a gold answer in a prompt is not an accident"""
 SHORT_TEXT, SHORT_GOLDS = 4, 3
-"""so many different shorter golds are none either"""
+"""length below `LONG_TEXT`, and number of different golds of that length, that are not an accident either"""
 EVIDENCE_TEXT = 24
-"""characters of an evidence turn that a prompt may not hold"""
+"""characters of an evidence turn in a prompt that count as a leak"""
 
 
 def leaks(prompts: Prompts, dataset: Dataset) -> tuple[str, ...]:
-    """Name what each answer prompt knows, one sentence per prompt and reason."""
+    """Return one sentence per answer prompt and kind of scoring data that it contains."""
     used = _used(prompts, dataset)
     values = [_Field(name=name) for name in sorted({n for one in used for n in one.template.names} - OWN)]
     texts = [_Text.of(one) for one in used] if prompts.fidelity == "custom" else []
@@ -116,7 +116,7 @@ def leaks(prompts: Prompts, dataset: Dataset) -> tuple[str, ...]:
 
 
 def _used(prompts: Prompts, dataset: Dataset) -> list[ChosenPrompt]:
-    """The prompts that some item of the data gets."""
+    """Return the prompts that some item of the data uses."""
     found = [prompts.answer(kind) for kind in (None, *dataset.known_types())]
     return list({one.name: one for one in found}.values())
 
@@ -148,7 +148,7 @@ class _Field:
 
     @property
     def named(self) -> tuple[str, str] | None:
-        """The kind of leak that the name of the placeholder alone reveals, and its message."""
+        """Return the kind of leak and its message when the name of the placeholder alone shows one."""
         name = fold(self.name).replace("-", "").replace(".", "")
         for names, kind, what in (
             (ANSWER_FIELDS, KNOWS_ANSWER, "the gold answer"),
@@ -183,7 +183,7 @@ class _Field:
             yield KNOWS_TYPE, f"shows ${{{self.name}}}, which the question type decides"
 
     def _chosen_by_type(self) -> bool:
-        """Each value goes with one type, values repeat often, and there is more than one type."""
+        """Return True when each value occurs with one type only, values repeat often, and there are several types."""
         types = {kind for kinds in self.kinds.values() for kind in kinds}
         alone = all(len(kinds) == 1 for kinds in self.kinds.values())
         return alone and len(types) > 1 and self.n >= 3 * len(self.kinds)
@@ -222,7 +222,7 @@ class _Text:
         return " ".join(item.question.split()).lower() in self.text.lower()
 
     def found(self) -> Iterator[str]:
-        """Give each thing that the text holds."""
+        """Yield a message for each kind of scoring data in the text."""
         golds = sorted(self.long) or (sorted(self.short) if len(self.short) >= SHORT_GOLDS else [])
         if golds:
             yield f"holds the gold answer of {len(golds)} item{'s' if len(golds) != 1 else ''} in its text"
@@ -231,7 +231,7 @@ class _Text:
 
 
 def _holds(words: Sequence[str], gold: Sequence[str]) -> bool:
-    """True where the words of the gold follow one another in a text."""
+    """Return True when the words contain those of the gold answer in sequence."""
     size = len(gold)
     return size > 0 and any(list(words[at : at + size]) == list(gold) for at in range(len(words) - size + 1))
 

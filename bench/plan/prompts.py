@@ -1,21 +1,21 @@
-"""The prompts of one benchmark, chosen and hashed before the run: pack, then config, then command line.
+"""The prompts of one benchmark, selected and hashed before the run: from pack, config and command line.
 
 Here too:
 
-* Prompts that ask for what no item has: reported once, before a run in which every item would fail on them.
+* The check for names in prompts that no item fills, since every item would fail on them.
 
 Example::
 
     prompts = Prompts.of(config, pack=None, answer_prompt=None, judge_prompts=(), folder=workspace)
     chosen = prompts.answer("temporal")              # ChosenPrompt(name, template), chosen.sha256
-    prompts.judges                                   # what evaluators choose from
+    prompts.judges                                   # the judge prompts for evaluators
     unfilled(prompts, dataset, judged=True)
     # [ConfigError('demo.yaml:40:5: the answer prompt "default" needs ${speakerA}, which no item of demo has')]
 
-Without a prompt of its own a benchmark is asked with the generic ones, the same for every provider.
+A benchmark without its own prompt uses the generic ones, the same for every provider.
 
-Only the items that get a prompt count for it. Reading stops once each name was met, so a prompt that fits costs the
-first rows of the file and no more.
+The check of a prompt reads only the items that use it, and stops when each name was found, so that for a valid prompt
+it reads only the first rows of the file.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ANSWER_NAMES = ("question", "questionDate", "retrievedContext", "choices", "spea
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChosenPrompt:
-    """One prompt by name; the digest is of the text with its placeholders in place."""
+    """One prompt by name; the digest is of the text with unfilled placeholders."""
 
     name: str
     template: Template
@@ -56,7 +56,7 @@ class Prompts:
     answers: Mapping[str, ChosenPrompt]
     judges: JudgePrompts
     fidelity: str | None = None
-    """custom when the config or the command line gave a prompt; else as the pack states: adapted or official"""
+    """custom when the config or the command line gives a prompt; else as the pack declares: adapted or official"""
 
     @classmethod
     def of(
@@ -69,11 +69,11 @@ class Prompts:
         types: Collection[str] = (),
         folder: Path,
     ) -> Prompts:
-        """Lay the three sources over one another; ``types`` are the question types of the data.
+        """Combine the prompts of pack, config and command line; ``types`` are the question types of the data.
 
         Raises:
             UsageError: the benchmark does not allow an override, or has no such question type.
-            ConfigError: a placeholder that this kind of prompt does not know.
+            ConfigError: an unknown placeholder.
         """
         answers = _answers(config, pack, answer_prompt, folder)
         names = (*ANSWER_NAMES, *config.evaluation.answer_prompt.prompt_fields)
@@ -103,7 +103,7 @@ class Prompts:
         )
 
     def answer(self, question_type: str | None, *, choices: bool = True) -> ChosenPrompt:
-        """The answer prompt of a question type; ``choices``: there are options to show."""
+        """Return the answer prompt of a question type; ``choices``: the item has options to show."""
         chosen = self.answers.get(question_type or DEFAULT, self.answers[DEFAULT])
         if choices or OPEN not in self.answers or "choices" not in chosen.template.needed:
             return chosen
@@ -111,7 +111,7 @@ class Prompts:
 
     @property
     def identity(self) -> dict[str, object]:
-        """Names and digests, as the plan's digest sees them."""
+        """Return names and digests for the plan's identity."""
         judges = {DEFAULT: self.judges.default, ABSTENTION: self.judges.abstention, **self.judges.by_type}
         return {
             "answer": {name: prompt.sha256 for name, prompt in self.answers.items()},
@@ -121,7 +121,7 @@ class Prompts:
 
 
 OPEN = "(no choices)"
-"""the prompt of questions without options in a benchmark that has both"""
+"""name of the prompt for questions without options in a benchmark that also has options"""
 
 
 def _answers(config: BenchmarkConfig, pack: PromptPack | None, given: str | None, folder: Path) -> dict[str, str]:
@@ -137,7 +137,7 @@ def _answers(config: BenchmarkConfig, pack: PromptPack | None, given: str | None
 
 
 def _require_choices(config: BenchmarkConfig, answers: Mapping[str, ChosenPrompt]) -> None:
-    """A model cannot choose among options that it is not shown."""
+    """Check that a prompt for multiple choice shows the choices."""
     if config.evaluation.method != "mcq":
         return
     for name, prompt in answers.items():
@@ -167,7 +167,10 @@ def _judges(
 
 
 def _kind_and_text(benchmark: str, entry: str, known: Collection[str], folder: Path) -> tuple[str, str]:
-    """``TYPE=FILE`` or ``TYPE=TEXT`` as two; a text or file of its own is the default prompt, whatever it holds."""
+    """Return question type and prompt of ``TYPE=FILE`` or ``TYPE=TEXT``.
+
+    Any other text or file is the default prompt.
+    """
     kind, equals, rest = entry.partition("=")
     if not equals or (kind not in known and _is_file(folder, entry.removeprefix("@"))):
         return DEFAULT, entry
@@ -183,10 +186,10 @@ def _kind_and_text(benchmark: str, entry: str, known: Collection[str], folder: P
 
 
 def read_prompt(text: str, folder: Path) -> str:
-    """Give the text itself, or the content of the file it names (``@file``, or a path that exists).
+    """Return the text itself, or the content of the file it names (``@file``, or an existing path).
 
     Raises:
-        ConfigError: ``@file``, or a single word, that is not a file; a file that is not text.
+        ConfigError: ``@file`` or a single word is not a file, or the file is not text.
     """
     named = text.removeprefix("@")
     if _is_file(folder, named):
@@ -212,13 +215,13 @@ def _allow(benchmark: str, flag: str, allowed: bool) -> None:
 
 
 IN_EVERY_RUN = frozenset({"question", "retrievedContext", "answer", "response", "evidence"})
-"""what items bring, or a run makes of what it found"""
+"""names that every item has, or that a run fills from its results"""
 SECTIONS = {"answer": "answerPrompt", "judge": "judgePrompts"}
 
 
 @dataclass(slots=True, kw_only=True)
 class _Asked:
-    """One prompt, and the names in it that no item has filled so far."""
+    """One prompt, and its names that no item has filled so far."""
 
     role: str
     name: str
@@ -244,7 +247,7 @@ class _Asked:
             )
 
     def _place(self, config: BenchmarkConfig) -> str | None:
-        """The prompt in the config's file; one of a pack or the command line has no place there."""
+        """Return the place of the prompt in the config file; None for a prompt of a pack or the command line."""
         prompts = config.evaluation.answer_prompt if self.role == "answer" else config.evaluation.judge_prompts
         path = ("default",) if self.name == "default" else ("byQuestionType", self.name)
         given = prompts.default if self.name == "default" else prompts.by_question_type.get(self.name)
@@ -252,7 +255,7 @@ class _Asked:
 
 
 def unfilled(prompts: Prompts, dataset: Dataset, *, judged: bool) -> list[ConfigError]:
-    """Say which names of answer prompts, and with ``judged`` of judge prompts, no item can fill."""
+    """Return errors for the names in answer prompts, and with ``judged`` in judge prompts, that no item can fill."""
     asked: dict[str | None, list[_Asked]] = {}
     known: dict[tuple[str, str], _Asked] = {}
     for kind in (None, *dataset.known_types()):
@@ -281,7 +284,7 @@ def _read(dataset: Dataset, asked: dict[str | None, list[_Asked]]) -> None:
 
 
 def _known(item: Item, corpus: Corpus) -> set[str]:
-    """The names that this item fills, in one spelling: its metadata, and the parts of it that it has."""
+    """Return the names that this item fills, normalized: its metadata and its non-empty parts."""
     named = {**corpus.metadata, **item.metadata}
     parts = {
         "questionDate": item.question_date,

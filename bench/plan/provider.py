@@ -2,7 +2,7 @@
 
 Here too:
 
-* What the environment puts into a provider's config: part of what is measured, without a secret.
+* The values from the environment in a provider's config, without secrets: they are part of the measurement.
 
 Example::
 
@@ -10,11 +10,10 @@ Example::
     chosen[1].label, chosen[1].overrides        # "chroma@big", {"ingest.batch.max_items": 200}
     from_outside(config, environment)     # {"local.url": "postgresql://me:[redacted]@db:5432/bench"}
 
-Without names: the built-ins that need no key.
+Without names, the built-ins that need no key are used.
 
-A file mentions ``${NAME}``; another value may be another service, another model, another data folder.
-
-The base URL and ``vars`` have keys of their own in a plan.
+A value of ``${NAME}`` in a file can select a service, a model or a data folder. The base URL and ``vars`` have their
+own keys in a plan.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ from bench.settings import VARIABLE, Environment, is_secret, shown
 KEYLESS = ("bm25", "full-context", "no-memory", "oracle", "random")
 BUILTIN_PREFIX = "builtin:"
 VARIANT = re.compile(r"[A-Za-z0-9_-]{1,60}")
-"""no dot: ``--set p@label.path`` ends it there"""
+"""no dot is allowed, because the label ends at the first dot in ``--set p@label.path``"""
 
 
 def choose(
@@ -60,9 +59,9 @@ def choose(
     """Load the providers of a run in the order named.
 
     Raises:
-        UsageError: an unknown name, a variant without a label, one provider twice, or ``--set`` for a provider that is
-            not in the run or with a value that is not JSON.
-        ConfigError: a file that does not fit, also after ``--set``.
+        UsageError: an unknown name, a variant without a label, a repeated provider, or ``--set`` for a provider that is
+            not in the run.
+        ConfigError: a file that is invalid, also after ``--set``.
     """
     chosen: dict[str, _Chosen] = {}
     for given in names or KEYLESS:
@@ -77,7 +76,7 @@ def choose(
 
 @dataclass(frozen=True, slots=True)
 class _Chosen:
-    """A provider as the run names it: by its own name or an alias, with the label of a variant."""
+    """A provider as the run names it: by name or alias, with the label of a variant."""
 
     given: str
     config: ProviderConfig
@@ -97,17 +96,17 @@ class _Chosen:
 
     @property
     def exact(self) -> tuple[str, ...]:
-        """The prefixes of ``--set`` that mean this provider alone."""
+        """Return the prefixes of ``--set`` for this variant only."""
         return f"{self.given}.", f"{self.label}."
 
     @property
     def plain(self) -> tuple[str, ...]:
-        """The prefixes of ``--set`` that mean every variant of the provider."""
+        """Return the prefixes of ``--set`` for every variant of the provider."""
         return f"{self.given.partition('@')[0]}.", f"{self.config.name}."
 
 
 def load_named(catalog: Catalog, name: str) -> ProviderConfig:
-    """Load a provider by name: workspace, shipped file, built-in, installed plug-in."""
+    """Load a provider by name: from the workspace, a shipped file, a built-in, or an installed plug-in."""
     from bench.providers.adapters import builtin_config, plugged_config
 
     try:
@@ -135,9 +134,9 @@ def _answers(config: ProviderConfig, name: str) -> bool:
 def embedded_by(config: ProviderConfig, environment: Environment, *, own: str | None = None) -> str | None:
     """Return the name of the embedding model for lists, plans, results and receipts.
 
-    Where we embed it is ``own`` (the run's flag) or the config's; else the one with which the service embeds, or
-    ``(builtin)`` where all that is reported is that it does. None: nothing embeds, or no one states that anything
-    does."""
+    If bench embeds, this is ``own`` (the run's flag) or the config's model. Otherwise it is the service's model, or
+    ``(builtin)`` when only the fact is known. None when nothing embeds, or it is unknown.
+    """
     from bench.providers.facts import EMBEDS_ITSELF, embedding_model, inner_embedding
 
     ours, inner = embedding_model(config), inner_embedding(config)
@@ -170,12 +169,12 @@ def _planned(
 
 
 def at_cutoff(label: str, k: int) -> str:
-    """The label of a provider in a run of several values of k: ``chroma@k5``, ``chroma@big-k5``."""
+    """Return the label of a provider in a run with several k: ``chroma@k5``, ``chroma@big-k5``."""
     return f"{label}{'-' if '@' in label else '@'}k{k}"
 
 
 def _by_label(chosen: Sequence[_Chosen], overrides: Mapping[str, object]) -> dict[str, dict[str, object]]:
-    """Sort ``--set`` by the variant it names; a plain name that is not in the run itself means each of its variants."""
+    """Group ``--set`` by variant label; a name without a label that is not in the run applies to each variant."""
     found: dict[str, dict[str, object]] = {one.label: {} for one in chosen}
     for key, value in sorted(overrides.items(), key=lambda one: "@" in one[0]):
         owners = [(one, one.exact) for one in chosen if key.startswith(one.exact)]
@@ -198,7 +197,7 @@ def _nobodys(key: str, labels: Sequence[str]) -> UsageError:
 
 
 def _value(key: str, value: object) -> object:
-    """A flag's text as a value: JSON where it is JSON, else the text."""
+    """Parse a flag's text as JSON if possible, else return the text."""
     read = value
     if isinstance(value, str):
         try:
@@ -233,7 +232,7 @@ def _changed(config: ProviderConfig, sets: Mapping[str, object]) -> ProviderConf
 
 
 def _put(tree: dict[str, object], path: str, value: object) -> None:
-    """Set one value; a key is found in either spelling, missing maps are made."""
+    """Set one value in a tree; keys match in either spelling, missing maps are created."""
     *parents, last = path.split(".")
     node = tree
     for part in parents:
@@ -250,7 +249,7 @@ def _spelled(node: Mapping[str, object], part: str) -> str:
 
 
 def from_outside(config: ProviderConfig, environment: Environment) -> dict[str, str]:
-    """Every text of the config that mentions a variable, filled in, by its key.
+    """Return every text of the config with a variable, filled in, by its key.
 
     Raises:
         ConfigError: a variable without a default is not set.
@@ -273,8 +272,10 @@ def _filled(text: str, environment: Environment, *, where: str | None = None) ->
 
 
 def filled(text: str, environment: Environment) -> str:
-    """The text with its variables as a plan may show them: a secret by its name not at all, one by its value as a
-    digest, which tells two of them apart."""
+    """Return the text with variables filled in as a plan may show them.
+
+    A secret by its name is hidden; a secret by its value is replaced by a digest, so that different values differ.
+    """
 
     def value_of(match: re.Match[str]) -> str:
         value = environment.resolve(match[0])

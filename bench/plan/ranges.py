@@ -1,4 +1,4 @@
-"""Ranges of positions in a benchmark's full order: where a run, a shard (``--shard``, ``--cluster``) begins and ends.
+"""Ranges of positions among a benchmark's items: the items of a run or a shard (``--shard``, ``--cluster``).
 
 Positions count from 1 and both ends are included. No range means all positions.
 
@@ -21,14 +21,14 @@ from bench.errors import UsageError
 Range = tuple[int, int]
 Ranges = tuple[Range, ...]
 LEEWAY = 4
-"""divisor of a shard's size: the distance that a cut may move to keep a corpus whole"""
+"""divisor of a shard's size: the most that a cut may move to keep a corpus whole"""
 
 
 def ranges_of(request: RunRequest, total: int) -> Ranges:
     """Return the range that a request names; empty for all positions.
 
     Raises:
-        UsageError: a shard that does not exist, or a range beyond the last item.
+        UsageError: the shard does not exist, or the range ends after the last item.
     """
     if request.shard is not None:
         index, count = (int(part) for part in request.shard.split("/"))
@@ -51,9 +51,8 @@ def cut(
 ) -> list[Range]:
     """Cut a range into up to ``count`` ranges with about the same number of selected positions.
 
-    Two machines ingest a corpus that a cut divides. Each cut therefore moves to the nearest place between two corpora
-    if that is within a quarter of a shard, or to the nearest such place at all without ``inside_corpora``. Equal
-    arguments give equal ranges.
+    A corpus that is divided by a cut is ingested by two machines. So each cut moves to the nearest place between two
+    corpora within a quarter of a shard, or without ``inside_corpora`` at any distance. The result is deterministic.
 
     Args:
         positions: the selected positions, sorted.

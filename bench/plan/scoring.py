@@ -5,7 +5,7 @@ Example::
     scoring = Scoring.of(config, request, k=10, prompts=prompts, pack=None)
     scoring.metrics, [evaluator.name for evaluator in scoring.open(embedder=None)], scoring.judging
 
-The first evaluator decides an item's state; the others are those whose verdicts the metrics read.
+The first evaluator decides an item's state; the metrics read verdicts of the other evaluators.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def judge_settings(opened: Sequence[Evaluator]) -> Settings:
 SIMILAR = ("semantic-similarity",)
 NO_MODEL = "none"
 ANY_MODEL = "any/any"
-"""represents a model that is not chosen yet"""
+"""a placeholder for a model that is not chosen yet"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,33 +64,33 @@ class EvaluatorSpec:
     folder: Path | None = None
     where: str | None = None
     routes: tuple[tuple[str, EvaluatorSpec], ...] = ()
-    """items of some kind have another one"""
+    """evaluators that replace this one for some items, with their patterns"""
     by: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scoring:
-    """Metrics, and the evaluators they rest on."""
+    """The metrics, and the evaluators that they use."""
 
     metrics: tuple[Measure, ...]
     metric_entries: tuple[object, ...]
-    """the metrics as they were asked for, plain JSON: enough to open them again"""
+    """the requested metrics as JSON, enough to open them again"""
     specs: tuple[EvaluatorSpec, ...]
     code: Mapping[str, str]
-    """``./file.py:Class`` beside a config -> sha256 of the file"""
+    """``./file.py:Class`` next to a config -> SHA-256 of the file"""
     names: tuple[str, ...]
     judging: tuple[str, ...]
-    """the evaluators that ask a judge"""
+    """the evaluators that call a judge"""
     judge_calls: int
-    """how many of them look at an item"""
+    """number of judge evaluators per item"""
     judges_hits: bool
-    """some of them judge what was found or stored, and need no answer"""
+    """some judge evaluator scores hits or stored memories, and needs no answer"""
     judge_settings: Mapping[str, object]
-    """temperature and token limit with which the judge is asked; by evaluator where they differ"""
+    """temperature and token limit of judge calls; by evaluator if they differ"""
     judge: str | None
     """the judge that a metric's own config names"""
     embedding: str | None
-    """full name of the model that evaluators compare with, None = none of them compares by meaning"""
+    """full name of the embedding model of evaluators that compare meanings; None = there are none"""
     prompts: Prompts
     allow_code_execution: bool
 
@@ -98,7 +98,7 @@ class Scoring:
     def of(
         cls, config: BenchmarkConfig, request: RunRequest, *, k: int, prompts: Prompts, pack: PromptPack | None
     ) -> Scoring:
-        """Open everything once, so that what is wrong is reported now.
+        """Open all metrics and evaluators once, so that errors are reported before the run.
 
         Raises:
             ConfigError: an unknown metric, evaluator, parameter or class, each with its place.
@@ -131,16 +131,16 @@ class Scoring:
 
     @property
     def rules(self) -> tuple[str, ...]:
-        """The names of the evaluators, each with the version of its rule."""
+        """Return the names of the evaluators, each with the version of its rule."""
         return tuple(map(versioned, self.names))
 
     def open(self, embedder: Embedder | None) -> tuple[Evaluator, ...]:
-        """Open the evaluators for work."""
+        """Open the evaluators for a run."""
         return _open(self.specs, self.prompts, embedder, self.allow_code_execution)
 
 
 def written_metric_problems(path: Path) -> list[ConfigError]:
-    """Return the errors in the metrics of a file with other errors, so that one check shows everything."""
+    """Return the errors in the metrics of a file that has other errors too, so that one check shows all."""
     try:
         source = Source.read(path)
     except ConfigError:
@@ -157,7 +157,7 @@ def written_metric_problems(path: Path) -> list[ConfigError]:
 
 
 def _readable(entry: object) -> bool:
-    """A name, or a map that has the shape of a metric; what has not is reported as the file is read."""
+    """Return True for a name, or a map in the form of a metric; other forms are reported by the file check."""
     if not isinstance(entry, Mapping):
         return isinstance(entry, str)
     shapes = {"name": str, "method": str, "config": Mapping, "breakdown": list, "evaluator": str}
@@ -166,7 +166,7 @@ def _readable(entry: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """Placeholder for an embedding model that is not open yet."""
+    """A placeholder for an embedding model that is not open yet."""
 
     name: str
 
@@ -175,7 +175,7 @@ class Later:
 
 
 def _code(specs: Sequence[EvaluatorSpec], entries: Sequence[object], folder: Path) -> Iterator[tuple[str, str]]:
-    """The files of code that score: who edits one measures something else."""
+    """Yield the code files of scoring with their SHA-256, since their changes change the measurement."""
     named = [(spec.method.removeprefix(CUSTOM), spec.folder or folder) for spec in specs if CUSTOM in spec.method]
     named += [(str(getattr(entry, "evaluator", None) or ""), folder) for entry in entries]
     for reference, beside in dict.fromkeys(named):
@@ -225,7 +225,7 @@ def _specs(
 def _model_of(
     specs: Sequence[EvaluatorSpec], methods: Collection[str], flag: str, given: Sequence[str | None]
 ) -> str | None:
-    """The one model that metrics name for these evaluators; it is in their definitions, so no flag names another."""
+    """Return the one model that metrics name for these evaluators; a flag must not name another."""
     named = [str(spec.config["model"]) for spec in specs if spec.method in methods and "model" in spec.config]
     models = list(dict.fromkeys(map(resolve_name, named)))
     if len(models) > 1:

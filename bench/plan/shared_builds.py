@@ -3,12 +3,12 @@
 Example::
 
     lanes = with_shared_builds(lanes)
-    lanes[1].shares          # "locomo/chroma@k5": the lane that ingests; empty where the lane ingests itself
+    lanes[1].shares          # "locomo/chroma@k5": the lane that ingests; empty when the lane ingests itself
 
-Of a declarative provider ``endpoints.search``, the limits of a search and the variables that only the search mentions
-count as how it searches. Of code no one can tell what a setting changes: its lanes share where k alone differs.
-A benchmark that deletes memories and a service whose searches change it share nothing: a job would find what another
-one left.
+For a declarative provider, ``endpoints.search``, the limits of a search and the variables used only in the search
+belong to the search. For an adapter the effect of a setting is unknown, so its lanes share a build only if k is the
+only difference. Builds are not shared for a benchmark that deletes memories, or a service whose searches change it,
+because jobs would affect each other.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from bench.plan.provider import filled, from_outside, told
 from bench.settings import Environment
 
 BUILD = "build"
-"""kind of the event that records what a build was made with"""
+"""kind of the event that records the settings of a build"""
 REUSED = "reused_build"
-"""kind of the event that records which build of another run is searched, and what it cost that run"""
+"""kind of the event that records a reused build of another run, with its cost"""
 SEARCH_LIMITS = ("max_k", "max_query_chars", "max_tokens")
 
 
 def with_shared_builds(lanes: Sequence[Lane]) -> tuple[Lane, ...]:
-    """Let every lane name the first one that ingests the same and searches otherwise.
+    """Set in every lane the first lane with the same ingest and another search.
 
-    Lanes that are equal in everything measure how much a result varies: each of them ingests for itself.
+    Identical lanes measure the variation of results, so each of them ingests separately.
     """
     first: dict[bytes, str] = {}
     repeats = Counter[bytes]()
@@ -52,7 +52,7 @@ def with_shared_builds(lanes: Sequence[Lane]) -> tuple[Lane, ...]:
 
 
 def can_share(lane: Lane) -> bool:
-    """Say whether a second search of one build finds what the first one did."""
+    """Return True when a second search of a build can return the same hits as the first."""
     config = lane.provider.config
     return lane.skipped is None and lane.benchmark.config.deletion is None and config.determinism != "search_mutates"
 
@@ -70,9 +70,9 @@ def _ingested(lane: Lane) -> dict[str, object]:
 
 
 def ingest_identity(config: ProviderConfig) -> dict[str, object]:
-    """Return what of a provider's config affects what is stored, as a JSON tree.
+    """Return the part of a provider's config that affects the stored memories, as a JSON tree.
 
-    A command over stdio is started for each variant, so its variants cannot see one store.
+    A stdio command is started per variant, so its variants cannot share a store.
     """
     tree = identity(config)
     if config.adapter is not None or config.endpoints is None or (config.mcp is not None and config.mcp.command):
@@ -88,7 +88,7 @@ def ingest_identity(config: ProviderConfig) -> dict[str, object]:
 
 
 def build_identity(lane: Lane, environment: Environment) -> dict[str, object]:
-    """Return what a build is made with, but for texts and versions; variables are filled in, secrets are not shown."""
+    """Return the settings of a build without texts and versions; variables are filled in, secrets are hidden."""
     from bench.plan.cost_estimate import batch_of
 
     config = lane.provider.config
@@ -105,7 +105,10 @@ def build_identity(lane: Lane, environment: Environment) -> dict[str, object]:
 
 
 def version_of(made: Mapping[str, object]) -> str | None:
-    """Return the version of the code that ingested; a digest of the whole config tells how it searches, too."""
+    """Return the version of the code that ingested.
+
+    None for a digest of the whole config, which includes the search.
+    """
     version = made.get("version")
     return version if isinstance(version, str) and not version.startswith("config:") else None
 

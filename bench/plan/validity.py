@@ -2,7 +2,7 @@
 
 Here too:
 
-* When a job has no headline number: the one rule that the exit code, the report and the receipt share.
+* The rule for jobs without a headline number, shared by the exit code, the report and the receipt.
 
 Example::
 
@@ -40,7 +40,7 @@ ONE_NAME = {
 
 
 def is_judged(record: JobRecord) -> bool:
-    """Whether a model decides how the items of a job end."""
+    """Return True when a judge decides the state of the job's items."""
     return record.models.judge not in (None, "none") and not JUDGED.isdisjoint(record.evaluators[:1])
 
 
@@ -48,7 +48,7 @@ def is_judged(record: JobRecord) -> bool:
 
 
 def related(answering: str | None, judge: str | None) -> str | None:
-    """Say that a judge judges itself or its own family; None where it does not, as far as names show."""
+    """Return a note when a judge judges its own model or model family, as far as names show; else None."""
     if not answering or not judge or "none" in (answering, judge) or judge.startswith(f"{BUILT_IN}/"):
         return None
     if answering == judge:
@@ -68,7 +68,7 @@ def _families(name: str) -> frozenset[str]:
 
 
 def missing_verdicts(found: Sequence[Unscored], states: Mapping[State, int], planned: int) -> str:
-    """Say how many items have no verdict of a judge and why most of them have none; empty = none is missing."""
+    """Return a note on items without a verdict of a judge and the main reason; empty if there are none."""
     lost = most_missing(found)
     if not lost:
         return ""
@@ -81,7 +81,7 @@ def missing_verdicts(found: Sequence[Unscored], states: Mapping[State, int], pla
 
 
 def most_missing(found: Sequence[Unscored]) -> int:
-    """Return how many items the evaluator that lacks the most has no verdict of."""
+    """Return the number of missing verdicts of the evaluator that lacks the most."""
     by_evaluator: dict[str, int] = {}
     for one in found:
         by_evaluator[one.evaluator] = by_evaluator.get(one.evaluator, 0) + one.count
@@ -89,7 +89,7 @@ def most_missing(found: Sequence[Unscored]) -> int:
 
 
 def scored(states: Mapping[State, int]) -> int:
-    """Return how many items or repeats have a verdict."""
+    """Return the number of items or repeats with a verdict."""
     return sum(states.get(state, 0) for state in (State.CORRECT, State.INCORRECT, State.PARTIAL, State.ABSTAINED))
 
 
@@ -101,18 +101,20 @@ class JudgeCalibration:
     """The result of one judge on the built-in probes with one prompt of a job."""
 
     stored: Mapping[str, object]
-    """as it was measured: judge, prompt, prompt_sha256, fpr, fnr, by_kind, unparsed"""
+    """the measured values: judge, prompt, prompt_sha256, fpr, fnr, by_kind, unparsed"""
     prompt: str
     accepted_wrong: tuple[float | None, int, tuple[float, float]]
-    """share, probes, 95 % interval"""
+    """share of wrong answers judged right, number of probes, 95 % interval"""
     refused_right: tuple[float | None, int, tuple[float, float]]
     unparsed: int
 
     @property
     def useless(self) -> bool:
-        """The judge accepts right answers no more often than wrong ones, within the noise of the probes.
+        """Return True when the judge does not accept right answers more often than wrong ones, within the probes'
+        noise.
 
-        The lower end of Newcombe's 95 % interval of TPR - FPR is not above 0; so is a judge without readable verdicts.
+        The lower limit of Newcombe's 95 % interval of TPR - FPR is then not above 0. A judge without readable verdicts
+        is useless too.
         """
         (wrong, n_wrong, (_, wrong_high)), (refused, n_right, (_, refused_high)) = (
             self.accepted_wrong,
@@ -125,13 +127,13 @@ class JudgeCalibration:
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """Judge, prompt, both rates and the verdicts that could not be read."""
+        """Return the table cells: judge, prompt, both error rates, unreadable verdicts and a note."""
         rates = (_share(self.accepted_wrong), _share(self.refused_right))
         verdict = "no better than chance" if self.useless else ""
         return str(self.stored["judge"]), self.prompt, *rates, str(self.unparsed), verdict
 
     def text(self, judge: str) -> str:
-        """One sentence for tables."""
+        """Return one sentence for tables."""
         verdict = "; it is no better than chance" if self.useless else ""
         return (
             f"judge calibration, {judge}, prompt {self.prompt}: accepts {_share(self.accepted_wrong)} wrong answers, "
@@ -140,7 +142,7 @@ class JudgeCalibration:
 
 
 def calibrations(events: Iterable[Event], record: JobRecord) -> list[JudgeCalibration]:
-    """Return what the run measured of a job's judge with the job's own prompts."""
+    """Return the run's calibrations of a job's judge with the job's own prompts."""
     digests = set(record.prompts.values())
     found: dict[str, JudgeCalibration] = {}
     for event in events:
@@ -161,7 +163,10 @@ def calibrations(events: Iterable[Event], record: JobRecord) -> list[JudgeCalibr
 
 
 def useless_judge(found: Iterable[JudgeCalibration], record: JobRecord) -> str:
-    """Say why no number of a job's judge may be used; empty = it is better than chance, or was not measured."""
+    """Return the reason why no number of a job's judge may be used.
+
+    Empty if it is better than chance or not measured.
+    """
     bad = [one.prompt for one in found if one.prompt != ABSTENTION and one.useless]
     if not bad or not is_judged(record):
         return ""
@@ -195,11 +200,11 @@ def invalid_reasons(
     unscored: Sequence[Unscored] = (),
     useless_judge: str = "",
 ) -> tuple[str, ...]:
-    """Say why a job is INVALID; empty = valid. What is pending does not count, it may still end well.
+    """Return the reasons why a job is INVALID; empty = valid. Pending items are not counted.
 
-    With ``epochs`` above 1 ``states`` and ``planned`` count repeats: of an item that failed twice in three times a
-    third is known, and the report shows it as an item that ended well. Verdicts that a judge owes (``unscored``) count
-    with the failures; a job of which nothing was scored, and one whose judge is no better than chance, have no number.
+    With ``epochs`` above 1 ``states`` and ``planned`` count repeats, while the report shows an item with a successful
+    repeat as successful. Missing verdicts of a judge (``unscored``) count as failures. A job without scores, or with a
+    judge that is no better than chance, is INVALID too.
     """
     failed = states.get(State.ERROR, 0) + states.get(State.NOT_READY, 0)
     lost = most_missing(unscored)
@@ -224,7 +229,7 @@ def deciding(probes: Sequence[ProbeRow]) -> list[ProbeRow]:
 
 
 def in_words(probe: ProbeRow) -> str:
-    """Say what a check found, and name the namespaces."""
+    """Return a description of the result of a check, with the namespaces."""
     place = f'corpus "{probe.corpus}"'
     if "namespace" in probe.data:
         place += f" (namespace {probe.data['namespace']})"

@@ -7,7 +7,7 @@ Example::
     stats.interval([1, 0, 1, 1])                       # Interval(low=0.30, high=0.95, method="wilson")
     stats.compare({"q1": 1, "q2": 0}, {"q1": 0, "q2": 0}).p
 
-May be added here: a function of numbers with the source of its formula. May not: anything that knows a metric or a row.
+This package has functions of numbers, each with the source of its formula. It must not depend on metrics or rows.
 """
 
 from __future__ import annotations

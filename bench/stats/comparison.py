@@ -1,8 +1,8 @@
-"""Two sides, item by item: the test and the interval that fit the pairs (metrics.md 9).
+"""Compare two sides item by item: the test and the interval for the pairs (metrics.md 9).
 
 Here too:
 
-* Two sides of a macro mean: the labels' paired differences weigh the same, whatever their sizes (metrics.md 8, 9).
+* Compare macro means: the paired differences of all labels have equal weight (metrics.md 8, 9).
 
 Example::
 
@@ -36,7 +36,7 @@ class Comparison:
 
     n: int
     excluded: int
-    """ids of a or b that do not pair"""
+    """number of ids of a or b without a partner"""
     a: float | None = None
     b: float | None = None
     delta: float | None = None
@@ -46,7 +46,7 @@ class Comparison:
     mid_p: float | None = None
     test: str | None = None
     smallest_p: float | None = None
-    """the least p that this test can give over so many pairs or clusters; None: no bound"""
+    """least p that this test can give for this many pairs or clusters; None: no bound"""
     wins: int = 0
     losses: int = 0
     ties: int = 0
@@ -66,7 +66,7 @@ def compare(
     power: float = 0.8,
     shares: bool = True,
 ) -> Comparison:
-    """Pair by item id and test the difference a - b; ``shares`` as in ``compare_columns``."""
+    """Pair values by item id and test the difference a - b; ``shares`` as in ``compare_columns``."""
     ids = sorted(i for i in a.keys() & b.keys() if a[i] is not None and b[i] is not None)
     groups = None if clusters is None else [clusters[i] for i in ids]
     excluded = len(a.keys() | b.keys()) - len(ids)
@@ -85,9 +85,9 @@ def compare_columns(
     power: float = 0.8,
     shares: bool = True,
 ) -> Comparison:
-    """As ``compare`` over values that are paired already; ``groups`` holds a cluster a pair.
+    """Test the difference of paired values; ``groups`` has a cluster per pair.
 
-    ``shares`` False: money or time, which no 1 bounds, and of which 0 and 1 are amounts like others.
+    ``shares`` False: the values are money or time, which are not limited to 0..1.
     """
     if not left:
         return Comparison(n=0, excluded=excluded, note="no item is scored on both sides")
@@ -112,13 +112,13 @@ def compare_times(
     alpha: float = 0.05,
     power: float = 0.8,
 ) -> Comparison:
-    """As ``compare`` over log ratios of positive times; ``delta``, interval and mde are ratios minus 1."""
+    """Compare positive times by their log ratios; ``delta``, interval and mde are ratios minus 1."""
     logs = compare(_logs(a), _logs(b), clusters=clusters, level=level, alpha=alpha, power=power, shares=False)
     return as_ratio(logs)
 
 
 def as_ratio(logs: Comparison) -> Comparison:
-    """A comparison of logarithms as ratios: a, b as geometric means; delta, interval, mde as ratio - 1."""
+    """Return a comparison of logarithms as ratios: a, b as geometric means; delta, interval, mde as ratio - 1."""
     if logs.delta is None or logs.a is None or logs.b is None:
         return logs
     return replace(
@@ -133,12 +133,12 @@ def as_ratio(logs: Comparison) -> Comparison:
 
 
 def ratio(log: float) -> float | None:
-    """A ratio minus 1; None beyond what a double holds."""
+    """Return the ratio minus 1; None when it does not fit in a double."""
     return math.expm1(log) if log <= LARGEST_LOG else None
 
 
 def ratio_interval(logs: Interval) -> Interval | None:
-    """An interval of logarithms as one of ratios minus 1; None where it would be endless or of no width."""
+    """Return an interval of logarithms as one of ratios minus 1; None when it would be unbounded or of width 0."""
     low, high = ratio(logs.low), ratio(logs.high)
     return None if low is None or high is None or low >= high else replace(logs, low=low, high=high)
 
@@ -168,7 +168,7 @@ def _described(left: Sequence[float], right: Sequence[float], differences: list[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Wanted:
-    """What the caller asked of interval and MDE, and whether both sides are shares."""
+    """The settings of interval and MDE, and whether both sides are shares."""
 
     level: float
     alpha: float
@@ -211,7 +211,7 @@ def _clustered(
 
 
 def _difference_interval(pairs: PairedT, count: int, method: str, wanted: _Wanted) -> Interval | None:
-    """The t interval; where the error is 0, of shares the difference -+ the Wilson bound of 0 in ``count``."""
+    """Return the t interval; if the error is 0, for shares the difference -+ the Wilson bound of 0 in ``count``."""
     if pairs.se is None or pairs.df is None or pairs.delta is None:
         return None
     if pairs.se >= DEGENERATE:
@@ -224,7 +224,7 @@ def _difference_interval(pairs: PairedT, count: int, method: str, wanted: _Wante
 
 
 Pairs = tuple[Sequence[float], Sequence[float], Sequence[Hashable] | None]
-"""left, right, clusters of one label"""
+"""left values, right values and clusters of one label"""
 
 
 def compare_macro(
@@ -232,7 +232,7 @@ def compare_macro(
 ) -> Comparison:
     """Compare the means of label means: SE = ``sqrt(sum(SE^2)) / labels``, t with C - 1 or n - 1.
 
-    A label without a standard error of its own (one pair, one cluster) leaves the whole untested.
+    If a label has no standard error of its own (one pair, one cluster), there is no test.
     """
     filled = [pairs for pairs in labels if len(pairs[0])]
     if not filled:

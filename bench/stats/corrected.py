@@ -3,13 +3,13 @@
 Prediction-powered inference (Angelopoulos, Bates, Fannjiang, Jordan and Zrnic 2023, Science 382: 669-674) estimates
 ``mean of the judge over all + mean of (label - judge) over the labelled``; with strata (Fisch et al. 2024,
 "Stratified Prediction-Powered Inference", NeurIPS) the second term is taken per stratum and weighted by its size.
-Within a stratum of one verdict the judge is a constant, so the estimate is ``sum of W_h p_h``: the size of stratum h
-in all items, times the share that people call right among its labelled ones.
+Within a stratum of one verdict the judge is constant, so the estimate is ``sum of W_h p_h``: the share of stratum h in
+all items, times the share of its labelled items that people call right.
 
 The interval is that of a sum of independent shares by MOVER (Zou and Donner 2008, Statistics in Medicine 27:
-1693-1702) from Wilson's limits of each share, with the finite population factor: it stays above zero width where no
-label contradicts the judge. Of few mistakes Wilson's lower limits are too high; ``exact`` takes those of Clopper and
-Pearson (1934, Biometrika 26: 404-413), as the error of a judge does::
+1693-1702) from Wilson's limits of each share, with the finite population factor: its width is above 0 even if no label
+contradicts the judge. For few mistakes Wilson's lower limits are too high; ``exact`` uses those of Clopper and Pearson
+(1934, Biometrika 26: 404-413), as the error rate of a judge does::
 
     corrected_share([Stratum(size=350, labelled=25, right=23, judged=1.0), ...]).value
 """
@@ -27,14 +27,14 @@ from bench.stats.intervals import interval_wilson
 
 
 class Stratum(NamedTuple):
-    """Items with one verdict of the judge and one degree of doubt."""
+    """Items with the same verdict of the judge and the same degree of doubt."""
 
     size: int
     labelled: int
     right: int
-    """of the labelled ones, by the people"""
+    """number of labelled items that people call right"""
     judged: float
-    """the judge's verdict: 1, 0, or 0.5 where it gave none; is in where nothing is labelled"""
+    """the judge's verdict: 1, 0, or 0.5 when it gave none; used when nothing is labelled"""
 
 
 class CorrectedShare(NamedTuple):
@@ -46,7 +46,7 @@ class CorrectedShare(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Value and interval."""
+        """Return value and interval as text."""
         return f"{self.value:.4f} [{self.interval.low:.4f}, {self.interval.high:.4f}]"
 
 
@@ -55,7 +55,8 @@ def corrected_share(strata: Sequence[Stratum], level: float = 0.95, *, exact: bo
 
     ``exact``: for shares near 0, such as that of mistakes.
 
-    Raises ValueError for more labels than items or more right ones than labels.
+    Raises:
+        ValueError: more labels than items or more right ones than labels.
     """
     total, labelled = sum(one.size for one in strata), sum(one.labelled for one in strata)
     if not labelled:
@@ -88,14 +89,14 @@ def _limits(one: Stratum, level: float, *, exact: bool) -> tuple[float, float, f
 
 @lru_cache(maxsize=4096)
 def clopper_pearson(right: int, n: int, level: float) -> tuple[float, float]:
-    """Return the exact limits of a share of n items."""
+    """Return the exact (Clopper-Pearson) limits of a share of n items."""
     tail = (1 - level) / 2
     low = 0.0 if right == 0 else _quantile(tail, right, n - right + 1)
     return low, 1.0 if right == n else _quantile(1 - tail, right + 1, n - right)
 
 
 def _quantile(p: float, a: int, b: int) -> float:
-    """Return the quantile of a beta distribution, by halving."""
+    """Return the quantile of a beta distribution, by bisection."""
     low, high = 0.0, 1.0
     for _ in range(50):
         middle = (low + high) / 2
@@ -104,7 +105,7 @@ def _quantile(p: float, a: int, b: int) -> float:
 
 
 def allocation(sizes: Sequence[int], weights: Sequence[float], n: int) -> list[int]:
-    """Share n labels among strata in proportion to size times weight, at least two each and never above its size."""
+    """Distribute n labels among strata in proportion to size times weight, at least two each and at most the size."""
     found = [min(size, 2) if n >= 2 * len(sizes) else 0 for size in sizes]
     score = [size * weight for size, weight in zip(sizes, weights, strict=True)]
     while sum(found) < min(n, sum(sizes)):

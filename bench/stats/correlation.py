@@ -2,13 +2,13 @@
 
 Here too:
 
-* How far several raters agree beyond chance: Cohen's kappa for two, Krippendorff's alpha for more.
+* The agreement of raters beyond chance: Cohen's kappa for two, Krippendorff's alpha for more.
 
 Example::
 
     spearman([1, 2, 3], [10, 30, 20])      # 0.5
     cohen_kappa([1, 0, 1, 1], [1, 0, 0, 1])                    # 0.5
-    krippendorff_alpha([[1, 1, None], [0, 0, 0], [1, 0, 1]])   # a row an item, a column a rater
+    krippendorff_alpha([[1, 1, None], [0, 0, 0], [1, 0, 1]])   # a row per item, a column per rater
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from bench.stats.descriptive import are_binary
 
 
 def pearson(x: Sequence[float], y: Sequence[float]) -> float | None:
-    """Linear correlation in -1..1."""
+    """Return the linear correlation in -1..1."""
     n = _paired(x, y)
     if n < 2:
         return None
@@ -37,7 +37,7 @@ def pearson(x: Sequence[float], y: Sequence[float]) -> float | None:
 
 
 def _paired(x: Sequence[float], y: Sequence[float]) -> int:
-    """How many pairs there are; ValueError for columns that do not pair or hold NaN or infinity."""
+    """Return the number of pairs; ValueError for columns of different length, NaN or infinity."""
     if len(x) != len(y):
         raise ValueError(f"{len(x)} and {len(y)} values do not pair")
     if not all(map(math.isfinite, x)) or not all(map(math.isfinite, y)):
@@ -46,7 +46,7 @@ def _paired(x: Sequence[float], y: Sequence[float]) -> int:
 
 
 def _deviations(values: Sequence[float]) -> list[float] | None:
-    """Deviations from the mean, None where nothing varies; of very large or small ones the shares of the largest."""
+    """Return the deviations from the mean, None if all are 0; very large or small ones are divided by the largest."""
     low, high = min(values), max(values)
     if low == high:
         return None
@@ -59,19 +59,19 @@ def _deviations(values: Sequence[float]) -> list[float] | None:
 
 
 def _phi(n: int, x: int, y: int, both: float) -> float | None:
-    """The correlation of zeros and ones from their counts: exact integers, no pass over deviations."""
+    """Return the correlation of zeros and ones from their counts, in exact integers."""
     spread = x * (n - x) * y * (n - y)
     return (n * both - x * y) / math.sqrt(spread) if spread else None
 
 
 def spearman(x: Sequence[float], y: Sequence[float]) -> float | None:
-    """Pearson correlation of the ranks; ties share their mean rank."""
+    """Return the Pearson correlation of the ranks; ties share their mean rank."""
     _paired(x, y)
     return pearson(_ranks(x), _ranks(y))
 
 
 def kendall_tau_b(x: Sequence[float], y: Sequence[float]) -> float | None:
-    """Concordant minus discordant pairs, corrected for ties on either side; looks at every pair."""
+    """Return concordant minus discordant pairs, corrected for ties on either side; quadratic in the length."""
     balance = untied_x = untied_y = 0
     for i in range(_paired(x, y)):
         for j in range(i):
@@ -100,7 +100,7 @@ def _ranks(values: Sequence[float]) -> list[float]:
 
 
 def cohen_kappa(a: Sequence[object], b: Sequence[object]) -> float | None:
-    """(observed - expected) / (1 - expected) of two raters' labels; None without items or without chance."""
+    """Return (observed - expected) / (1 - expected) of two raters' labels; None without items, or if expected is 1."""
     if len(a) != len(b):
         raise ValueError(f"{len(a)} and {len(b)} ratings do not pair")
     n = len(a)
@@ -113,7 +113,7 @@ def cohen_kappa(a: Sequence[object], b: Sequence[object]) -> float | None:
 
 
 def krippendorff_alpha(ratings: Sequence[Sequence[object | None]]) -> float | None:
-    """Nominal alpha; None represents a missing rating; items rated once say nothing (Krippendorff 2011)."""
+    """Return the nominal alpha; None is a missing rating, items with one rating are ignored (Krippendorff 2011)."""
     pairable = [[r for r in row if r is not None] for row in ratings]
     pairable = [row for row in pairable if len(row) > 1]
     totals = Counter(label for row in pairable for label in row)

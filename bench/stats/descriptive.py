@@ -1,4 +1,4 @@
-"""Means, standard errors and percentiles. Sums are exact (``math.fsum``), so order never matters.
+"""Means, standard errors and percentiles. Sums are exact (``math.fsum``), so their order has no effect.
 
 Example::
 
@@ -16,16 +16,16 @@ from itertools import chain, groupby, repeat
 from typing import Literal
 
 DEGENERATE = 1e-15
-"""a standard error below this is rounding noise around zero"""
+"""a smaller standard error, relative to the mean, is a rounding error of 0"""
 
 
 def mean(values: Sequence[float]) -> float | None:
-    """The arithmetic mean, None of nothing."""
+    """Return the arithmetic mean; None without values."""
     return math.fsum(values) / len(values) if values else None
 
 
 def stderr(values: Sequence[float]) -> float | None:
-    """Standard error of the mean with n - 1 in the variance; None when n < 2."""
+    """Return the standard error of the mean with n - 1 in the variance; None when n < 2."""
     n = len(values)
     if n < 2:
         return None
@@ -34,14 +34,14 @@ def stderr(values: Sequence[float]) -> float | None:
 
 
 def above_rounding(se: float, centre: float) -> float:
-    """A standard error, 0 where it is no more than the rounding of the mean: equal values do not vary."""
+    """Return a standard error, or 0 if it is only a rounding error of the mean."""
     return se if se > DEGENERATE * abs(centre) else 0.0
 
 
 def stderr_clustered(
     values: Sequence[float], clusters: Sequence[Hashable], *, correction: Literal["cr0", "cr1"] = "cr1"
 ) -> float | None:
-    """Cluster-robust standard error of the mean: ``sqrt(C/(C-1) * sum(S_c^2)) / n``; CR0 leaves C/(C-1) out.
+    """Return the cluster-robust standard error of the mean: ``sqrt(C/(C-1) * sum(S_c^2)) / n``; CR0 omits C/(C-1).
 
     S_c is the sum of a cluster's deviations from the mean. None with fewer than two clusters.
     """
@@ -55,7 +55,7 @@ def stderr_clustered(
 
 
 def by_cluster(values: Sequence[float], clusters: Sequence[Hashable]) -> dict[Hashable, list[float]]:
-    """The values of each cluster, clusters in order of first appearance; fast where clusters are next to each other."""
+    """Return the values of each cluster, in order of first appearance; fast if clusters are adjacent."""
     if len(values) != len(clusters):
         raise ValueError(f"{len(values)} values and {len(clusters)} clusters do not pair")
     members: dict[Hashable, list[float]] = {}
@@ -68,21 +68,21 @@ def by_cluster(values: Sequence[float], clusters: Sequence[Hashable]) -> dict[Ha
 
 
 def are_binary(values: Sequence[float]) -> bool:
-    """Nothing but 0 and 1."""
+    """Return True when all values are 0 or 1."""
     if any(value not in (0, 1) for value in values[:32]):
         return False  # most columns that are not binary report it at once
     return values.count(0) + values.count(1) == len(values)
 
 
 def are_bounded(values: Sequence[float]) -> bool:
-    """Everything in 0..1."""
+    """Return True when all values are in 0..1."""
     return not values or (min(values) >= 0 and max(values) <= 1)
 
 
 def percentile(
     values: Sequence[float], p: float, method: Literal["nearest_rank", "linear"] = "nearest_rank"
 ) -> float | None:
-    """The p-th percentile: the value at rank ceil(p*n/100), or ``linear`` between ranks; None of nothing.
+    """Return the p-th percentile: the value at rank ceil(p*n/100), or ``linear`` between ranks; None without values.
 
     The rank is computed in integers, so 99.9 means exactly 999/1000.
     """
@@ -102,12 +102,12 @@ def percentile(
 
 
 def nearest_rank(n: int, p: float) -> int:
-    """The 1-based rank ceil(p*n/100), at least 1."""
+    """Return the 1-based rank ceil(p*n/100), at least 1."""
     above, below = _share(p)
     return max(1, -(-above * n // below))
 
 
 @lru_cache(maxsize=64)
 def _share(p: float) -> tuple[int, int]:
-    """Give ``p`` percent as the two integers of a fraction."""
+    """Return ``p`` percent as numerator and denominator."""
     return (Fraction(str(p)) / 100).as_integer_ratio()

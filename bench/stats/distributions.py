@@ -14,21 +14,21 @@ from statistics import NormalDist
 
 _STANDARD = NormalDist()
 _EXACT_BINOMIAL = 10_000
-"""up to here a binomial tail is a quotient of integers; beyond it is an incomplete beta function"""
+"""largest n for exact binomial tails in integers; above, the incomplete beta function is used"""
 
 
 def normal_cdf(x: float) -> float:
-    """P(Z <= x) of the standard normal distribution."""
+    """Return P(Z <= x) of the standard normal distribution."""
     return _STANDARD.cdf(x)
 
 
 def normal_quantile(p: float) -> float:
-    """The x with P(Z <= x) = p; p strictly between 0 and 1."""
+    """Return the x with P(Z <= x) = p; p strictly between 0 and 1."""
     return _STANDARD.inv_cdf(p)
 
 
 def t_two_sided(t: float, *, df: float) -> float:
-    """P(|T| >= |t|) of Student's t with ``df`` degrees of freedom."""
+    """Return P(|T| >= |t|) of Student's t with ``df`` degrees of freedom."""
     if math.isinf(t):
         return 0.0
     return beta_cdf(df / (df + t * t), df / 2, 0.5)
@@ -36,9 +36,9 @@ def t_two_sided(t: float, *, df: float) -> float:
 
 @lru_cache(maxsize=1024)
 def t_quantile(p: float, *, df: float) -> float:
-    """The x with P(T <= x) = p, by bisection down to neighbouring doubles; p strictly between 0 and 1.
+    """Return the x with P(T <= x) = p, by bisection down to neighboring doubles; p strictly between 0 and 1.
 
-    Right to nine digits up to a million degrees of freedom.
+    Accurate to nine digits up to a million degrees of freedom.
     """
     if not 0 < p < 1 or not df > 0:
         raise ValueError(f"no t quantile of p = {p} with {df} degrees of freedom")
@@ -62,7 +62,7 @@ def t_quantile(p: float, *, df: float) -> float:
 
 
 def fair_tail(k: int, n: int) -> float:
-    """P(X <= k) of n fair coin tosses."""
+    """Return P(X <= k) of n fair coin tosses."""
     if k < 0:
         return 0.0
     if k >= n:
@@ -77,14 +77,14 @@ def fair_tail(k: int, n: int) -> float:
 
 
 def fair_point(k: int, n: int) -> float:
-    """P(X = k) of n fair coin tosses."""
+    """Return P(X = k) of n fair coin tosses."""
     if n > _EXACT_BINOMIAL:
         return math.exp(math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1) - n * math.log(2))
     return math.comb(n, k) / (1 << n)
 
 
 def beta_cdf(x: float, a: float, b: float) -> float:
-    """The regularised incomplete beta function I_x(a, b), by its continued fraction."""
+    """Return the regularized incomplete beta function I_x(a, b), by its continued fraction."""
     if x <= 0:
         return 0.0
     if x >= 1:
@@ -96,7 +96,7 @@ def beta_cdf(x: float, a: float, b: float) -> float:
 
 
 def _beta_fraction(x: float, a: float, b: float) -> float:
-    """Modified Lentz evaluation (Numerical Recipes, 6.4)."""
+    """Return the continued fraction by the modified Lentz method (Numerical Recipes, 6.4)."""
     tiny = 1e-300
     c, d = 1.0, 1 / _away_from_zero(1 - (a + b) * x / (a + 1), tiny)
     result = d

@@ -9,8 +9,8 @@ Example::
     interval([1, 1, 0, 1], clusters=["a", "a", "b", "b"]).method     # "cluster_t"
     percentile_interval([12.0, 15.0, 11.0, 90.0], 95, seed=7)
 
-``interval`` chooses in this order: cluster t, Wilson, t, their degenerate forms, nothing. It clips to
-0..1 where all values are there and is never of zero width.
+``interval`` uses the first applicable method: cluster t, Wilson, t, their degenerate forms; None if there is none. It
+is clipped to 0..1 if all values are in 0..1, and its width is never 0.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ from bench.stats.tally import Sums, Tally, clusters_of
 
 
 def interval_wilson(successes: float, n: int, level: float = 0.95) -> Interval | None:
-    """Wilson score interval of a share; ``successes`` may be fractional; None when n = 0.
+    """Return the Wilson score interval of a share; ``successes`` may be fractional; None when n = 0.
 
-    Raises ValueError for successes outside 0..n.
+    Raises:
+        ValueError: successes outside 0..n.
     """
     if n <= 0:
         return None
@@ -50,7 +51,7 @@ def interval_wilson(successes: float, n: int, level: float = 0.95) -> Interval |
 
 
 def interval_t(values: Sequence[float], level: float = 0.95) -> Interval | None:
-    """Student t interval of the mean with n - 1 degrees of freedom; None when n < 2. Not clipped."""
+    """Return the Student t interval of the mean with n - 1 degrees of freedom; None when n < 2. Not clipped."""
     se, centre = stderr(values), mean(values)
     if se is None or centre is None:
         return None
@@ -58,7 +59,7 @@ def interval_t(values: Sequence[float], level: float = 0.95) -> Interval | None:
 
 
 def interval_cluster(values: Sequence[float], clusters: Sequence[Hashable], level: float = 0.95) -> Interval | None:
-    """Cluster-robust t interval (CR1, C - 1 degrees of freedom); None with one cluster. Not clipped."""
+    """Return the cluster-robust t interval (CR1, C - 1 degrees of freedom); None with one cluster. Not clipped."""
     se, centre = stderr_clustered(values, clusters), mean(values)
     if se is None or centre is None:
         return None
@@ -68,15 +69,16 @@ def interval_cluster(values: Sequence[float], clusters: Sequence[Hashable], leve
 def interval(
     values: Sequence[float], clusters: Sequence[Hashable] | None = None, level: float = 0.95
 ) -> Interval | None:
-    """The interval that fits the data (metrics.md 8), or None where none can be given, as over one cluster."""
+    """Return the interval for the data (metrics.md 8); None when there is none, as for one cluster."""
     tally = Tally.of(values, clusters)
     return None if tally.clusters == 1 else interval_of(tally, level)
 
 
 def interval_of(tally: Tally | Sums, level: float = 0.95, *, shares: bool = True) -> Interval | None:
-    """The same for numbers that were gathered; of one cluster it is an interval over its items.
+    """Return the interval of a tally; for one cluster it is an interval over its items.
 
-    ``shares`` False: money or time, which no 1 bounds. An interval over items speaks of no other cluster: report it.
+    ``shares`` False: the values are money or time, which are not limited to 0..1. An interval over the items of one
+    cluster does not apply to other clusters; report this.
     """
     if not tally:
         return None
@@ -93,10 +95,10 @@ def interval_macro(
     clusters: Sequence[Sequence[Hashable]] | None = None,
     level: float = 0.95,
 ) -> Interval | None:
-    """Interval of the mean of group means: ``sqrt(sum(SE^2)) / groups``, t with C - 1 or n - 1.
+    """Return the interval of the mean of group means: ``sqrt(sum(SE^2)) / groups``, t with C - 1 or n - 1.
 
-    A group of one item or one cluster has no error of its own: in 0..1 half the width of its Wilson
-    interval takes its place, otherwise there is no interval. Errors that are all 0 give the degenerate form.
+    A group of one item or one cluster has no standard error. For values in 0..1 half the width of its Wilson interval
+    is used instead; otherwise there is no interval. Errors that are all 0 give the degenerate form.
     """
     names: Sequence[Sequence[Hashable] | None] = [None] * len(groups) if clusters is None else clusters
     tallies = [Tally.of(group, some) for group, some in zip(groups, names, strict=True)]
@@ -104,7 +106,7 @@ def interval_macro(
 
 
 def interval_macro_of(groups: Sequence[Tally], level: float = 0.95) -> Interval | None:
-    """The same for groups that were gathered in tallies; of one cluster it is an interval over its items."""
+    """Return the interval of the mean of group means from tallies; for one cluster it is an interval over its items."""
     filled = [group for group in groups if group]
     n = sum(group.n for group in filled)
     count = clusters_of(filled) or n
@@ -136,7 +138,7 @@ def _group_error(group: Tally, level: float, *, clustered: bool) -> float | None
 
 
 def _error(tally: Tally | Sums, clusters: int | None) -> float:
-    """Standard error of the mean; CR1 over clusters."""
+    """Return the standard error of the mean; CR1 over clusters."""
     if clusters is None:
         error = math.sqrt(tally.square() / (tally.n - 1) / tally.n)
     else:
@@ -160,20 +162,20 @@ def _degenerate(centre: float, count: int, level: float) -> Interval | None:
 
 
 def around(centre: float, se: float, *, df: float, level: float, method: str) -> Interval:
-    """``centre`` -+ the t quantile times ``se``."""
+    """Return ``centre`` -+ the t quantile times ``se``."""
     half = t_quantile(0.5 + level / 2, df=df) * se
     return Interval(low=centre - half, high=centre + half, level=level, method=method)
 
 
 def clip(found: Interval, low: float, high: float) -> Interval:
-    """The interval cut to low..high."""
+    """Return the interval clipped to low..high."""
     return Interval(low=max(low, found.low), high=min(high, found.high), level=found.level, method=found.method)
 
 
 RESAMPLES = 2_000
 KEPT_CLUSTERS = 20
 ORDER_STATISTIC_FROM = 5_000
-"""above this n a percentile's interval comes from the ranks themselves"""
+"""n above which a percentile's interval is computed from ranks"""
 
 
 def bootstrap_interval(
@@ -184,7 +186,7 @@ def bootstrap_interval(
     seed: int = 0,
     clusters: Sequence[Hashable] | None = None,
 ) -> Interval | None:
-    """Bootstrap interval of the mean; whole clusters are drawn when given; None where it has no width."""
+    """Return the bootstrap interval of the mean; given clusters are drawn as a whole; None when it has no width."""
     groups = [[v] for v in values] if clusters is None else list(by_cluster(values, clusters).values())
     if len(groups) < 2:
         return None
@@ -208,7 +210,7 @@ def _resampled_means(sums: list[float], sizes: list[int], resamples: int, seed: 
 
 
 def _corrected_shares(sums: list[float], sizes: list[int], draws: list[float], tail: float) -> tuple[float, float]:
-    """Bias-corrected and accelerated shares (Efron 1987), acceleration from the jackknife."""
+    """Return the bias-corrected and accelerated shares (Efron 1987), with the acceleration from the jackknife."""
     total, n = math.fsum(sums), sum(sizes)
     below = (bisect_left(draws, total / n) + bisect_right(draws, total / n)) / 2  # of ties, half lie below
     if below in (0, len(draws)):
@@ -233,7 +235,7 @@ def percentile_interval(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Interval | None:
-    """Interval of a nearest-rank percentile: (cluster) bootstrap, order statistics above n = 5,000."""
+    """Return the interval of a nearest-rank percentile: (cluster) bootstrap, order statistics above n = 5,000."""
     n = len(values)
     if n < 2:
         return None
@@ -259,9 +261,9 @@ def _percentiles(ordered: list[float], p: float, resamples: int, seed: int) -> l
 
 @lru_cache(maxsize=16)
 def _drawn_places(n: int, rank: int, resamples: int, seed: int) -> list[int]:
-    """The rank-th smallest of n uniform draws is Beta(rank, n - rank + 1): one draw gives a whole resample.
+    """Return the index of the percentile in each resample, drawn from Beta(rank, n - rank + 1) instead of n draws.
 
-    A few are kept, since every latency of a run draws the same.
+    Recent results are cached, because every latency metric of a run uses the same.
     """
     rng = random.Random(seed)
     return [min(n - 1, int(n * rng.betavariate(rank, n - rank + 1))) for _ in range(resamples)]
@@ -285,7 +287,10 @@ def _cluster_percentiles(
 
 @lru_cache(maxsize=16)
 def _steps(sizes: tuple[int, ...], p: float, from_above: bool, resamples: int, seed: int) -> list[int]:
-    """How many values of each resample lie up to its percentile, from one end; metrics of the same items share them."""
+    """Return for each resample the number of values up to its percentile, from one end.
+
+    Cached for metrics of equal items.
+    """
     found = []
     for weight in cluster_draws(len(sizes), resamples, seed):
         rank = nearest_rank(total := sum(map(mul, weight, sizes)), p)
@@ -294,7 +299,7 @@ def _steps(sizes: tuple[int, ...], p: float, from_above: bool, resamples: int, s
 
 
 def _reached(ends: list[tuple[float, int]], weight: list[int], steps: int) -> float:
-    """The value after so many steps, where each value counts as often as its cluster was drawn."""
+    """Return the value after ``steps`` values, where each value counts as often as its cluster was drawn."""
     for value, code in ends:
         steps -= weight[code]
         if steps <= 0:
@@ -303,7 +308,10 @@ def _reached(ends: list[tuple[float, int]], weight: list[int], steps: int) -> fl
 
 
 def cluster_draws(count: int, resamples: int, seed: int) -> Iterable[list[int]]:
-    """How often each resample draws each cluster; few are kept, since every metric of a run draws the same."""
+    """Return how often each resample draws each cluster.
+
+    Cached for few clusters, since every metric uses the same draws.
+    """
     return _kept_draws(count, resamples, seed) if count <= KEPT_CLUSTERS else _cluster_draws(count, resamples, seed)
 
 
@@ -322,7 +330,7 @@ def _cluster_draws(count: int, resamples: int, seed: int) -> Iterator[list[int]]
 
 
 def _order_statistic_interval(ordered: list[float], p: float, level: float) -> Interval | None:
-    """Ranks n*q -+ z*sqrt(n*q*(1-q)) (normal approximation of the binomial)."""
+    """Return the interval at ranks n*q -+ z*sqrt(n*q*(1-q)) (normal approximation of the binomial)."""
     n, q = len(ordered), p / 100
     if p == 50:
         low_rank = _median_rank(n, level)
@@ -335,7 +343,7 @@ def _order_statistic_interval(ordered: list[float], p: float, level: float) -> I
 
 
 def _median_rank(n: int, level: float) -> int:
-    """The largest rank whose tail of fair tosses stays within (1 - level)/2."""
+    """Return the largest rank whose tail of fair tosses is at most (1 - level)/2."""
     rank = math.floor(n / 2 - normal_quantile(0.5 + level / 2) * math.sqrt(n) / 2) + 2  # the normal limit, from above
     while rank > 1 and fair_tail(rank - 1, n) > (1 - level) / 2:
         rank -= 1
@@ -343,7 +351,7 @@ def _median_rank(n: int, level: float) -> int:
 
 
 def _at(ordered: Sequence[float], share: float) -> float:
-    """Linear quantile of sorted draws."""
+    """Return the linear quantile of sorted draws."""
     place = share * (len(ordered) - 1)
     below = math.floor(place)
     above = min(below + 1, len(ordered) - 1)

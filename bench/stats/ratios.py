@@ -1,9 +1,9 @@
-"""The ratio of a percentile of two sides, over paired times (metrics.md 9).
+"""Compare a percentile of two sides by its ratio, over paired times (metrics.md 9).
 
-Few clusters are drawn as whole, and the draws give the error of a t test with C - 1 degrees of freedom: taken as
-they are, the tails of ten clusters found equal systems different in 8 of 100 comparisons (perf/significance.py).
-Elsewhere the marginal intervals say how dense the values are there, and the pairs above the percentiles how the two
-sides, and the pairs of one cluster, go together::
+Few clusters are resampled as a whole, and the draws give the error for a t test with C - 1 degrees of freedom. Their
+tails alone would find a difference between equal systems in 8 of 100 comparisons of ten clusters
+(perf/significance.py). Otherwise the marginal intervals give the density of values at the percentile, and the pairs
+above the percentiles give the correlation of the two sides and within clusters::
 
     percentile_ratio([120.0, 90.0, 300.0], [100.0, 80.0, 310.0], 95).delta
 """
@@ -25,9 +25,9 @@ from bench.stats.intervals import RESAMPLES, cluster_draws, percentile_interval
 from bench.stats.significance import mde
 
 FEW = 20
-"""up to this many clusters are resampled as they are"""
+"""most clusters that are resampled as a whole"""
 BEYOND = 5
-"""with fewer items beyond the percentile, nothing is known of how dense they are there"""
+"""with fewer items beyond the percentile, the density there is unknown"""
 
 
 def percentile_ratio(
@@ -87,7 +87,7 @@ class _Sorted:
     clusters: list[list[float]]
 
     def at(self, weight: Sequence[int], rank: int) -> float:
-        """The value at ``rank`` when each cluster counts ``weight`` times: a search over the values."""
+        """Return the value at ``rank`` when each cluster counts ``weight`` times, by a search over the values."""
         drawn = [(w, own) for w, own in zip(weight, self.clusters, strict=True) if w]
         low, high = 0, len(self.values) - 1
         while low < high:
@@ -150,7 +150,7 @@ def _joined(
     power: float,
     seed: int,
 ) -> Comparison:
-    """Each pair moves the log ratio by its own share; so the error of a mean, clustered or not, is that of the ratio.
+    """Compare by t: each pair changes the log ratio by its own share, so the error is that of a mean, clustered or not.
 
     Var(log ratio) = s_a^2 + s_b^2 - 2 r s_a s_b without clusters; s from the marginal intervals, r of the exceedances.
     """
@@ -167,7 +167,7 @@ def _joined(
 
 
 def _moves(side: Sequence[float], at: float | None, p: float, level: float, seed: int) -> list[float] | None:
-    """How far each value moves the logarithm of the percentile: up by those above it, by the density around it."""
+    """Return how much each value changes the log percentile: values above it increase it, by the density around it."""
     found = percentile_interval(side, p, level=level, seed=seed)
     if at is None or found is None or found.low <= 0:
         return None
@@ -181,7 +181,7 @@ def _moves(side: Sequence[float], at: float | None, p: float, level: float, seed
 
 
 def _told(base: Comparison, se: float, *, df: int, level: float, alpha: float, power: float, method: str) -> Comparison:
-    """Test and interval of the log ratio by t; ``df``: clusters, or items beyond the percentile, less one."""
+    """Return test and interval of the log ratio by t; ``df``: clusters, or items beyond the percentile, minus one."""
     if se < DEGENERATE or base.a is None or base.b is None:
         return replace(base, note="not testable: a percentile that does not vary")
     log = math.log(base.a / base.b)

@@ -2,7 +2,7 @@
 
 Here too:
 
-* Westfall and Young's step-down maxT: adjusted p values of many rows over the same conversations or items.
+* Westfall and Young's step-down maxT: adjusted p values of several rows over the same conversations or items.
 
 Example::
 
@@ -10,7 +10,7 @@ Example::
     holm([0.01, 0.04, 0.03])           # [0.03, 0.06, 0.06]
     max_t([[0.4, 0.3, 0.5, 0.2, 0.6, 0.1], [0.1, -0.2, 0.0, 0.1, -0.1, 0.1]])        # [0.03125, 0.75]
 
-All rows of a family see the same sign patterns: rows that go together cost little, and few clusters can decide.
+All rows of a family use the same sign patterns, so correlated rows cost little power, and few clusters can be enough.
 Source: Westfall and Young 1993, algorithm 4.1 (free step-down).
 """
 
@@ -27,15 +27,15 @@ from bench.stats.descriptive import DEGENERATE, by_cluster, mean, stderr, stderr
 from bench.stats.distributions import fair_point, fair_tail, normal_quantile, t_quantile, t_two_sided
 
 SIGN_FLIP_LIMIT = 20
-"""more clusters than this are not enumerated"""
+"""most clusters whose sign patterns are enumerated"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairedT:
-    """Mean difference a - b; ``low`` and ``high`` are not clipped; p is None where it cannot be tested."""
+    """The mean difference a - b; ``low`` and ``high`` are not clipped; p is None when it cannot be tested."""
 
     delta: float | None
-    """None of no pairs"""
+    """None without pairs"""
     se: float | None
     df: int | None
     p: float | None
@@ -45,7 +45,7 @@ class PairedT:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class McNemar:
-    """Exact two-sided p of the discordant pairs, and the mid-p beside it."""
+    """The exact two-sided p of the discordant pairs, and the mid-p."""
 
     p: float
     mid_p: float
@@ -53,7 +53,7 @@ class McNemar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignFlip:
-    """Exact p over all 2^C sign patterns; ``smallest_p`` is the least this many clusters can give."""
+    """The exact p over all 2^C sign patterns; ``smallest_p`` is the least p for this many clusters."""
 
     p: float
     smallest_p: float
@@ -62,12 +62,12 @@ class SignFlip:
 def paired_t(
     a: Sequence[float], b: Sequence[float], clusters: Sequence[Hashable] | None = None, level: float = 0.95
 ) -> PairedT:
-    """Paired t test of a - b; with ``clusters`` the CR1 error and C - 1 degrees of freedom."""
+    """Return the paired t test of a - b; with ``clusters`` the CR1 error and C - 1 degrees of freedom."""
     return t_of(differences_of(a, b), clusters, level)
 
 
 def t_of(differences: Sequence[float], clusters: Sequence[Hashable] | None = None, level: float = 0.95) -> PairedT:
-    """As ``paired_t`` over the differences."""
+    """Return the paired t test of given differences."""
     delta = mean(differences)
     if delta is not None and not math.isfinite(delta):
         raise ValueError("no test of numbers that are not finite")
@@ -88,22 +88,23 @@ def _p_of(delta: float, se: float, df: int) -> float:
 
 
 def mcnemar(b: int, c: int) -> McNemar:
-    """Exact McNemar test: ``b`` and ``c`` count the pairs that differ, each way."""
+    """Return the exact McNemar test; ``b`` and ``c`` count the pairs that differ in each direction."""
     n, least = b + c, min(b, c)
     tail = fair_tail(least, n)
     return McNemar(p=min(1.0, 2 * tail), mid_p=min(1.0, 2 * tail - fair_point(least, n)))
 
 
 def sign_flip(a: Sequence[float], b: Sequence[float], clusters: Sequence[Hashable] | None = None) -> SignFlip:
-    """Exact sign-flip test of the cluster sums of a - b (without clusters: of the pairs).
+    """Return the exact sign-flip test of the cluster sums of a - b (without clusters: of the pairs).
 
-    Raises ValueError above 20 clusters: 2^C patterns are no longer enumerated.
+    Raises:
+        ValueError: more than 20 clusters, since 2^C patterns are too many.
     """
     return flips_of(differences_of(a, b), clusters)
 
 
 def flips_of(differences: Sequence[float], clusters: Sequence[Hashable] | None = None) -> SignFlip:
-    """As ``sign_flip`` over the differences."""
+    """Return the exact sign-flip test of given differences."""
     groups = by_cluster(differences, clusters).values() if clusters is not None else [[d] for d in differences]
     sums = sorted(math.fsum(group) for group in groups)
     if len(sums) > SIGN_FLIP_LIMIT:
@@ -120,7 +121,7 @@ def flips_of(differences: Sequence[float], clusters: Sequence[Hashable] | None =
 
 
 def holm(pvalues: Sequence[float | None]) -> list[float | None]:
-    """Holm's step-down correction; a None stays None and does not count."""
+    """Return the p values with Holm's step-down correction; None stays None and is not counted."""
     order = sorted((p, i) for i, p in enumerate(pvalues) if p is not None)
     adjusted: list[float | None] = [None] * len(pvalues)
     running = 0.0
@@ -131,7 +132,7 @@ def holm(pvalues: Sequence[float | None]) -> list[float | None]:
 
 
 def mde(se: float | None, df: float | None = None, alpha: float = 0.05, power: float = 0.8) -> float | None:
-    """Smallest detectable effect ``(q(1 - alpha/2) + q(power)) * se``; q is normal, or t when ``df`` is given."""
+    """Return the smallest detectable effect ``(q(1 - alpha/2) + q(power)) * se``; q is normal, or t with ``df``."""
     if se is None or se < DEGENERATE:
         return None
     if df is None:
@@ -140,16 +141,17 @@ def mde(se: float | None, df: float | None = None, alpha: float = 0.05, power: f
 
 
 DISAGREEING = 0.3
-"""share of items on which two systems differ, where nothing is known of them"""
+"""assumed share of items on which two systems differ, before anything is measured"""
 CORRELATED = 0.05
-"""how much more alike the items of one corpus are than any others, where nothing is known of them"""
+"""assumed correlation of items in one corpus, before anything is measured"""
 MOST_CLUSTERS = 100_000
 
 
 def planned_mde(clusters: int, per_cluster: float) -> float | None:
-    """Smallest difference of two shares that so many clusters of paired items can show, before anything is measured.
+    """Return the smallest detectable difference of two shares for clusters of paired items, before a measurement.
 
-    The same paired t over clusters as `mde`, with a variance from `DISAGREEING` and the design effect of `CORRELATED`.
+    It uses the paired t over clusters as in `mde`, with a variance from `DISAGREEING` and the design effect of
+    `CORRELATED`.
     """
     if clusters < 2:
         return None
@@ -158,7 +160,10 @@ def planned_mde(clusters: int, per_cluster: float) -> float | None:
 
 
 def clusters_needed(difference: float, per_cluster: float) -> int | None:
-    """Least number of clusters whose `planned_mde` is at most ``difference``; None where none is enough."""
+    """Return the least number of clusters whose `planned_mde` is at most ``difference``.
+
+    None if no number is enough.
+    """
     low, high = 2, MOST_CLUSTERS
     if (planned_mde(high, per_cluster) or math.inf) > difference:
         return None
@@ -172,25 +177,25 @@ def clusters_needed(difference: float, per_cluster: float) -> int | None:
 
 
 def differences_of(a: Sequence[float], b: Sequence[float]) -> list[float]:
-    """a - b, pair by pair; ValueError where they do not pair."""
+    """Return a - b for each pair; ValueError for different lengths."""
     if len(a) != len(b):
         raise ValueError(f"{len(a)} and {len(b)} values do not pair")
     return list(map(sub, a, b))
 
 
 EXACT_UP_TO = 14
-"""so many units have all their 2^(units - 1) sign patterns enumerated"""
+"""most units whose 2^(units - 1) sign patterns are enumerated"""
 PATTERNS = 20_000
-"""patterns that are drawn where there are more units"""
+"""number of random patterns for more units"""
 BLOCKS = 256
-"""of more units than this, those that are BLOCKS apart share a sign: fewer patterns, and as valid a test"""
+"""for more units than this, units BLOCKS apart share a sign: fewer patterns with an equally valid test"""
 TIE = 1e-12
 _GROUP = 8
-"""signs in one random byte: a table holds the sums of its 256 patterns"""
+"""signs per random byte; a table has the sums of its 256 patterns"""
 
 
 def max_t(rows: Sequence[Sequence[float]], *, seed: int = 0) -> list[float]:
-    """Return the adjusted p of each row; a row holds one sum of differences per unit, 0 where it has none.
+    """Return the adjusted p of each row; a row has one sum of differences per unit, 0 for none.
 
     The statistic of a row is ``abs(sum) / sqrt(sum of squares)``, under every pattern of the units' signs.
     """
@@ -220,7 +225,7 @@ def least_max_t(units: int, all_units: int) -> float:
 
 
 class _Signs:
-    """The sign patterns of a family: all of few units, else a seeded sample."""
+    """The sign patterns of a family of tests: all for few units, else a seeded sample."""
 
     def __init__(self, units: int, seed: int) -> None:
         self._exact = units <= EXACT_UP_TO
@@ -243,12 +248,12 @@ class _Signs:
         return totals
 
     def share(self, reached: int) -> float:
-        """Return the p of a maximum that ``reached`` patterns have; a sample counts the observed one too."""
+        """Return the p of a maximum that ``reached`` patterns have; a sample also counts the observed pattern."""
         return reached / self.patterns if self._exact else (1 + reached) / (1 + self.patterns)
 
 
 def _all_sums(first: float, rest: Sequence[float]) -> list[float]:
-    """The sums over all signs of ``rest``; the sign of ``first`` is fixed, the other half is its mirror image."""
+    """Return the sums over all signs of ``rest``; the sign of ``first`` is fixed, since the other half mirrors it."""
     totals = [first]
     for value in rest:
         totals = [*map(add, totals, repeat(value)), *map(add, totals, repeat(-value))]

@@ -1,7 +1,6 @@
 """Compact storage of a million numbers: equal values are counted, others are in arrays by cluster.
 
-Sums are exact integers that are rounded once, so no bit of an answer depends on the order in which the numbers
-came nor on how they are kept::
+Sums are exact integers that are rounded once, so results do not depend on the order or storage of the numbers::
 
     tally = Tally.of([1.0, 0.0, 1.0], ["a", "a", "b"])
     tally.n, tally.total, tally.clusters            # 3, 2.0, 2
@@ -16,27 +15,27 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import chain, repeat
 
 FEW = 64
-"""so many different numbers are always counted"""
+"""up to this many different numbers are always counted"""
 DEAR = 16
-"""a counted number takes about as much room as this many listed ones"""
+"""memory of a counted number in units of a listed number"""
 UNIT_BITS = 1074
-"""every double is a whole multiple of 2 ** -1074"""
+"""every double is an integer multiple of 2 ** -1074"""
 _UNIT = 1 << UNIT_BITS
 
 
 def exact(value: float) -> int:
-    """A double in units of 2 ** -1074."""
+    """Return a double in units of 2 ** -1074."""
     numerator, denominator = value.as_integer_ratio()
     return numerator << (UNIT_BITS + 1 - denominator.bit_length())
 
 
 def rounded(total: int) -> float:
-    """The double nearest to an exact sum: what ``math.fsum`` gives."""
+    """Return the double nearest to an exact sum, as ``math.fsum`` does."""
     return total / _UNIT
 
 
 def exact_sum(values: Iterable[float]) -> int:
-    """The exact sum of a sequence, taken off in pieces that each are a double."""
+    """Return the exact sum of a sequence, computed in pieces that each fit in a double."""
     taken: list[float] = []
     while rest := math.fsum(chain(values, taken)):
         if not math.isfinite(rest):
@@ -57,7 +56,7 @@ class Heap:
         self._total: int | None = None
 
     def add(self, values: Sequence[float]) -> None:
-        """Take numbers in; NaN is none."""
+        """Add numbers; NaN is ignored."""
         self.n += len(values)
         self._total = None
         if self._counts is None:
@@ -69,7 +68,7 @@ class Heap:
 
     @property
     def total(self) -> int:
-        """The exact sum."""
+        """Return the exact sum."""
         if self._total is None:
             counts = self._counts
             self._total = (
@@ -78,22 +77,22 @@ class Heap:
         return self._total
 
     def square(self, centre: float) -> int:
-        """The exact sum of (rounded) squared deviations from a centre."""
+        """Return the exact sum of (rounded) squared deviations from a center."""
         if self._counts is None:
             return exact_sum(array("d", ((d := value - centre) * d for value in self._listed)))
         return sum(exact((d := value - centre) * d) * n for value, n in self._counts.items())
 
     def counted(self) -> Iterable[tuple[float, int]]:
-        """Numbers and how often each is there."""
+        """Return the numbers, each with its count."""
         return zip(self._listed, repeat(1)) if self._counts is None else self._counts.items()
 
     def different(self) -> Sequence[float] | Mapping[float, int]:
-        """Each number at least once."""
+        """Return each number at least once."""
         return self._listed if self._counts is None else self._counts
 
 
 class Strays:
-    """Numbers of which hardly two belong to one cluster; ``clusters`` is parallel, None = not clustered."""
+    """Numbers of small clusters; ``clusters`` is parallel to ``values``, None = not clustered."""
 
     __slots__ = ("clusters", "values")
 
@@ -105,7 +104,7 @@ class Strays:
 
 
 class Tally:
-    """Heaps by cluster, and strays; reads them, never changes them."""
+    """A read-only view of heaps by cluster, and strays."""
 
     def __init__(
         self, heaps: Sequence[tuple[Hashable, Heap]] = (), strays: Sequence[Strays] = (), *, clustered: bool = True
@@ -118,7 +117,7 @@ class Tally:
 
     @classmethod
     def of(cls, values: Sequence[float], clusters: Sequence[Hashable] | None = None) -> Tally:
-        """A tally of plain sequences."""
+        """Return a tally of plain sequences."""
         return cls(strays=[Strays(values, clusters)], clustered=clusters is not None)
 
     def __bool__(self) -> bool:
@@ -126,23 +125,23 @@ class Tally:
 
     @property
     def exact_total(self) -> int:
-        """The exact sum, in units of 2 ** -1074."""
+        """Return the exact sum, in units of 2 ** -1074."""
         return sum(heap.total for _, heap in self._heaps) + sum(exact_sum(some.values) for some in self._strays)
 
     @property
     def total(self) -> float:
-        """The sum, rounded once."""
+        """Return the sum, rounded once."""
         return rounded(self.exact_total)
 
     @property
     def clusters(self) -> int | None:
-        """The number of clusters; None if every number is its own cluster."""
+        """Return the number of clusters; None if every number is its own cluster."""
         if not self._clustered:
             return None
         return clusters_of([self])
 
     def names(self) -> Iterable[Hashable] | None:
-        """The clusters, some more than once; None = not clustered."""
+        """Return the clusters, possibly repeated; None = not clustered."""
         if not self._clustered:
             return None
         strays = chain.from_iterable(some.clusters or () for some in self._strays)
@@ -150,7 +149,7 @@ class Tally:
 
     @property
     def groups(self) -> Mapping[Hashable, tuple[int, int]]:
-        """Cluster -> how many numbers, and their exact sum."""
+        """Return the count and the exact sum of each cluster."""
         if self._groups is None:
             found: dict[Hashable, tuple[int, int]] = {}
             for cluster, heap in self._heaps:
@@ -164,29 +163,29 @@ class Tally:
         return self._groups
 
     def deviations(self) -> list[float]:
-        """Each cluster's sum of deviations from the mean of all."""
+        """Return each cluster's sum of deviations from the overall mean."""
         centre = exact(self.total / self.n)
         return [rounded(total - n * centre) for n, total in self.groups.values()]
 
     def square(self) -> float:
-        """The sum of squared deviations from the mean."""
+        """Return the sum of squared deviations from the mean."""
         centre = self.total / self.n
         strays = array("d", ((d := value - centre) * d for some in self._strays for value in some.values))
         return rounded(sum(heap.square(centre) for _, heap in self._heaps) + exact_sum(strays))
 
     def bounded(self) -> bool:
-        """Everything lies in 0..1."""
+        """Return True when all values are in 0..1."""
         return all(min(some) >= 0 and max(some) <= 1 for some in self._different())
 
     def binary(self) -> bool:
-        """Nothing but 0 and 1."""
+        """Return True when all values are 0 or 1."""
         return all(
             some.keys() <= {0, 1} if isinstance(some, Mapping) else some.count(0) + some.count(1) == len(some)
             for some in self._different()
         )
 
     def ordered(self) -> list[float]:
-        """Every number, lowest first."""
+        """Return every number, lowest first."""
         listed = [value for some in self._strays for value in some.values]
         for _, heap in self._heaps:
             for value, n in heap.counted():
@@ -195,7 +194,7 @@ class Tally:
         return listed
 
     def pairs(self) -> tuple[list[float], list[Hashable] | None]:
-        """Every number, and its cluster where there are clusters."""
+        """Return every number, and if clustered the cluster of each."""
         found = [(value, cluster) for cluster, heap in self._heaps for value, n in heap.counted() for _ in range(n)]
         for some in self._strays:
             found += zip(some.values, some.clusters or repeat(None), strict=False)
@@ -206,9 +205,9 @@ class Tally:
 
 
 class Sums:
-    """Shares of which only sums are kept, for a score that is shown while it grows: n, sum, sum of squares per cluster.
+    """Sums of shares for a score that is shown while it grows: n, sum and sum of squares per cluster.
 
-    ``clustered`` False: the clusters are only where the numbers came from.
+    ``clustered`` False: the clusters are only sources of the numbers.
     """
 
     def __init__(self, groups: Iterable[tuple[int, float, float]], *, clustered: bool = True) -> None:
@@ -223,24 +222,24 @@ class Sums:
 
     @property
     def clusters(self) -> int | None:
-        """The number of clusters; None if every number is its own cluster."""
+        """Return the number of clusters; None if every number is its own cluster."""
         return len(self._groups) if self._clustered and len(self._groups) < self.n else None
 
     def deviations(self) -> list[float]:
-        """Each cluster's sum of deviations from the mean of all."""
+        """Return each cluster's sum of deviations from the overall mean."""
         centre = self.total / self.n
         return [total - n * centre for n, total, _ in self._groups]
 
     def square(self) -> float:
-        """The sum of squared deviations from the mean."""
+        """Return the sum of squared deviations from the mean."""
         return max(0.0, self._squares - self.total * self.total / self.n)
 
     def bounded(self) -> bool:
-        """Shares lie in 0..1."""
+        """Return True, since shares are in 0..1."""
         return True
 
     def binary(self) -> bool:
-        """Nothing but 0 and 1: of shares, only these are their own squares."""
+        """Return True when all values are 0 or 1, the only shares that equal their squares."""
         return self._squares == self.total
 
 
