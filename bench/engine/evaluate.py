@@ -269,7 +269,7 @@ def _without_text(verdict: Verdict) -> Verdict:
 async def _stored(lane: OpenLane, job: Job, item: Item, epoch: int, evaluators: Sequence[Evaluator]) -> Stored:
     """Return earlier replies of this judge on this answer, the newest first.
 
-    Evaluators that share a name are left out, because their replies cannot be told apart; they call the judge again.
+    Evaluators that share a name are left out, because their replies cannot be distinguished; they call the judge again.
     """
     if not lane.live.errand.rescores:
         return {}
