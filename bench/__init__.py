@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["__version__", "compare", "frames", "plan", "report", "resume", "run"]
 
 _ROOMS = ("plan", "report")
-"""rooms whose name is also a function"""
+"""packages whose name is also a function"""
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-"""``python -m bench`` is ``bench``."""
+"""Run bench as ``python -m bench``."""
 
 from bench.cli import main
 

@@ -33,7 +33,7 @@ def plan(*, workspace: Path | str = ".", env_file: Path | None = None, **flags: 
     """Plan a run; ``flags`` are those of ``bench run`` in snake_case.
 
     Raises:
-        UsageError, ConfigError, DataError: as the command line would say before anything starts.
+        UsageError, ConfigError, DataError: the message of the command line.
     """
     from bench.config.catalog import Catalog
     from bench.config.run import RunRequest
@@ -61,10 +61,10 @@ async def resume(
     env_file: Path | None = None,
     **flags: object,
 ) -> Outcome:
-    """Continue with a run; ``flags`` may change how, never what.
+    """Resume a run; ``flags`` may change how the work is done, but not the results.
 
     Raises:
-        IdentityError: the experiment is not the one the run was started with.
+        IdentityError: the experiment is not the one of the run.
     """
     from bench.config.catalog import Catalog
     from bench.engine import execute, resumed_plan
@@ -77,10 +77,10 @@ async def resume(
 
 
 def report(run_id: str, *, workspace: Path | str = ".") -> Report:
-    """Fold a run's journal into its report; works on an unfinished run too.
+    """Return the report of a run from its journal; the run may be unfinished.
 
     Raises:
-        UsageError: no such run.
+        UsageError: there is no such run.
         JournalError: its file cannot be read.
     """
     from bench.journal import Reader
@@ -98,7 +98,7 @@ def frames(run_id: str, *, workspace: Path | str = ".") -> Frames:
     """Return a run as pandas frames: ``items``, ``hits``, ``verdicts``, ``calls``; needs the extra [pandas].
 
     Raises:
-        UsageError: no such run, or pandas is not installed.
+        UsageError: there is no such run, or pandas is not installed.
     """
     from bench.journal import Reader
     from bench.journal.paths import find_run
@@ -121,10 +121,10 @@ def compare(
 ) -> Comparisons:
     """Compare jobs ``RUN_ID:PROVIDER[:MODEL]``, or the newest run of each of ``providers`` on ``benchmark``.
 
-    ``metric`` names the headline metrics and the only rows; default: the benchmark's first.
+    ``metric`` names the headline metrics, which are then the only rows; default: the benchmark's first.
 
     Raises:
-        UsageError: not two sides, an unknown one, or what is not like for like without ``force``.
+        UsageError: there are not two sides, one is unknown, or they are not comparable and ``force`` is not set.
     """
     from bench.report.compare import compare_sides
     from bench.report.comparison_data import chosen_targets, sides_of
@@ -140,7 +140,7 @@ def compare(
 
 
 def _awaited(read: Callable[[], Awaitable[T]]) -> T:
-    """Run a reading to its end, also from within a running event loop (a notebook), in a thread of its own."""
+    """Run a coroutine to its end, in a thread of its own if an event loop is running (in a notebook)."""
     import asyncio
 
     import anyio

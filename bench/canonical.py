@@ -1,6 +1,6 @@
 """Canonical bytes of a JSON value: strict validation, then RFC 8785 (JCS).
 
-What is signed, hashed or compared goes through here, so two readers can never see two documents::
+All signed, hashed or compared documents use these functions, so that two readers always read the same document::
 
     >>> parse(b'{"b": 1.0, "a": "\\u00e9"}')
     {'b': 1, 'a': 'é'}
@@ -12,28 +12,26 @@ What is signed, hashed or compared goes through here, so two readers can never s
 
 Both raise :class:`CanonicalError` with ``.code`` (stable) and ``.path`` (``scores.judged.n``, ``a[1].b``).
 
-What cannot be admitted, reported by a stable code and the path to it.
+A value that is not allowed is reported by a stable code and its path.
 
 Example::
 
     refuse_in({"a": [float("nan")]})       # CanonicalError: a[0]: NaN and infinities are not JSON
 
-Writing the RFC 8785 bytes: by the C encoder where that is provably the same, else with care.
+RFC 8785 bytes are written by the C encoder when its result is provably the same, else by a slower encoder.
 
 Example::
 
     dumps({"b": 1.0, "a": "é"})     # b'{"a":"\\xc3\\xa9","b":1}'
 
-Reading JSON strictly: one document, one meaning, whatever program reads it.
+JSON is parsed strictly, so that every program reads the same document.
 
 Example::
 
     parse(b'{"a": 1, "a": 2}')      # CanonicalError: a: the key occurs twice in one object
 
-Reading lines that ought to be canonical already, a hundred thousand at a time.
-
-A line that Python's own encoder writes again byte for byte has one spelling and no repeated key, so most of strict
-admission is proved by that one comparison; what it cannot prove takes the strict road::
+``read_line`` is for many lines that should already be canonical. A line that Python's encoder reproduces byte by byte
+has one spelling and no repeated key, so this comparison replaces most strict checks; other lines are parsed strictly::
 
     read_line(b'{"a":1}', ("a",))    # ({"a": 1}, b'{"a":1}', True)
 """
@@ -89,7 +87,7 @@ MESSAGES = {
 
 
 class Stand:
-    """Placeholder in the parsed tree where a value was refused, so that its path can be reported."""
+    """A placeholder for a rejected value in the parsed tree, so that its path can be reported."""
 
     def __init__(self, code: str, key: str | None = None) -> None:
         self.code = code
@@ -97,11 +95,12 @@ class Stand:
 
 
 Place = tuple["Place", str | int] | None
-"""Where a value is: the place of what holds it, and its key or index there; spelled out only for a refusal."""
+"""the place of a value: the place of its container, and its key or index there; converted to a path only for an
+error"""
 
 
 def refuse_in(value: object, place: Place = None, depth: int = 1) -> None:
-    """Raise CanonicalError for the first thing in ``value`` that cannot be admitted, with its path."""
+    """Raise CanonicalError for the first value inside ``value`` that is not allowed, with its path."""
     if isinstance(value, Stand):
         raise _error(value.code, place if value.key is None else (place, value.key))
     if isinstance(value, dict | list | tuple) and depth > MAX_DEPTH:
@@ -150,7 +149,7 @@ def _error(code: str, place: Place) -> CanonicalError:
 
 
 def _path(place: Place) -> str:
-    """``scores.judged.n`` or ``a[1].b``."""
+    """Return the path as ``scores.judged.n`` or ``a[1].b``."""
     steps: list[str] = []
     while place is not None:
         place, step = place
@@ -159,7 +158,7 @@ def _path(place: Place) -> str:
 
 
 class _NeedsCare(Exception):
-    """The value is outside the subset that the C encoder writes exactly as RFC 8785 asks."""
+    """The value is outside the subset that the C encoder writes exactly as RFC 8785 requires."""
 
 
 _AS_IT_IS = frozenset({str, bool, type(None)})
@@ -176,7 +175,7 @@ def dumps(value: object) -> bytes:
 
 
 def dumps_with_part(value: Mapping[str, object], names: Collection[str]) -> tuple[bytes, bytes]:
-    """Write an object, and the object reduced to some of its members, while walking it once."""
+    """Return the bytes of an object, and of the object with only some of its members, in one pass."""
     try:
         whole = _plain_object(value, 1)
         part = {name: whole[name] for name in names if name in whole}
@@ -192,7 +191,10 @@ def _dumps_with_care(value: object) -> bytes:
 
 
 def _plain(value: object, depth: int) -> object:
-    """Copy ``value`` so that json writes it as JCS, or stop; ten times faster than the general road."""
+    """Return a copy of ``value`` that json writes as JCS, or raise _NeedsCare.
+
+    Ten times faster than the general encoder.
+    """
     kind = type(value)
     if kind in _AS_IT_IS:
         return value
@@ -241,14 +243,14 @@ def _plain_float(value: float) -> float | int:
 
 MAX_BYTES = 64 * 1024 * 1024
 MAX_VALUES = 1_000_000
-"""commas and brackets of a document: millions of empty lists take a hundred times their bytes"""
+"""limit of commas and brackets in a document: millions of empty lists need a hundred times their bytes in memory"""
 
 _STRINGS_AND_BRACKETS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[{]|[\]}]', re.DOTALL)
 _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def parse(data: bytes) -> JSON:
-    """Read one JSON document strictly; raise CanonicalError for anything two readers could see differently."""
+    """Parse one JSON document strictly; raise CanonicalError for anything that two readers could read differently."""
     text = _decode(data)
     refuse_depth(text)
     refused: list[Stand] = []
@@ -259,7 +261,7 @@ def parse(data: bytes) -> JSON:
 
 
 def parse_file(path: Path) -> JSON:
-    """Read one JSON file strictly, and never more of it than may be admitted; raise OSError, CanonicalError."""
+    """Parse one JSON file strictly, reading at most the allowed size; raise OSError, CanonicalError."""
     with path.open("rb") as file:
         return parse(file.read(MAX_BYTES + 1))
 
@@ -333,17 +335,18 @@ def _repeated(pairs: list[tuple[str, object]]) -> str:
 
 _BEYOND_UCS2 = re.compile("[\U00010000-\U0010ffff]")
 SURE_DIGITS = 15
-"""every integer of that many digits is exact in a double"""
+"""most digits for which every integer is exact in a double"""
 
 
 class _Unsure(Exception):
-    """A number whose spelling Python and ECMAScript may see differently."""
+    """A number that Python and ECMAScript may write differently."""
 
 
 def read_line(line: bytes, names: Collection[str]) -> tuple[JSON, bytes, bool]:
-    """Read a line; also give the canonical bytes of some of its members, and whether the line itself is canonical.
+    """Return the value of a line, the canonical bytes of some of its members, and whether the line is canonical.
 
-    Raises CanonicalError as ``parse`` does.
+    Raises:
+        CanonicalError: as ``parse``.
     """
     try:
         return _quickly(line, names)
@@ -390,15 +393,15 @@ _DECODER = json.JSONDecoder(parse_float=_sure_float, parse_int=_sure_int, parse_
 
 
 def sha256_hex(data: bytes) -> str:
-    """Hash bytes to 64 lower-case hex digits."""
+    """Return the SHA-256 of bytes as 64 lower-case hex digits."""
     return sha256(data).hexdigest()
 
 
 def digest(value: object) -> str:
-    """Hash the canonical bytes of a value to 64 lower-case hex digits."""
+    """Return the SHA-256 of the canonical bytes of a value as 64 lower-case hex digits."""
     return sha256_hex(dumps(value))
 
 
 def without(document: Mapping[str, JSON], *keys: str) -> dict[str, JSON]:
-    """Copy an object without some of its top-level members."""
+    """Return a copy of an object without some of its top-level members."""
     return {key: value for key, value in document.items() if key not in keys}

@@ -1,6 +1,6 @@
-"""Every error that this program raises on purpose, as one tree.
+"""Every error that bench raises on purpose, as one class tree.
 
-A class states who must act; the text is what happened, where, and what to do::
+The class determines who must act; the message has the problem, its place and a hint::
 
     BenchError
     ├── UsageError            the caller: flags, arguments, unknown names            exit 2
@@ -25,7 +25,7 @@ A class states who must act; the text is what happened, where, and what to do::
         ├── PluginFault                       an adapter broke the Protocol
         └── EvaluatorFailed                   an evaluator raised
 
-It is one tree, and so one file, whatever its length. Example::
+Example::
 
     raise ConfigError('unknown field "retreival_limit" in query',
                       where="manifest.json:23:5", hint='did you mean "retrieval_limit"?')
@@ -38,7 +38,7 @@ from typing import ClassVar
 
 
 class BenchError(Exception):
-    """The root: ``message`` (what), ``where`` (file:line:column or None), ``hint`` (what to do)."""
+    """The base class: ``message`` (what), ``where`` (file:line:column or None), ``hint`` (what to do)."""
 
     kind: ClassVar[str] = "internal"
     exit_code: ClassVar[int] = 1
@@ -55,7 +55,7 @@ class BenchError(Exception):
 
 
 class UsageError(BenchError):
-    """Flags or arguments that cannot be carried out; nothing was started."""
+    """Flags or arguments that cannot be used; nothing was started."""
 
     kind = "usage"
     exit_code = 2
@@ -63,7 +63,7 @@ class UsageError(BenchError):
 
 
 class ConfigError(BenchError):
-    """A config, prompt or plug-in is wrong; ``problems`` holds every finding of the file at once."""
+    """A config, prompt or plug-in is wrong; ``problems`` has every problem of the file."""
 
     kind = "config"
     exit_code = 2
@@ -82,7 +82,7 @@ class ConfigError(BenchError):
 
     @classmethod
     def of(cls, problems: Sequence[ConfigError]) -> ConfigError:
-        """Join the findings of one file: the first one's place and hint, every text."""
+        """Return one error for the problems of a file: the place and hint of the first one, and every message."""
         first = problems[0]
         if len(problems) == 1:
             return first
@@ -98,7 +98,7 @@ class UnknownMetric(ConfigError):
 
 
 class DataError(BenchError):
-    """A dataset file is missing, has another digest, or a row does not fit its config."""
+    """A dataset file is missing or has another digest, or a row does not match its config."""
 
     kind = "data"
     exit_code = 2
@@ -106,7 +106,7 @@ class DataError(BenchError):
 
 
 class IdentityError(BenchError):
-    """A resume or merge with something that would change results; ``changes`` is (path, old, new)."""
+    """A resume or merge with settings that would change results; ``changes`` has (path, old, new) for each."""
 
     kind = "identity"
     exit_code = 2
@@ -119,7 +119,7 @@ class IdentityError(BenchError):
 
 
 class JournalError(BenchError):
-    """A run file that is corrupt, foreign or of a newer version; it was left as it was."""
+    """A run file that is damaged, not a journal, or of a newer version; the file was not changed."""
 
     kind = "journal"
     exit_code = 2
@@ -127,7 +127,7 @@ class JournalError(BenchError):
 
 
 class DiskFull(JournalError):
-    """The journal could not grow; what was acknowledged is safe."""
+    """The journal could not grow; acknowledged rows are safe."""
 
     kind = "disk_full"
     exit_code = 3
@@ -135,7 +135,7 @@ class DiskFull(JournalError):
 
 
 def is_disk_full(error: BaseException) -> bool:
-    """Say whether room would fix it; SQLite and the system tell a full disk in several ways."""
+    """Return True when the error means a full disk, which SQLite and the system report in several ways."""
     import errno
     import sqlite3
 
@@ -154,7 +154,7 @@ class Locked(JournalError):
 
 
 class MergeConflict(JournalError):
-    """Journals of one plan that disagree; ``items`` is (item id, which phase) for every such item."""
+    """Journals of one plan with different outcomes; ``items`` has (item id, phase) for every such item."""
 
     kind = "conflict"
     exit_code = 4
@@ -167,7 +167,7 @@ class MergeConflict(JournalError):
 
 
 class CanonicalError(BenchError, ValueError):
-    """JSON that is refused before signing or verifying; ``code`` is stable, ``path`` names the place."""
+    """JSON that is rejected before signing or verifying; ``code`` is stable, ``path`` is the place."""
 
     kind = "canonical"
     exit_code = 5
@@ -180,7 +180,7 @@ class CanonicalError(BenchError, ValueError):
 
 
 class VerificationError(BenchError):
-    """A receipt, key or log does not hold; ``code`` is one of the stable reason codes."""
+    """A receipt, key or log that is invalid; ``code`` is one of the stable reason codes."""
 
     kind = "verification"
     exit_code = 5
@@ -192,18 +192,18 @@ class VerificationError(BenchError):
 
 
 class CallError(BenchError):
-    """One call failed for good; the engine records it as ``error(kind)`` and continues."""
+    """One call failed finally; the engine records it as ``error(kind)`` and continues."""
 
     kind = "unavailable"
     exit_code = 3
     default_hint = "resume the run once the cause is gone"
     stops_lane: ClassVar[bool] = False
     body: str = ""
-    """what the endpoint sent with the refusal, for a caller that reads codes in it; never shown"""
+    """body of the error response, for callers that read codes in it; never shown"""
 
 
 class AuthError(CallError):
-    """401 or 403: names the provider, the status and the variable that holds the key."""
+    """401 or 403; the message has the provider, the status and the variable with the key."""
 
     kind = "auth"
     stops_lane = True
@@ -211,7 +211,7 @@ class AuthError(CallError):
 
 
 class QuotaError(CallError):
-    """402, or a body that reports that the plan is used up."""
+    """402, or a body that reports a used-up plan."""
 
     kind = "quota"
     stops_lane = True
@@ -219,7 +219,7 @@ class QuotaError(CallError):
 
 
 class RateLimited(CallError):
-    """429 after the retries."""
+    """429 after all retries."""
 
     kind = "rate_limited"
 
@@ -229,7 +229,7 @@ class RateLimited(CallError):
 
 
 class Unavailable(CallError):
-    """408, 425, 5xx, connection lost or deadline passed, after the retries."""
+    """408, 425, 5xx, lost connection or timeout, after all retries."""
 
     def __init__(self, message: str, *, timed_out: bool = False, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)
@@ -238,14 +238,14 @@ class Unavailable(CallError):
 
 
 class Rejected(CallError):
-    """400, 404, 405, 409, 410, 413, 422: our request is wrong; never retried."""
+    """400, 404, 405, 409, 410, 413 or 422: the request is wrong; never retried."""
 
     kind = "rejected"
     default_hint = "compare the config with the provider's documentation"
 
 
 class Unreachable(Rejected):
-    """No attempt can reach the server: an untrusted certificate, no TLS there, an unknown host, a bad address."""
+    """No attempt can reach the server: an untrusted certificate, no TLS, an unknown host, an invalid URL."""
 
     stops_lane = True
     default_hint = "correct the address or the certificate, then resume"
@@ -255,7 +255,7 @@ CA_HINT = "set SSL_CERT_FILE to the CA's PEM file"
 
 
 def is_distrusted(error: BaseException | None) -> bool:
-    """Return whether a certificate that is not trusted lies behind an error."""
+    """Return True when an error is caused by an untrusted certificate."""
     import ssl
 
     while error is not None:
@@ -266,7 +266,10 @@ def is_distrusted(error: BaseException | None) -> bool:
 
 
 class MappingError(CallError):
-    """A 2xx body that does not fit the config: shows config path, JSONPath and the redacted body."""
+    """A 2xx body that does not match the config.
+
+    The message has the config path, the JSONPath and the redacted body.
+    """
 
     kind = "mapping"
     default_hint = "correct the path in the provider's config"
@@ -280,20 +283,20 @@ class Truncated(CallError):
 
 
 class NoAnswer(CallError):
-    """A model ended without an answer: a tool call, an unknown finish, a reasoning block that is never closed."""
+    """A model ended without an answer: a tool call, an unknown finish, an unclosed reasoning block."""
 
     kind = "no_answer"
     default_hint = "see bench failures RUN_ID, and the settings of the model"
 
 
 class IngestFailed(CallError):
-    """The provider states that a memory or its indexing failed."""
+    """The provider reports that storing or indexing a memory failed."""
 
     kind = "ingest_failed"
 
 
 class NotReady(CallError):
-    """The index was not ready in time: never a wrong answer."""
+    """The index was not ready in time; this does not count as a wrong answer."""
 
     kind = "not_ready"
 
@@ -305,19 +308,19 @@ class Contaminated(CallError):
 
 
 class NotCleared(CallError):
-    """Something was still there after a clear; an event and a receipt note."""
+    """Data was found after a clear; recorded as an event and a note in the receipt."""
 
     kind = "not_cleared"
 
 
 class Unsupported(CallError):
-    """The benchmark needs what the provider lacks."""
+    """The provider lacks a capability that the benchmark requires."""
 
     kind = "unsupported"
 
 
 class PluginFault(CallError):
-    """An adapter's method gave what the Protocol does not know; the text is what is wanted."""
+    """A method of an adapter returned something that the Protocol does not allow; the message is the expected type."""
 
     kind = "plugin"
     default_hint = "fix the adapter (see bench.providers.protocol.Provider), then start a new run"
@@ -330,7 +333,7 @@ class EvaluatorFailed(CallError):
 
 
 def alone(group: BaseExceptionGroup[BaseException]) -> BaseException | None:
-    """The one error that task groups have wrapped; None where several things went wrong at once."""
+    """Return the only error inside exception groups; None when there are several."""
     if len(group.exceptions) > 1:
         return None
     (error,) = group.exceptions

@@ -1,13 +1,12 @@
 """The run log: one JSON line per event, with redaction before every sink.
 
-``configure`` is called once by the command line, ``run_log`` by a run; everything else only does::
+The command line calls ``configure`` once, and a run calls ``run_log``; other code only logs::
 
     from bench.events import log
     log().info("phase_done", phase="search", item="conv-26_0")
 
-Levels: per-call events are ``debug`` (shown with -v), everything else ``info`` and above. Nothing that
-passes through here, or through :func:`redact`, can hold a secret that was handed out by
-:class:`bench.settings.Environment`.
+Levels: events of single calls are ``debug`` (shown with -v), all others ``info`` and above. Secrets from
+:class:`bench.settings.Environment` are removed from every event, and by :func:`redact` from any text.
 """
 
 from __future__ import annotations
@@ -32,14 +31,14 @@ __all__ = ["HIDDEN", "KEY_LIKE", "Redactor", "bind", "close", "configure", "log"
 NAME = "bench"
 _sinks: list[logging.Handler] = []
 _levels: list[int] = []
-"""of each open run log the level it found; the first one's comes back at the end of the last"""
+"""the previous level for each open run log; the first one is restored after the last log is closed"""
 _changing = Lock()
 Context = Mapping[str, str | int | None]
 _bound: ContextVar[_Bound | None] = ContextVar("bound", default=None)
 
 
 def redact(text: str) -> str:
-    """Replace known secrets and key-like strings by ``[redacted]``."""
+    """Return the text with known secrets and key-like strings replaced by ``[redacted]``."""
     return redactor(text)
 
 
@@ -66,7 +65,7 @@ def _redact_event(
 
 
 def log() -> structlog.stdlib.BoundLogger:
-    """The logger of the run; context bound by :func:`bind` goes with every event."""
+    """Return the logger of the run; context bound by :func:`bind` is added to every event."""
     import structlog
 
     if not structlog.is_configured():
@@ -76,14 +75,14 @@ def log() -> structlog.stdlib.BoundLogger:
 
 
 class _Bound(NamedTuple):
-    """What one block binds, and the block around it."""
+    """The context of one block, and the block around it."""
 
     outer: _Bound | None
     context: Context
 
 
 def _context() -> dict[str, str | int]:
-    """What is bound here; the innermost block wins."""
+    """Return the bound context; inner blocks take precedence."""
     chain: list[Context] = []
     block = _bound.get()
     while block is not None:
@@ -95,8 +94,7 @@ def _context() -> dict[str, str | int]:
 class bind:  # noqa: N801 - used as the statement `with bind(...)`
     """Add run_id, job, corpus, item, phase, attempt or endpoint to every event inside the block.
 
-    One context variable holds them all, as a chain that is read where an event is written: a phase binds, and only
-    what goes wrong is logged.
+    The contexts are a chain in one context variable, which is read only when an event is written.
     """
 
     __slots__ = ("_context", "_token")
@@ -113,10 +111,10 @@ class bind:  # noqa: N801 - used as the statement `with bind(...)`
 
 
 def configure(*, verbose: bool = False, quiet: bool = False, log_file: Path | None = None, color: bool = False) -> None:
-    """Send events to stderr (warnings, or all with ``verbose``) and to ``log_file``; called once a process.
+    """Send events to stderr (warnings, or all with ``verbose``) and to ``log_file``; called once per process.
 
     Raises:
-        UsageError: the folder of ``log_file`` is not there.
+        UsageError: the folder of ``log_file`` does not exist.
     """
     import logging
     import sys
@@ -139,7 +137,7 @@ def configure(*, verbose: bool = False, quiet: bool = False, log_file: Path | No
 
 @contextmanager
 def run_log(path: Path, run_id: str) -> Iterator[None]:
-    """Write what happens inside the block, in tasks that are bound to this run, to ``path`` too."""
+    """Also write the events of this run's tasks inside the block to ``path``."""
     import logging
 
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -157,7 +155,7 @@ def run_log(path: Path, run_id: str) -> Iterator[None]:
 
 @contextmanager
 def _heard() -> Iterator[None]:
-    """Let INFO pass for as long as any run log is open: runs side by side end in any order."""
+    """Enable INFO while any run log is open; concurrent runs may end in any order."""
     import logging
 
     ours = logging.getLogger(NAME)
@@ -175,7 +173,7 @@ def _heard() -> Iterator[None]:
 
 
 def close() -> None:
-    """Flush and close every sink that was opened here."""
+    """Flush and close every opened log handler."""
     import logging
 
     while _sinks:
@@ -192,7 +190,7 @@ def _attach(handler: logging.Handler) -> None:
 
 
 def _route() -> None:
-    """Let every event of ours go through the standard library's handlers."""
+    """Route all events of bench through the handlers of the standard library."""
     import structlog
 
     structlog.configure(
@@ -208,7 +206,7 @@ def _route() -> None:
 
 
 def _shared() -> list[structlog.types.Processor]:
-    """What is done to every event, ours or a library's: context, level, name, time; redaction last."""
+    """Return the processors of every event, of bench or a library: context, level, name, time, and last redaction."""
     import structlog
 
     return [
@@ -222,7 +220,7 @@ def _shared() -> list[structlog.types.Processor]:
 
 
 def _briefly(renderer: structlog.types.Processor) -> structlog.types.Processor:
-    """Without tracebacks: those of an item are in the log files."""
+    """Return a renderer without tracebacks, which are in the log files."""
 
     def render(logger: structlog.types.WrappedLogger, name: str, event: structlog.types.EventDict) -> Any:
         event.pop("exception", None)
@@ -232,7 +230,10 @@ def _briefly(renderer: structlog.types.Processor) -> structlog.types.Processor:
 
 
 def _rotating(path: Path) -> logging.Handler:
-    """A file of JSON lines: 20 MB, then the next; five are kept. A full disk loses events, never the run."""
+    """Return a handler for a file of JSON lines: 20 MB per file, five files.
+
+    A full disk loses events, but never the run.
+    """
     import logging.handlers
 
     import structlog

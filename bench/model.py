@@ -1,14 +1,13 @@
-"""The frozen value types that all packages exchange, without behavior.
+"""The frozen value types that packages exchange, without behavior.
 
-What is here is known to more than one room; what one room alone knows is in that room. It is long because it is
-one vocabulary, read from top to bottom: a line a field. Three sides must never mix:
+A type is here if more than one package uses it. Three sides must never mix:
 
-* *dataset side* (``Corpus``, ``Item``, ``Evidence``) holds the gold and stays inside the engine;
+* *dataset side* (``Corpus``, ``Item``, ``Evidence``) has the gold data and stays inside the engine;
 * *provider side* (``Memory``, ``Space``, ``Query``, ``Hit``) has no gold field at all;
-* *result side* (``ScoredItem``, ``Verdict``, ``Row``, ``Measurement``) is what evaluators and metrics speak.
+* *result side* (``ScoredItem``, ``Verdict``, ``Row``, ``Measurement``) is for evaluators and metrics.
 
-Between them ``Prompt`` and ``Completion`` are what a model is asked and states, and ``Call`` is the result of a call.
-Durations are integer microseconds (``*_us``), instants are aware UTC datetimes.
+``Prompt`` and ``Completion`` are the request to a model and its reply; ``Call`` is one attempt of a request. Durations
+are integers in microseconds (``*_us``), times are timezone-aware UTC datetimes.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from bench.values import dataclass
 
 
 class Phase(StrEnum):
-    """ingest and index happen once a corpus, the others once an item."""
+    """The phases; ingest and index run once per corpus, the others once per item."""
 
     INGEST = "ingest"
     INDEX = "index"
@@ -33,7 +32,7 @@ class Phase(StrEnum):
 
 
 class State(StrEnum):
-    """How an item ended; an item that has not ended is pending, which is not a state."""
+    """The final state of an item; an item that has not ended is pending, which is not a state."""
 
     CORRECT = "correct"
     INCORRECT = "incorrect"
@@ -51,7 +50,7 @@ FAILED_STATES = frozenset({State.ERROR, State.NOT_READY})
 JUDGED = frozenset(
     {"llm-judge", "rubric", "rubric-points", "order-agreement", "labels", "memory-audit", "faithfulness"}
 )
-"""evaluators whose verdicts a model gives"""
+"""evaluators whose verdicts come from a model"""
 
 
 # ---------------------------------------------------------------- dataset side
@@ -78,14 +77,14 @@ class Session:
     when: datetime | None = None
     date_text: str | None = None
     metadata: Mapping[str, object] = field(default_factory=dict)
-    """goes to ``Memory.metadata``; never gold"""
+    """copied to ``Memory.metadata``; never gold"""
     fields: Mapping[str, object] = field(default_factory=dict)
-    """what the text of a session memory names; never sent by itself"""
+    """values for the template of a session memory; never sent on their own"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Corpus:
-    """The sessions that live in one memory, in true order."""
+    """The sessions of one memory store, in chronological order."""
 
     id: str
     sessions: tuple[Session, ...]
@@ -94,14 +93,14 @@ class Corpus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """Where the answer is; turn evidence always implies its sessions."""
+    """The gold evidence of an item; turn evidence always includes its sessions."""
 
     sessions: tuple[str, ...] = ()
     turns: tuple[str, ...] = ()
     texts: tuple[str, ...] = ()
-    """sentences that hold the answer, as the dataset quotes them"""
+    """sentences with the answer, as the dataset quotes them"""
     grades: Mapping[str, float] = field(default_factory=dict)
-    """session id or turn id -> how relevant it is; empty where all are equally so"""
+    """session id or turn id -> relevance; empty when all are equally relevant"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +115,7 @@ class Deletion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """One thing that is scored. Carries gold: never handed to a provider."""
+    """One scored item. It has gold data and is never passed to a provider."""
 
     id: str
     position: int
@@ -135,7 +134,7 @@ class Item:
     metadata: Mapping[str, object] = field(default_factory=dict)
     flags: tuple[str, ...] = ()
     visible_until: str | None = None
-    """the cut-off (index or date) of what the item may see"""
+    """the cut-off (index or date) of the history that the item may see"""
 
 
 # --------------------------------------------------------------- provider side
@@ -153,7 +152,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Memory:
-    """What is sent to ``ingest``. Every id is opaque and the type has no gold field."""
+    """One memory for ``ingest``. Every id is opaque, and the type has no gold field."""
 
     id: str
     content: str
@@ -167,7 +166,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Space:
-    """One corpus attempt at one provider; ``captures`` come back from the journal on resume."""
+    """One corpus attempt at one provider; ``captures`` are restored from the journal on resume."""
 
     namespace: str
     run_id: str
@@ -179,7 +178,7 @@ class Space:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """A question as a provider sees it; ``key`` is opaque and the same in every run."""
+    """A question for a provider; ``key`` is opaque and the same in every run."""
 
     text: str
     k: int
@@ -192,7 +191,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ingested:
-    """What a provider gave back for a batch: its ids by memory id, job ids to poll, refusals."""
+    """The provider's result for a batch: its ids by memory id, job ids to poll, and rejected memories."""
 
     ids: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     jobs: tuple[str, ...] = ()
@@ -202,13 +201,13 @@ class Ingested:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Readiness:
-    """The answer of one round of status calls."""
+    """The result of one round of status calls."""
 
     state: Literal["ready", "pending", "failed"]
     detail: str = ""
     counts: Mapping[str, int] = field(default_factory=dict)
     captures: Mapping[str, object] = field(default_factory=dict)
-    """what only the status calls show; merged into the namespace's captures like those of a batch"""
+    """captures from status calls; merged into the namespace's captures like those of a batch"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,62 +222,62 @@ class Hit:
     chunks: tuple[str, ...] = ()
     metadata: Mapping[str, object] = field(default_factory=dict)
     marks: Iterable[str] = field(default=(), compare=False, repr=False)
-    """ids, tags and other short texts beside the content of an unmapped hit: they may show whose it is; not stored"""
+    """ids, tags and other short texts of an unmapped hit, which may identify its owner; not stored"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """Hits in the provider's order, at most k unless the provider is unbounded."""
+    """The hits in the provider's order, at most k unless the provider is unbounded."""
 
     hits: tuple[Hit, ...] = ()
     requested: int = 0
     returned: int = 0
-    """how many the provider sent before the cut"""
+    """number of hits before the cut to k"""
     unmapped: int = 0
     ids_available: bool = True
-    """False: this provider has no way back to memory ids, retrieval metrics do not apply"""
+    """False: hits of this provider cannot be mapped to memories, so retrieval metrics do not apply"""
     flags: tuple[str, ...] = ()
-    """what was odd: `QUERY_CUT`, `UNREADABLE`"""
+    """flags of the search: `QUERY_CUT`, `UNREADABLE`"""
 
 
 QUERY_CUT = "query_cut"
-"""the question was longer than the provider takes"""
+"""flag: the question was longer than the provider accepts"""
 DATES_RESTORED = "dates_restored"
-"""hits without a date have that of the memory they map to"""
+"""flag: hits without a date have the date of their memory"""
 DATES_MISSING = "dates_missing"
-"""hits of dated memories have no date, and nothing states which memory they are"""
+"""flag: hits of dated memories have no date and cannot be mapped to a memory"""
 DATES_DIFFER = "dates_differ"
-"""a hit is dated on another day than the memory that it maps to"""
+"""flag: a hit has another date than its memory"""
 REPEATED = "hits_repeated"
-"""a flag of a search: a hit came more than once"""
+"""flag of a search: a hit was returned more than once"""
 WITHOUT_TEXT = "without_text"
-"""a hit has no text: the answering model sees nothing of it"""
+"""flag: a hit has no text, so the answering model gets nothing from it"""
 IN_ORDER = "in_order"
-"""the hits come in the order in which their memories were written, or in its reverse"""
+"""flag: the hits are in the order in which their memories were written, or in its reverse"""
 QUESTION_FOUND = "question_found"
-"""flag of a search: the question itself is among the hits, and leads to no memory"""
+"""flag of a search: the question itself is among the hits and maps to no memory"""
 TEXT_SPOILED = "text_spoiled"
-"""flag of a search: the text of a hit is that of its memory with broken characters"""
+"""flag of a search: a hit's text is its memory's text with broken characters"""
 TEXT_CUT = "text_cut"
-"""every hit that is shorter than its memory is the beginning of it"""
+"""flag: every hit that is shorter than its memory is the beginning of it"""
 TEXT_FOLDED = "text_folded"
-"""flag of a search: the text of a hit is that of its memory in another case"""
+"""flag of a search: a hit's text is its memory's text in another case"""
 TEXT_WIDER = "text_wider"
-"""flag of a search: each hit holds the memory that it maps to and much more"""
+"""flag of a search: each hit contains its memory and much more"""
 NO_HITS = "no_hits"
-"""flag of a search: a service that holds memories returned none"""
+"""flag of a search: a service with memories returned no hits"""
 SHARED_MEMORY = "duplicates"
-"""flag of a search: several hits map to one and the same memory"""
+"""flag of a search: several hits map to the same memory"""
 TEXT_DIFFERS = "text_differs"
-"""a hit shares no word with the memory that it maps to"""
+"""flag: a hit shares no word with its memory"""
 MORE_HITS = "more_hits"
-"""fewer than k hits came, and the answer says that there are more"""
+"""flag: fewer than k hits were returned, although the response reports more"""
 SCORES_RISE = "scores_rise"
-"""the scores of the hits rise with rank, although higher is better"""
+"""flag: scores rise with rank, although higher is better"""
 SCORES_FALL = "scores_fall"
-"""the scores of the hits fall with rank, although lower is better"""
+"""flag: scores fall with rank, although lower is better"""
 UNREADABLE = "unreadable_values"
-"""a score or date of a hit could not be read and counts as unknown"""
+"""flag: a score or date of a hit could not be read and counts as unknown"""
 
 
 # ------------------------------------------------------------------ model side
@@ -286,7 +285,9 @@ UNREADABLE = "unreadable_values"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Tokens with one fixed meaning: input holds cache reads and writes, output holds reasoning."""
+    """Token counts with one meaning for all vendors: input includes cache reads and writes, output includes
+    reasoning.
+    """
 
     input_tokens: int = 0
     cache_read_tokens: int = 0
@@ -305,7 +306,7 @@ class ChatMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """One request to a model. ``question`` and ``context`` serve readers that need no prompt."""
+    """One request to a model. ``question`` and ``context`` are for models that need no prompt."""
 
     messages: tuple[ChatMessage, ...]
     max_tokens: int = 256
@@ -315,16 +316,16 @@ class Prompt:
     question: str = ""
     context: tuple[str, ...] = ()
     template_sha256: str = ""
-    """digest of the template that it was made from; empty = it has none"""
+    """SHA-256 of the template of the prompt; empty = it has none"""
     stable: int = 0
-    """characters at the start of the first message that other prompts of the run begin with too; not sent"""
+    """length of the prefix of the first message that other prompts of the run share; not sent"""
     epoch: int = 1
-    """the repeat of the item that it belongs to; not sent"""
+    """the epoch of the item; not sent"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
-    """A model's answer, with the model id as the endpoint returned it."""
+    """A model's reply, with the model id that the endpoint returned."""
 
     text: str
     model: str
@@ -334,27 +335,27 @@ class Completion:
     cost_usd: str | None = None
     """decimal text, None = unknown"""
     saved_usd: str | None = None
-    """how much less it cost than the same call sent alone and remembered by no one; None = unknown, or nothing"""
+    """USD saved compared to the same call sent alone without caches; None = unknown, or nothing"""
     latency_us: int = 0
     attempts: int = 1
     ignored: tuple[str, ...] = ()
-    """parameters that were requested and that the model refused"""
+    """requested parameters that the model rejected"""
     raw: str | None = None
-    """the text as it was sent, where reasoning was taken out of it"""
+    """the original text, if reasoning was removed from it"""
     reasoning: str = ""
-    """what the endpoint sent as reasoning, apart from the text"""
+    """reasoning that the endpoint sent separately from the text"""
     native_finish: str = ""
-    """the finish as the endpoint names it"""
+    """the finish in the endpoint's own wording"""
     flags: tuple[str, ...] = ()
     """``usage_unreadable``: a count of the usage is not a whole number; ``prompt_cut``: the endpoint read far fewer
     tokens than were sent; ``cached``: it comes from the call cache, and nothing was called;
     ``batched``: it came in a batch; ``prompt_cached``: the vendor's cache of prompts had a part of it, or took it"""
     sent_tokens: int | None = None
-    """our own estimate of the prompt; None = not sent"""
+    """our own estimate of the prompt's tokens; None = not sent"""
 
 
 class Model(Protocol):
-    """A reader or judge: built-in or behind HTTP, the caller cannot tell."""
+    """An answering model or judge, built-in or behind HTTP."""
 
     @property
     def name(self) -> str: ...
@@ -363,7 +364,7 @@ class Model(Protocol):
 
 
 class Embedder(Protocol):
-    """Texts to unit-free vectors, in order, all of one dimension."""
+    """A function from texts to vectors, in order, all of the same dimension."""
 
     @property
     def name(self) -> str: ...
@@ -376,14 +377,14 @@ class Embedder(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One attempt of one request, as the ledger keeps it. The four times add up to the whole."""
+    """One attempt of one request, as the call log stores it. The four times add up to the total."""
 
     endpoint: str
-    """limiter name, e.g. ``chroma.add`` or ``openai/gpt-4o.judge``"""
+    """name of the limiter, such as ``chroma.add`` or ``openai/gpt-4o.judge``"""
     role: Literal["provider", "answering", "judge", "embedding"]
     attempt: int
     status: int | None
-    """HTTP status, None = no answer"""
+    """HTTP status; None = no response"""
     outcome: str
     """``ok`` or the error kind"""
     started_at: datetime
@@ -403,7 +404,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoredItem:
-    """What an evaluator may see of an item: the gold, never the provider."""
+    """The part of an item that an evaluator may see: it includes the gold, but nothing of the provider."""
 
     id: str
     question: str
@@ -418,21 +419,21 @@ class ScoredItem:
     evidence_texts: tuple[str, ...] = ()
     metadata: Mapping[str, object] = field(default_factory=dict)
     stored: tuple[str, ...] | None = None
-    """what the provider lists of its history; None = it was not asked, or cannot say"""
+    """memories that the provider lists for the item's history; None = not requested, or not supported"""
     refusals: tuple[str, ...] = ()
-    """phrases by which an answer declines, beside those that are known in many languages"""
+    """phrases of the benchmark that decline to answer, in addition to the built-in ones"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """An evaluator's outcome. ``value`` None = not scored, and ``reason`` states why."""
+    """The result of an evaluator. ``value`` None = not scored; ``reason`` explains it."""
 
     evaluator: str
     value: float | None
     correct: bool | None
     reason: str = ""
     judged: bool = False
-    """True when a model gave it"""
+    """True when a model gave the verdict"""
     abstained: bool = False
     """the answer is a refusal to answer"""
     faithfulness: float | None = None
@@ -444,12 +445,12 @@ class Verdict:
     """the judge's full text"""
     ignored: tuple[str, ...] = ()
     parts: Mapping[str, float] = field(default_factory=dict)
-    """numbers beside the value, by name; metrics read them, and they are not stored"""
+    """additional numbers by name; metrics read them, and they are not stored"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """Everything a metric may know of one item of one job (one epoch). Built by the engine, once."""
+    """The input of metrics for one item of one job in one epoch. It is built once, by the engine."""
 
     benchmark: str
     corpus: str
@@ -459,28 +460,28 @@ class Row:
     """None = pending"""
     error_kind: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
-    """dimension -> label, e.g. question_type"""
+    """dimension -> label, such as question_type"""
     answerable: bool = True
     adversarial: bool = False
     abstained: bool = False
     retrieved: tuple[tuple[str, ...], ...] | None = None
-    """ids that each kept hit represents, in the provider's order; None = no search result or no ids"""
+    """ids of each kept hit, in the provider's order; None = no search result or no ids"""
     returned_scores: tuple[float | None, ...] = ()
     relevant: tuple[str, ...] = ()
     """evidence ids at the job's evidence level; empty = excluded from retrieval metrics"""
     grades: tuple[float, ...] = ()
-    """the grade of each of them; empty = all are 1"""
+    """grade of each relevant id; empty = all are 1"""
     prediction: str | None = None
     references: tuple[str, ...] = ()
     verdicts: tuple[Verdict, ...] = ()
     category: str | None = None
-    """the dataset's own category id where a protocol needs it (LoCoMo 1-5)"""
+    """the dataset's own category id, if a protocol needs it (LoCoMo 1-5)"""
     times_us: Mapping[str, int] = field(default_factory=dict)
     """PHASE or PHASE.PART (queue, limiter, network, provider) of the successful last attempt"""
     tokens: Mapping[str, int | None] = field(default_factory=dict)
     costs_usd: Mapping[str, str | None] = field(default_factory=dict)
     reason: str = ""
-    """why retrieval does not apply, e.g. no_source_ids, no_evidence"""
+    """reason why retrieval metrics do not apply, such as no_source_ids or no_evidence"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -493,7 +494,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """A metric's outcome over many rows: ``n + n_excluded + n_failed`` = planned items."""
+    """A metric's result over many rows: ``n + n_excluded + n_failed`` = planned items."""
 
     metric: str
     definition: str

@@ -1,4 +1,4 @@
-"""Regular expressions that are compiled when they are first used: a command uses a few of some hundred.
+"""Regular expressions that are compiled on first use, since a command uses only a few of some hundred.
 
 Example::
 
@@ -13,7 +13,7 @@ METHODS = ("search", "match", "fullmatch", "split", "findall", "finditer", "sub"
 
 
 class _Uncompiled:
-    """Has the methods of a compiled pattern from the first use on, as attributes of its own."""
+    """A pattern that is compiled on first use; its methods then become attributes."""
 
     def __init__(self, text: str, flags: int) -> None:
         self.pattern = text
@@ -26,5 +26,5 @@ class _Uncompiled:
 
 
 def pattern(text: str, flags: int = 0) -> re.Pattern[str]:
-    """Make what ``re.compile`` makes, later; not to be handed to a function of ``re``."""
+    """Return a lazily compiled pattern; it must not be passed to functions of ``re``."""
     return cast("re.Pattern[str]", _Uncompiled(text, flags))

@@ -3,8 +3,8 @@
 Example::
 
     without_reasoning("<think>hm</think> Paris")     # "Paris"
-    without_reasoning("<think>hm")                   # None: the block is never closed, there is no answer
-    took_back("It was A. Wait, actually B.")         # 16: what follows replaces what is before
+    without_reasoning("<think>hm")                   # None: the block is never closed, so there is no answer
+    took_back("It was A. Wait, actually B.")         # 16: the text from here on replaces the text before
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _TAG = pattern(
 )
 _ESCAPED = pattern(rf"&lt;([ \t]{{0,4}}/?[ \t]{{0,4}}(?:{_NAMES})(?:[ \t/][^<>&]{{0,200}})?)&gt;", re.IGNORECASE)
 _ENDS = {"close6": "details", "close7": "fence"}
-"""marks that close other things too: they end a block of their kind, and mean nothing outside of one"""
+"""closing tags that also occur for other elements: they only end a block of their kind"""
 _CHANNEL = pattern(r"<\|channel\|>(?P<name>\w{1,20})[^<\n]{0,80}<\|message\|>")
 _BARE_CHANNELS = ("analysis", "assistantfinal")
-"""channels whose marks were dropped by the server"""
+"""channels whose marks the server removed"""
 _STEMS = ("think", "thought", "reasoning", "reflection", "scratchpad", "analysis", "<unused9")
 MANY = 100_000
-"""a text with more opening brackets is a loop of its model, and no answer"""
+"""most opening brackets; a text with more is a loop of the model, not an answer"""
 _CONTROL = pattern(r"<\|(?:return|end|start|message)\|>(?:assistant)?")
 _SEEN = pattern(rf"[^\s{HIDDEN.pattern[1:]}")
 _TURN_BEGINS = pattern(
@@ -52,8 +52,8 @@ _TURN_ENDS = pattern(
 def without_reasoning(text: str) -> str | None:
     """Return a text without its reasoning blocks; None when one of them is never closed.
 
-    What is before a closing tag that was never opened is reasoning too: the opening tag was part of the prompt.
-    What is after a mark that ends the turn was reported by no one, and characters that no one sees are not text.
+    Text before a closing tag without an opening one is reasoning too, because the opening tag was in the prompt. Text
+    after an end-of-turn mark is dropped, and invisible characters do not count as text.
     """
     # in nearly every text none of the marks can be; a long one is reported at once too
     if not ("<" in text or "[" in text or "&" in text or "◁" in text or "```" in text or text[:8] == _BARE_CHANNELS[0]):
@@ -63,7 +63,7 @@ def without_reasoning(text: str) -> str | None:
 
 
 def _own_turn(text: str) -> str:
-    """The text up to the mark that ends its turn, without the marks that begin it."""
+    """Return the text up to the end-of-turn mark, without the marks at its beginning."""
     begins = _TURN_BEGINS.match(text)
     text = text if begins is None else text[begins.end() :]
     if text.count("<") > MANY:
@@ -99,7 +99,7 @@ def _outside_blocks(text: str) -> str | None:
 
 
 def _read(tag: re.Match[str]) -> tuple[str, bool]:
-    """What kind of block a tag belongs to, and whether it closes one."""
+    """Return the kind of block of a tag, and True for a closing tag."""
     for key, kind in _ENDS.items():
         if tag[key]:
             return kind, True
@@ -113,7 +113,7 @@ def _read(tag: re.Match[str]) -> tuple[str, bool]:
 
 
 def _final_channel(text: str) -> str:
-    """The last message of the channel ``final``; without one, a text with channels is all reasoning."""
+    """Return the last message of the channel ``final``; a text with other channels only is all reasoning."""
     if "<|channel|>" not in text:
         opens, final = _BARE_CHANNELS
         return text.rpartition(final)[2] if text.startswith(opens) and final in text else text
@@ -136,6 +136,6 @@ _TAKEN_BACK = pattern(
 
 
 def took_back(text: str) -> int | None:
-    """Return where a text continues after it took back what it had said last; None where it takes nothing back."""
+    """Return the position after the last retraction in a text; None when nothing is retracted."""
     found = [match.end() for match in _TAKEN_BACK.finditer(text) if text[: match.start()].strip()]
     return found[-1] if found else None

@@ -1,9 +1,9 @@
 """Find and replace known secrets in every encoding in which they can occur.
 
-Each character of a secret is looked for in every spelling: as it is, with backslashes, as an escape of JSON, PHP or
-Python, as an entity of HTML, in percent form or as ``+``, also where one escape was escaped again. In addition
-the whole secret in hex and in base64, there also as part of a longer text such as ``user:pass``. A few plain searches
-pass what cannot hold a secret, so that ordinary text costs microseconds::
+Each character of a secret is matched in every encoding: literal, with backslashes, as an escape of JSON, PHP or Python,
+as an HTML entity, percent-encoded or as ``+``, and nested escapes. The whole secret is also matched in hex and in
+base64, there also as part of a longer text such as ``user:pass``. A few plain searches skip texts that cannot contain a
+secret, so that ordinary text takes microseconds::
 
     redactor.learn("a/b=c d")
     redactor.hide(r"GET /x?key=a%2Fb%3Dc+d and {\"key\":\"a\\/b=c d\"}")     # both hidden
@@ -28,12 +28,12 @@ KEY_LIKE = re.compile(
 SHORTEST_SECRET = 4
 SHORTEST_VALUE = 8
 SHORTEST_PART = 8
-"""characters of base64 that are looked for inside longer base64"""
+"""shortest base64 form that is searched inside longer base64"""
 _OVERDONE = re.compile(r"%[0-9A-Fa-f]{2}|\\(?:u00|x)[0-9A-Fa-f]{2}|&#|&amp;#")
-"""letters may be written as escapes, which nothing needs"""
+"""escapes of letters, which need no escape"""
 _LETTER = re.compile(r"\\+(?:u00|x)([0-9A-Fa-f]{2})")
 ROUNDS = 4
-"""escapes inside escapes that are undone"""
+"""nesting depth of escapes that are undone"""
 _BACKSLASHES = (
     r"(?:\\|\\{1,4}u005[cC]|%(?:25){0,3}5[cC]|&(?:amp;){0,3}#0{0,5}92;|&(?:amp;){0,3}#[xX]0{0,5}5[cC];|&bsol;)"
 )
@@ -49,25 +49,25 @@ _MODEL = re.compile(r"[a-z][a-z0-9_-]{1,30}/[A-Za-z0-9][A-Za-z0-9._:-]*")
 
 
 def is_setting(value: str) -> bool:
-    """Say whether a value is a plain setting: short, a number, a word, a region, an address, VENDOR/MODEL.
+    """Return True when a value is a plain setting: short, a number, a word, a region, a URL, VENDOR/MODEL.
 
-    Hiding such a value would blank ordinary text, so it is hidden only where the variable's name states secret.
+    Hiding such a value would hide ordinary text, so it is hidden only if the variable's name marks a secret.
     """
     kinds = (_NUMBER, _WORD, _REGION, _MODEL, _ADDRESS, _FOLDER)
     return len(value) < SHORTEST_VALUE or any(kind.fullmatch(value) for kind in kinds)
 
 
 class Redactor:
-    """Every secret that this process has seen."""
+    """All secrets of this process."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[str, ...]] = {}
-        """longest first; with each the plain texts of which every unescaped form of it holds one"""
+        """secret -> texts of which each of its unescaped forms contains one; longest secret first"""
         self._needles: tuple[str, ...] = ()
-        """those of all of them"""
+        """these texts of all secrets"""
 
     def learn(self, secret: str) -> None:
-        """Remember a secret; shorter than four characters is not redacted (it would blank ordinary words)."""
+        """Register a secret; one shorter than four characters is ignored, because it would hide ordinary words."""
         if len(secret) < SHORTEST_SECRET or secret in self._known:
             return
         known = {**self._known, secret: _needles(secret)}
@@ -79,7 +79,7 @@ class Redactor:
 
     @contextmanager
     def forgetting(self) -> Iterator[None]:
-        """Forget at the end of the block what was learned inside it: for a process that outlives its secrets."""
+        """Forget secrets learned inside the block at its end, for a process that outlives them."""
         before = self._known
         try:
             yield
@@ -91,18 +91,18 @@ class Redactor:
         return bool(self._known)
 
     def holds_secret(self, text: str) -> bool:
-        """Say whether a known secret occurs in ``text`` in any form."""
+        """Return True when ``text`` contains a known secret in any form."""
         suspects = self._suspects(text)
         return bool(suspects) and any(_pattern(secret).search(text) for secret in suspects)
 
     def hide(self, text: str) -> str:
-        """Replace known secrets, and nothing that merely looks like one."""
+        """Return the text with known secrets replaced; key-like strings are kept."""
         for secret in self._suspects(text):
             text = _pattern(secret).sub(HIDDEN, text)
         return text
 
     def hide_in(self, value: object) -> object:
-        """Replace known secrets in every text of a JSON value, keys included."""
+        """Return a JSON value with known secrets replaced in all texts, including keys."""
         if isinstance(value, str):
             return self.hide(value)
         if isinstance(value, Mapping):
@@ -115,7 +115,7 @@ class Redactor:
         return KEY_LIKE.sub(HIDDEN, self.hide(text))
 
     def _suspects(self, text: str) -> list[str]:
-        """The secrets that the text may hold, longest first."""
+        """Return the secrets that the text may contain, longest first."""
         if not self._known:
             return []
         texts = text
@@ -128,7 +128,7 @@ class Redactor:
 
 
 def _unescaped(text: str) -> str:
-    """The text with its letters as they are; the same object where none was escaped."""
+    """Return the text with escaped letters decoded; the same object if there are none."""
     if not _OVERDONE.search(text):
         return text
     for _ in range(ROUNDS):
@@ -140,7 +140,7 @@ def _unescaped(text: str) -> str:
 
 
 def _needles(secret: str) -> tuple[str, ...]:
-    """Return plain texts of which every unescaped form of a secret holds one."""
+    """Return plain texts of which every unescaped form of a secret contains one."""
     runs: list[str] = re.findall(r"[A-Za-z0-9]{2,}", secret)
     raw = secret.encode("utf-8", "surrogatepass")
     # without a run of plain letters there is nothing cheap to look for
@@ -148,7 +148,7 @@ def _needles(secret: str) -> tuple[str, ...]:
 
 
 def _base64_forms(raw: bytes) -> tuple[str, ...]:
-    """The secret in base64, whole and as the part that is the same wherever it is in a longer text."""
+    """Return the base64 forms of a secret: alone, and the parts that are fixed inside a longer text."""
     whole = [base64.b64encode(raw).decode(), base64.urlsafe_b64encode(raw).decode()]
     forms = {form.rstrip("=") for form in whole}
     for before in range(3):
@@ -176,7 +176,7 @@ def _run(run: str) -> str:
 
 
 def _spelled(char: str) -> str:
-    """One character in all its spellings."""
+    """Return a pattern for one character in all of its encodings."""
     code, raw = ord(char), char.encode("utf-8", "surrogatepass")
     units = char.encode("utf-16-be", "surrogatepass").hex()
     forms = ["".join(rf"\\{{1,4}}u(?i:{units[at : at + 4]})" for at in range(0, len(units), 4))]
@@ -200,7 +200,7 @@ def _spelled(char: str) -> str:
 
 @lru_cache(1)
 def _entities() -> Mapping[str, tuple[str, ...]]:
-    """Names of characters in HTML, longest first."""
+    """Return the HTML entity names of each character, longest first."""
     found: dict[str, list[str]] = {}
     for name, char in html.entities.html5.items():
         if len(char) == 1:

@@ -4,8 +4,8 @@ Example, at the end of a package that imports its modules for type checkers only
 
     __getattr__ = front(__name__, reader="Reader", merging="MergeOutcome merge")
 
-A room whose name is also a function of the Python API, as ``bench.plan(...)`` beside the package ``bench.plan``,
-states so with ``sys.modules[__name__].__class__ = CallableRoom``."""
+A package whose name is also a function of the Python API, as ``bench.plan(...)`` and the package ``bench.plan``, sets
+``sys.modules[__name__].__class__ = CallableRoom``."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from types import ModuleType
 
 
 def front(room: str, **homes: str) -> Callable[[str], object]:
-    """Make the ``__getattr__`` of a package: each module with the names that come from it, spaces between.
+    """Return the ``__getattr__`` of a package; each argument is a module with its names, separated by spaces.
 
-    No module may be called as a name that it gives: importing it would hide the name.
+    A module must not have the same name as one of its names, since its import would hide that name.
     """
     home_of = {name: module for module, names in homes.items() for name in names.split()}
 
@@ -33,9 +33,9 @@ def front(room: str, **homes: str) -> Callable[[str], object]:
 
 
 class CallableRoom(ModuleType):
-    """A package that can be called as the function of its name in :mod:`bench.api`."""
+    """A package that can be called as the function with its name in :mod:`bench.api`."""
 
     def __call__(self, *arguments: object, **named: object) -> object:
-        """Call the function of this room's name."""
+        """Call the function with the name of this package."""
         function = getattr(import_module("bench.api"), self.__name__.rpartition(".")[2])
         return function(*arguments, **named)

@@ -2,7 +2,7 @@
 
 Here too:
 
-* The syntax tree of Python source, whichever threads ask for one.
+* Parse Python source into a syntax tree, safely from several threads.
 
 Example::
 
@@ -22,14 +22,14 @@ from email.utils import parsedate_to_datetime
 from typing import Literal
 
 LONGEST = 400
-"""characters of a number or date; int() refuses longer ones by itself, and slowly"""
+"""most characters of a number or date; int() rejects longer ones slowly"""
 LARGEST_WHOLE = 2**63 - 1
 MILLISECONDS_FROM = 10**11
-"""a larger unix time is one in milliseconds"""
+"""larger Unix times are in milliseconds"""
 
 
 def number(value: object) -> float | None:
-    """Read a finite number, given as such or as text."""
+    """Return a finite number from a number or a text, else None."""
     if type(value) is float:
         return value if math.isfinite(value) else None
     if isinstance(value, bool) or not isinstance(value, int | float | str) or _long(value):
@@ -42,7 +42,7 @@ def number(value: object) -> float | None:
 
 
 def whole(value: object) -> int | None:
-    """Read a whole number that is not negative; 50.0 is 50, a fraction is none."""
+    """Return a non-negative whole number, else None; 50.0 counts as 50."""
     if isinstance(value, str) and value.strip().isdecimal() and not _long(value):
         value = int(value)
     if isinstance(value, str | float):
@@ -56,9 +56,9 @@ def whole(value: object) -> int | None:
 
 
 def instant(value: object) -> datetime | None:
-    """Read a date: ISO text, the form of mail and HTTP headers, or unix time in seconds or milliseconds.
+    """Return a date from ISO text, the format of mail and HTTP headers, or Unix time in seconds or milliseconds.
 
-    Without a zone it is UTC. What cannot be written in UTC (the last hours of the year 9999) is not a date.
+    Without a zone it is UTC. A date that cannot be represented in UTC (the last hours of the year 9999) gives None.
     """
     seconds = number(value)
     if seconds is not None:
@@ -91,12 +91,13 @@ _PARSING = threading.Lock()
 
 
 def python_tree(source: str | bytes, *, mode: Literal["exec", "eval"] = "exec") -> ast.AST:
-    """Parse Python, one thread at a time: CPython counts the depth of all trees under way in one number.
+    """Parse Python, one thread at a time, because CPython counts the nesting depth of all threads together.
 
-    Two trees at once end in ``SystemError: AST constructor recursion depth mismatch``.
+    Two concurrent parses can raise ``SystemError: AST constructor recursion depth mismatch``.
 
     Raises:
-        SyntaxError: the source is not Python; ValueError: it holds null bytes.
+        SyntaxError: the source is not Python.
+        ValueError: it has null bytes.
     """
     with _PARSING:
         return ast.parse(source, mode=mode)

@@ -2,7 +2,7 @@
 
 Here too:
 
-* What of a value from outside may be in a plan, a journal or a list: never a password, never a key.
+* The redacted form of external values for plans, journals and lists, without passwords and keys.
 
 Example::
 
@@ -12,9 +12,9 @@ Example::
     shown("postgresql://me:hunter22@db:5432/bench")     # postgresql://me:[redacted]@db:5432/bench
     is_secret("PINECONE_API_KEY")                       # True: its value is not shown at all
 
-Precedence: process environment, then ``.env`` of the workspace (never overrides, only fills in).
+The process environment takes precedence over ``.env`` of the workspace.
 
-An address stays distinguished from another one, and a new password of the same place changes nothing.
+The redacted form keeps different addresses distinct, and does not change with a new password.
 """
 
 from __future__ import annotations
@@ -46,39 +46,39 @@ _PARAMETER = re.compile(
 
 
 def without_password(text: str) -> str:
-    """The text without user and password of a web address, and without passwords of other addresses."""
+    """Return the text without user and password of web URLs, and without passwords of other URLs."""
     return _PASSWORD.sub(rf"\1:{HIDDEN}@", _WEB_USER.sub(f"{HIDDEN}@", text))
 
 
 def shown(text: str) -> str:
-    """The text without such passwords, without parameters that are called after a secret, and without keys."""
+    """Return the text without passwords, secret URL parameters and keys."""
     return KEY_LIKE.sub(HIDDEN, _PARAMETER.sub(rf"\1{HIDDEN}", without_password(text)))
 
 
 def is_secret(variable: str) -> bool:
-    """True for an environment variable whose name states that no one may see its value."""
+    """Return True for an environment variable whose name marks a secret."""
     return _SECRET_NAME.search(variable) is not None
 
 
 _QUOTED = re.compile(r"""(["'])(.*?)\1(?:\s+#.*)?""")
-"""a value of ``.env`` in quotes, perhaps with a comment behind it"""
+"""a quoted value of ``.env``, optionally followed by a comment"""
 VARIABLE = re.compile(r"\$\{([A-Z][A-Z0-9_]*)(?::-([^}]*))?\}")
 
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """Variables by name; a value that was asked for as a secret is redacted from every sink."""
+    """Environment variables by name; a value that is requested as a secret is redacted in all outputs."""
 
     values: Mapping[str, str] = field(default_factory=dict)
     dotenv: Path | None = None
-    """the ``.env`` that was read, None when there was none"""
+    """the ``.env`` that was read; None without one"""
 
     @classmethod
     def load(cls, workspace: Path, env_file: Path | None = None) -> Environment:
         """Read the process environment and ``.env``.
 
         Raises:
-            ConfigError: ``env_file`` was named and cannot be read.
+            ConfigError: ``env_file`` is given and cannot be read.
         """
         path = env_file or workspace / ".env"
         if not path.is_file():
@@ -88,9 +88,9 @@ class Environment:
         return cls(values={**read_dotenv(path), **os.environ}, dotenv=path)
 
     def get(self, name: str) -> str | None:
-        """The variable, or the content of the file that ``NAME_FILE`` names; an empty or blank one counts as unset.
+        """Return the variable, or the content of the file in ``NAME_FILE``; None for an empty or blank value.
 
-        Nothing else tells the two apart: what is read here is shown, digested or redacted by name and value alone.
+        Both sources are treated alike: values are shown, hashed or redacted by name and value only.
 
         Raises:
             ConfigError: ``NAME_FILE`` cannot be read.
@@ -98,7 +98,7 @@ class Environment:
         return bare(self.values.get(name)) or self._from_file(name)
 
     def secret(self, name: str) -> SecretStr | None:
-        """The secret called ``name``, be it in a file or not.
+        """Return the secret ``name`` from the variable or its file, or None.
 
         Raises:
             ConfigError: ``NAME_FILE`` cannot be read.
@@ -112,7 +112,7 @@ class Environment:
         return SecretStr(value)
 
     def values_of(self, wanted: Callable[[str], bool]) -> Iterator[str]:
-        """Give the value of each variable with such a name, those in files too; a file that cannot be read has none."""
+        """Yield the value of each variable whose name is wanted, also from files; unreadable files are skipped."""
         for name in dict.fromkeys(one.removesuffix("_FILE") for one in self.values):
             if wanted(name):
                 with suppress(ConfigError):
@@ -129,7 +129,7 @@ class Environment:
         return value or None
 
     def require(self, name: str, *, user: str) -> SecretStr:
-        """The secret ``name`` that ``user`` (a provider or model) needs.
+        """Return the secret ``name`` that ``user`` (a provider or model) needs.
 
         Raises:
             ConfigError: it is not set.
@@ -142,7 +142,9 @@ class Environment:
         return SecretStr(self._unset(name, ConfigError(_lacks(user, name), hint=_ways_to_set(name))))
 
     def ensure(self, name: str, *, user: str) -> None:
-        """Refuse to continue without the variable ``name``, be it a secret or a plain setting, which stays visible.
+        """Check that the variable ``name`` is set.
+
+        A secret value is redacted from then on; a plain setting stays visible.
 
         Raises:
             ConfigError: it is not set.
@@ -154,7 +156,7 @@ class Environment:
             _learn(name, value)
 
     def require_plain(self, name: str, *, user: str, example: str) -> str:
-        """The plain variable ``name`` that ``user`` needs.
+        """Return the plain variable ``name`` that ``user`` needs.
 
         Raises:
             ConfigError: it is not set.
@@ -162,7 +164,7 @@ class Environment:
         return self.get(name) or self._unset(name, ConfigError(_lacks(user, name), hint=f"export {name}={example}"))
 
     def resolve(self, text: str, *, where: str | None = None) -> str:
-        """Fill ``${NAME}`` and ``${NAME:-default}``, also from ``NAME_FILE``; ``$${`` is a literal ``${``.
+        """Return the text with ``${NAME}`` and ``${NAME:-default}`` filled in; ``$${`` is a literal ``${``.
 
         Raises:
             ConfigError: a variable without default is not set, or its ``NAME_FILE`` cannot be read.
@@ -182,13 +184,13 @@ class Environment:
         return "${".join(VARIABLE.sub(value_of, part) for part in text.split("$${"))
 
     def _unset(self, name: str, problem: ConfigError) -> str:
-        """What represents a variable that is needed and not set."""
+        """Raise the error of an unset variable; a dry run returns a placeholder instead."""
         raise problem
 
 
 @dataclass(frozen=True, slots=True)
 class Rehearsal(Environment):
-    """For looking ahead, where nothing is called: a variable that is not set is noted, and is ``${NAME}``."""
+    """An environment for a dry run: an unset variable is recorded, and its value is ``${NAME}``."""
 
     absent: list[str] = field(default_factory=list)
 
@@ -199,12 +201,12 @@ class Rehearsal(Environment):
 
 
 def bare(value: str | None) -> str:
-    """Return a value without what a copy or a mounted secret leaves around it: white space and a byte order mark."""
+    """Return a value without surrounding white space and byte order mark, which copied or mounted secrets may have."""
     return (value or "").strip(" \t\r\n\ufeff")
 
 
 def _learn(name: str, value: str) -> None:
-    """Have the value of a config's variable redacted, unless it is a plain setting; its password in any case."""
+    """Register the value of a config's variable as a secret, unless it is a plain setting; its password in any case."""
     if is_secret(name) or not is_setting(value):
         redactor.learn(value)
     if "@" in value and "://" in value:
@@ -222,7 +224,7 @@ def _lacks(user: str, name: str) -> str:
 
 
 def read_dotenv(path: Path) -> dict[str, str]:
-    """Parse ``NAME=value`` lines: comments (``#`` after a space), blank lines, ``export`` and quotes are understood.
+    """Parse ``NAME=value`` lines with comments (``#`` after a space), blank lines, ``export`` and quotes.
 
     Raises:
         ConfigError: the file cannot be read, or a line is not an assignment (the value is not shown).

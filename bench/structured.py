@@ -1,8 +1,8 @@
-"""Read one JSON object by a schema, strictly: a text that is not exactly that object gives nothing.
+"""Read one JSON object by a schema, strictly: any other text gives None.
 
 Example::
 
-    one_object('```json\\n{"correctness": 1}\\n```')          # {"correctness": 1}; None with a word around it
+    one_object('```json\\n{"correctness": 1}\\n```')          # {"correctness": 1}; None with other text around it
     schema = ReplySchema({"type": "object", "required": ["a"]})    # compiled once, sent as it is
     schema.read('{"a": 1}'), schema.read("{}")                # {"a": 1}, None
 """
@@ -31,18 +31,18 @@ _UNTICKED = re.compile(r"(?:\[ {0,3}\]|\( {1,3}\)|☐)[^\n\[☐☑☒✅]*")
 Check = Callable[[object], bool]
 
 _LAST: list[tuple[str, dict[str, object] | None]] = [("", None)]
-"""the text that was read last, and its object"""
+"""the last parsed text and its object"""
 
 
 class RepeatedKey(ValueError):
-    """An object holds one key twice, in whatever case."""
+    """An object has the same key twice, ignoring case."""
 
 
 class ReplySchema(dict[str, object]):
-    """A JSON Schema as it goes into a request, with its check: the part that verdicts use, compiled once.
+    """A JSON Schema for requests, with a compiled check of the keywords that verdicts use.
 
-    That is type, enum, const, minimum, maximum, properties, required, additionalProperties and items. Types are
-    exact: what ``json`` reads has no other, and true is not a number.
+    The keywords are type, enum, const, minimum, maximum, properties, required, additionalProperties and items. Types
+    are exact: true is not a number.
     """
 
     fits: Check
@@ -53,23 +53,23 @@ class ReplySchema(dict[str, object]):
 
     @classmethod
     def of(cls, schema: Mapping[str, object]) -> ReplySchema:
-        """Return a schema that someone else wrote."""
+        """Return a schema as a ReplySchema."""
         return schema if isinstance(schema, ReplySchema) else cls(schema)
 
     def deciding(self, *required: str) -> ReplySchema:
-        """Return the same schema in which these keys alone must be there."""
+        """Return a copy of the schema that requires only these keys."""
         return ReplySchema({**self, "required": list(required)})
 
     def read(self, text: str) -> dict[str, object] | None:
-        """Return the one object that a text is, if it fits; one code fence around it is allowed."""
+        """Return the object in a text if it matches the schema; one code fence around it is allowed."""
         tree = one_object(text)
         return tree if tree is not None and self.fits(tree) else None
 
 
 def one_object(text: str) -> dict[str, object] | None:
-    """Return the one JSON object that a text is; None for any other text and for an object with a repeated key.
+    """Return the only JSON object in a text; None for any other text, or an object with a repeated key.
 
-    The object is shared: a judge's text is read once for its repair and once for its verdict, and parsed once.
+    The result is cached and shared, because a judge's text is read for its repair and for its verdict.
     """
     read, tree = _LAST[0]
     if read is not text:
@@ -88,7 +88,7 @@ def _parsed(text: str) -> dict[str, object] | None:
 
 
 def unfenced(text: str) -> str:
-    """Return the text inside the one code fence that is all there is, or the text itself."""
+    """Return the text inside a code fence that surrounds everything, or the text itself."""
     bare = text.strip()
     if bare[:3] != FENCE or not bare.endswith(FENCE) or bare.count(FENCE) != 2:
         return bare
@@ -97,17 +97,17 @@ def unfenced(text: str) -> str:
 
 
 def ticked(text: str) -> str:
-    """Return a text without the lines of its list of boxes that are not ticked; the text itself where none is ticked.
+    """Return a text without its unticked check boxes; the text itself if none is ticked.
 
     Example::
 
-        ticked("[ ] yes\\n[x] no")        # "\\n no"
+        ticked("[ ] yes\n[x] no")        # "\n no"
     """
     return _TICKED.sub("", _UNTICKED.sub("", text)) if _TICKED.search(text) and _UNTICKED.search(text) else text
 
 
 def distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Return the pairs as an object; RepeatedKey for a key that occurs twice."""
+    """Return the pairs as a dict; RepeatedKey when a key occurs twice."""
     found = dict(pairs)
     if len(set(map(str.lower, found))) != len(pairs):
         raise RepeatedKey("a key occurs twice")
@@ -118,7 +118,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=distinct)
 
 
 def _compiled(schema: Mapping[str, object]) -> Check:
-    """Make the check of one schema out of those of its parts."""
+    """Return the check of one schema, built from the checks of its parts."""
     types = _types(schema["type"]) if schema.get("type") is not None else None
     low, high = _bound(schema.get("minimum"), -math.inf), _bound(schema.get("maximum"), math.inf)
     lists = list(_choices(schema))

@@ -1,9 +1,9 @@
 """Estimated token counts for endpoints that report none: the definition ``chars/4``.
 
-A character is a quarter of a token, and one of a script without spaces between words, or of Hangul, is a whole token.
-Tokenizers differ: Cohere's card of multilingual-22-12 gives 4.8 characters a token for English, 1.1 for Chinese, 1.3
-for Japanese and 2.0 for Korean; DeepSeek's documentation gives 0.6 tokens a Chinese character. An estimate of cost or
-size takes the most, and a check that a prompt was read takes the fewest, half a token::
+A character counts as a quarter of a token; a character of a script without spaces between words, or of Hangul, counts
+as one token. Tokenizers differ: Cohere's card of multilingual-22-12 gives 4.8 characters per token for English, 1.1 for
+Chinese, 1.3 for Japanese and 2.0 for Korean; DeepSeek's documentation gives 0.6 tokens per Chinese character. Estimates
+of cost or size use the highest number, and the check that a prompt was read uses the lowest, half a token::
 
     count_tokens("abcde")               # 2
     count_tokens("蓝色花盆")             # 4
@@ -16,7 +16,7 @@ from __future__ import annotations
 from bench.patterns import pattern
 
 TOKEN_METHOD = "chars/4"  # noqa: S105 - a counting rule, no secret
-"""how tokens are counted where no service tells them"""
+"""name of the counting method when no service reports counts"""
 CHARS_PER_TOKEN = 4
 
 UNSPACED = (
@@ -31,12 +31,12 @@ UNSPACED = (
     "\u1100-\u11ff\u3131-\u318e\ua960-\ua97f\uac00-\ud7fb\uffa0-\uffdc"  # Hangul
     "\uf900-\ufaff\U0001b000-\U0001b16f\U00020000-\U000323af"
 )
-"""of a character class: scripts without spaces between words, and Hangul"""
+"""characters of scripts without spaces between words, and of Hangul, for a regular expression"""
 UNSPACED_CHARACTER = pattern(f"[{UNSPACED}]")
 
 
 def quarters(text: str, *, each: int = CHARS_PER_TOKEN) -> int:
-    """Count quarters of a token; ``each`` is what a character without spaces around it takes."""
+    """Return the size in quarters of a token; ``each`` is the size of a character of a script without spaces."""
     dense = 0 if text.isascii() else len(UNSPACED_CHARACTER.findall(text))
     return len(text) + (each - 1) * dense
 
@@ -47,17 +47,17 @@ def count_tokens(text: str) -> int:
 
 
 def fewest_tokens(text: str) -> int:
-    """Estimate how many tokens the tokenizers that are best at a script make of a text at least, rounded up."""
+    """Return the least number of tokens that a good tokenizer for the script makes of a text, rounded up."""
     return -(-quarters(text, each=2) // CHARS_PER_TOKEN)
 
 
 def chars_of(tokens: int, text: str) -> int:
-    """Return how many characters of a text of this kind are so many tokens."""
+    """Return the number of characters of similar text that make this many tokens."""
     return max(1, tokens * CHARS_PER_TOKEN * len(text) // quarters(text)) if text else tokens * CHARS_PER_TOKEN
 
 
 def within(text: str, room: int) -> str:
-    """Return the longest beginning of a text that takes at most so many quarters of a token."""
+    """Return the longest beginning of a text within this many quarters of a token."""
     if text.isascii():
         return text[: max(0, room)]
     for at, char in enumerate(text):

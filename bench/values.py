@@ -1,8 +1,8 @@
 """`dataclass` for values that a run creates by the million.
 
-To the type checker it is the standard one, so a ``frozen`` value is frozen; at run time nothing guards its fields,
-because the guard makes a value of sixteen fields six times as expensive to build, and an item builds about forty
-values. What is made once a run, a plan or a report uses the standard decorator::
+For the type checker it is the standard decorator, so a ``frozen`` value is frozen. At run time fields are not guarded,
+because the guard makes a value of sixteen fields six times as expensive to create, and an item creates about forty
+values. Values that are created once per run, plan or report use the standard decorator::
 
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Call: ...

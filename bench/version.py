@@ -1,6 +1,6 @@
-"""The version of the program, importable from every package without an import that points up.
+"""The version of bench, in a module that every package may import.
 
-Here too: what is installed beside it, read once for as long as nothing is installed or removed.
+Here too: the installed distributions, read once until one is installed or removed.
 
 Example::
 
@@ -27,7 +27,7 @@ SHORT = 7
 
 
 def described() -> str:
-    """Name the version, the commit where it is known, and the extras whose packages are installed."""
+    """Return the version, the commit if known, and the extras whose packages are installed."""
     about = next(_metadata("memorybench"), None)
     commit = _commit()
     extras = sorted(_extras((about / "METADATA").read_text(encoding="utf-8"))) if about else []
@@ -36,7 +36,7 @@ def described() -> str:
 
 
 def _metadata(name: str) -> Iterator[Path]:
-    """Find the folder of an installed distribution by its name; `importlib.metadata` takes longer than all the rest."""
+    """Yield the metadata folders of an installed distribution; much faster than `importlib.metadata`."""
     pattern = re.sub(r"[-_.]+", "[-_.]", name) + "-[0-9]*.dist-info"
     return (found for folder in sys.path for found in Path(folder).glob(pattern))
 
@@ -48,17 +48,17 @@ def _extras(metadata: str) -> set[str]:
 
 
 def plug_ins(group: str) -> EntryPoints:
-    """Give the entry points of a group that the installed distributions have; none of them is imported."""
+    """Return the entry points of a group in the installed distributions; nothing is imported."""
     return _plug_ins(group, _folders())
 
 
 def release_of(distribution: str) -> str:
-    """Give the version of an installed distribution."""
+    """Return the version of an installed distribution."""
     return _release_of(distribution, _folders())
 
 
 def _folders() -> tuple[tuple[str, int], ...]:
-    """Where distributions lie; to install or to remove one changes the time of its folder."""
+    """Return the folders of distributions with their mtimes, which change with every installation or removal."""
     return tuple((folder, os.stat(folder).st_mtime_ns) for folder in sys.path if os.path.isdir(folder))  # noqa: PTH112, PTH116
 
 
@@ -70,7 +70,7 @@ def _plug_ins(group: str, folders: object) -> EntryPoints:
 
 @lru_cache(maxsize=1)
 def _points(_folders: object) -> Any:
-    """Every entry point, found in one walk; of Python 3.11 and 3.12 in two types."""
+    """Return every entry point; Python 3.11 and 3.12 return different types."""
     from importlib.metadata import entry_points
 
     return entry_points()
@@ -84,7 +84,7 @@ def _release_of(distribution: str, _folders: object) -> str:
 
 
 def built_commit() -> str | None:
-    """The commit that the wheel was built from, None in a checkout."""
+    """Return the commit of the wheel; None in a checkout."""
     for about in _metadata("memorybench"):
         path = about / "extra_metadata" / "commit"
         return path.read_text(encoding="utf-8").strip() if path.is_file() else None
@@ -92,7 +92,7 @@ def built_commit() -> str | None:
 
 
 def _commit() -> str:
-    """The commit as the image, the wheel or git itself says it."""
+    """Return the commit from the image, the wheel or git."""
     if declared := os.environ.get("MEMORYBENCH_GIT_COMMIT") or built_commit():
         return declared
     root = Path(__file__).resolve().parents[1]

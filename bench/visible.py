@@ -4,7 +4,7 @@ Example::
 
     visible("a\\x1b[31m\\u202e")         # "a\\\\x1b[31m\\\\u202e"; tabs and newlines stay
     in_json('{"a": "\\u202e"}')          # the same JSON value, with \\\\u202e written out
-    is_blank(" \\u200b")                # True: a reader sees nothing
+    is_blank(" \\u200b")                # True: nothing is visible
     is_odd("P\\u0430ris")                # True: its second letter is a Cyrillic one
 """
 
@@ -20,10 +20,10 @@ _HIDDEN = (
 )
 HIDDEN = pattern(f"[{_HIDDEN}]")
 _SEEN = pattern(f"[^\\s\\u2800\\ufe00-\\ufe0f{_HIDDEN}]")
-"""what a reader sees: no white space, no empty braille cell, no selector of a form, nothing hidden"""
+"""a visible character: no white space, empty braille cell, variation selector or hidden character"""
 
 LATIN_OF = str.maketrans("АВСЕНКМОРТХІЅЈасеорхуіѕјΑΒΕΖΗΙΚΜΝΟΡΤΥΧο", "ABCEHKMOPTXISJaceopxyisjABEZHIKMNOPTYXo")
-"""letters of other scripts that look like Latin ones"""
+"""look-alikes of Latin letters in other scripts"""
 _ALIKE = "".join(map(chr, LATIN_OF))
 _ODD = pattern(
     f"[{_HIDDEN}](?<![\u200c\u200d])|[A-Za-z0-9][\u200c\u200d]|[A-Za-z][{_ALIKE}]|[{_ALIKE}][A-Za-z]|[\uff10-\uff19\uff21-\uff3a\uff41-\uff5a]"
@@ -32,9 +32,9 @@ _ODD = pattern(
 
 
 def is_odd(text: str) -> bool:
-    """Say whether a text holds what its reader takes for something else: a hidden character, a look-alike letter.
+    """Return True when a text has a misleading character: a hidden one, or a look-alike letter.
 
-    Also full-width letters and digits, and letters that are composed of several characters (not NFC).
+    Full-width letters and digits, and letters composed of several characters (not NFC), count too.
     """
     return not text.isascii() and (_ODD.search(text) is not None or not unicodedata.is_normalized("NFC", text))
 
@@ -45,7 +45,7 @@ def visible(text: str) -> str:
 
 
 def is_blank(text: str) -> bool:
-    """Say whether a text is empty, or white space and hidden characters only."""
+    """Return True when a text is empty, or has only white space and hidden characters."""
     return not ("!" <= text[:1] <= "~") and _SEEN.search(text) is None
 
 

@@ -1,8 +1,6 @@
-"""Retrieval metrics: they compare the returned memories and their ranks with the expected ones.
+"""Retrieval metrics: the expected memories among the returned ones, and their ranks.
 
-Here too:
-
-* The ranking of one item against its expected ids: slots, gains, coverage.
+Here too: the ranking of one item against its expected ids, with slots, gains and coverage.
 
 Example::
 

@@ -1,4 +1,4 @@
-"""Memory systems under test, all behind one Protocol: built-ins, YAML files and Python classes.
+"""Memory systems under test, with one Protocol: built-ins, YAML files and Python classes.
 
 Example::
 
@@ -7,9 +7,9 @@ Example::
     async with open_provider(config, context) as provider:
         found = await provider.search(space, query)
 
-Where things are: ``protocol`` the face, ``factory`` from a config to a provider, ``facts`` what a plan may know
-without opening one, ``batching`` and ``namespaces`` what the engine does for every provider, ``builtin`` and
-``declarative`` the implementations, ``doctor`` the checks that each of them passes.
+Modules: ``protocol`` has the interface, ``factory`` opens a provider from its config, ``facts`` returns metadata
+without opening it. ``batching`` and ``namespaces`` are used by the engine for every provider. ``builtin`` and
+``declarative`` have the implementations, ``doctor`` the checks that each provider must pass.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Find the class that a config names: built-in, interpreter, file, module, entry point.
 
-A broken plug-in is a ConfigError that names the distribution or file; it never hides another provider.
+A plug-in that cannot be loaded is a ConfigError with the distribution or file; other providers are not affected.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ PLUG_IN_FAULTS = (
     ArithmeticError, AssertionError, AttributeError, BufferError, EOFError, ImportError, LookupError, MemoryError,
     NameError, OSError, ReferenceError, RuntimeError, SyntaxError, SystemError, TypeError, ValueError,
 )  # fmt: skip
-"""what the code of a plug-in may raise while it is imported"""
+"""exceptions that plug-in code may raise while it is imported"""
 
 METHODS = ("__aenter__", "__aexit__", "ingest", "ready", "search", "clear")
-"""what makes a class a provider; the attributes that it leaves out are filled in"""
+"""methods that a provider class must have; missing attributes are filled in"""
 
 _BUILT_IN = {
     "bm25": "bench.providers.builtin.bm25:Bm25",
@@ -45,11 +45,11 @@ _BUILT_IN = {
     "random": "bench.providers.builtin.random:Random",
     "no-memory": "bench.providers.builtin.no_memory:NoMemory",
 }
-"""``oracle`` is missing on purpose: only the engine holds the evidence it needs"""
+"""``oracle`` is not listed, because only the engine has the evidence that it needs"""
 
 
 def provider_class(config: ProviderConfig) -> ProviderClass:
-    """The class that a config names.
+    """Return the class that a config names.
 
     Raises:
         ConfigError: it cannot be imported, or is not a provider.
@@ -140,12 +140,15 @@ def local_of(config: ProviderConfig, model: type[LocalModel]) -> LocalModel:
 
 
 def entry_point_names() -> frozenset[str]:
-    """Plug-ins of installed distributions; nothing is imported."""
+    """Return the names of installed plug-ins; nothing is imported."""
     return frozenset(point.name for point in plug_ins(GROUP))
 
 
 def plugged_config(name: str) -> ProviderConfig | None:
-    """A config for an entry point that has no file of its own; ConfigError for a name that two distributions claim."""
+    """Return the config of an entry point without its own file, or None.
+
+    ConfigError for a name of two distributions.
+    """
     from bench.config.provider import ProviderConfig
     from bench.metrics.plugins import claimed
 
@@ -156,7 +159,7 @@ def plugged_config(name: str) -> ProviderConfig | None:
 
 
 def builtin_config(name: str) -> ProviderConfig:
-    """The config of a built-in that has no file: bm25, full-context, oracle, random, no-memory, vector."""
+    """Return the config of a built-in without a file: bm25, full-context, oracle, random, no-memory, vector."""
     from bench.config.provider import ProviderConfig
     from bench.providers.builtin import description
 
@@ -172,7 +175,7 @@ def declared_capabilities(config: ProviderConfig) -> Capabilities:
 
 
 def is_foreign(config: ProviderConfig) -> bool:
-    """Say whether the class came by ``adapter:`` and is not a built-in."""
+    """Return True when the class is set by ``adapter:`` and is not a built-in."""
     return config.adapter is not None and not config.adapter.startswith("builtin:")
 
 

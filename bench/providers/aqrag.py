@@ -1,7 +1,7 @@
-"""AQRAG: a model writes the questions that a chunk answers, and the search compares questions with questions.
+"""AQRAG: a model writes the questions that a chunk answers, and a search compares its question with them.
 
-The score of a chunk is half its own cosine and half that of its best question. A model that gives no usable list
-leaves the chunk flagged and found by its own text::
+The score of a chunk is the mean of its own cosine and that of its best question. Without a valid list of questions the
+chunk is flagged and found by its own text only::
 
     type: local
     adapter: bench.providers.aqrag:Aqrag
@@ -36,13 +36,13 @@ NO_QUESTIONS = "no_questions"
 
 
 class Aqrag(Rag):
-    """Chunks and the questions they answer."""
+    """Chunks and the questions that they answer."""
 
     strategy = "weighted"
     enriches = True
 
     async def enrich(self, model: Model, memory: Memory, piece: Piece) -> Piece:
-        """Ask for questions in one call; fewer are fine, none flags the chunk."""
+        """Generate the questions of a chunk in one call; without any question the chunk is flagged."""
         wanted = self.local.enhancement.questions_per_chunk
         if not self.local.enhancement.generate_questions or not piece.text.strip():
             return piece
@@ -55,12 +55,15 @@ class Aqrag(Rag):
         return replace(piece, questions=found, flags=() if found else (NO_QUESTIONS,))
 
     def second(self, text: str, pieces: Mapping[str, Piece], alike: Likeness) -> Mapping[str, float]:
-        """The best question of each chunk."""
+        """Return the score of the best question of each chunk."""
         return alike.questions
 
 
 def questions(text: str) -> tuple[str, ...]:
-    """The questions of an answer: a JSON list of texts, alone or under ``questions``; anything else is none."""
+    """Return the questions in a reply: a JSON list of texts, alone or under ``questions``.
+
+    Empty for any other reply.
+    """
     try:
         tree = json.loads(text)
     except ValueError:

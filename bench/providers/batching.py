@@ -5,7 +5,7 @@ Example::
     for batch in batches(pieces(memories, provider.batching), provider.batching, wanted=benchmark_batch_size):
         await provider.ingest(space, batch)
 
-The engine calls this, so that its cursor counts the same batches before and after a restart.
+The engine splits memories itself, so that batches have the same numbers before and after a restart.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from bench.tokens import CHARS_PER_TOKEN
 
 PIECE_MARK = "#"
 MOST = 10_000
-"""memories of the largest batch"""
+"""most memories in a batch"""
 _BREAKS = (re.compile(r"\n\s*\n"), re.compile(r"(?<=[.!?])\s+"), re.compile(r"\s+"))
-"""where a text may be cut, best first: paragraph, sentence, word"""
+"""places where a text may be split, in order of preference: paragraph, sentence, word"""
 
 
 def whole_id(memory_id: str) -> str:
-    """Fold the id of a piece to the memory it belongs to: ``a#3`` -> ``a``."""
+    """Return the id of the memory that a piece belongs to: ``a#3`` -> ``a``."""
     if PIECE_MARK not in memory_id:
         return memory_id
     whole, _, number = memory_id.rpartition(PIECE_MARK)
@@ -35,7 +35,7 @@ def whole_id(memory_id: str) -> str:
 
 
 def cut_as(rule: IngestSection, batching: Batching) -> Batching:
-    """Cut memories as a config states, for every class of provider: ``split``, or the chunks of ``unit: chunk``."""
+    """Return the batching with the config's rule for long memories: ``split``, or the chunks of ``unit: chunk``."""
     if rule.unit == "chunk" and rule.chunk is not None:
         size, overlap = rule.chunk.size * CHARS_PER_TOKEN, rule.chunk.overlap * CHARS_PER_TOKEN
         return replace(batching, split_chars=size, split_overlap=overlap)
@@ -56,9 +56,9 @@ def pieces(memories: Iterable[Memory], batching: Batching) -> Iterator[Memory]:
 
 
 def split_text(text: str, size: int, overlap: int = 0) -> list[str]:
-    """Cut a text into pieces of at most ``size`` characters at paragraph, sentence or word, else anywhere.
+    """Split a text into pieces of at most ``size`` characters at a paragraph, sentence or word, or anywhere if needed.
 
-    Nothing is lost: without overlap the pieces joined are the text.
+    Without overlap, the joined pieces are the text.
     """
     found: list[str] = []
     start = 0
@@ -70,7 +70,7 @@ def split_text(text: str, size: int, overlap: int = 0) -> list[str]:
 
 
 def _cut(text: str, start: int, limit: int) -> int:
-    """The last good place to cut in the second half of the window, or its end."""
+    """Return the last good position to split in the second half of the window, or its end."""
     half = start + (limit - start) // 2
     for pattern in _BREAKS:
         ends = [match.end() for match in pattern.finditer(text, half, limit)]
@@ -87,7 +87,7 @@ def batch_size(wanted: int | None, max_items: int | None) -> int:
 def batches(
     memories: Iterable[Memory], batching: Batching, *, wanted: int | None = None
 ) -> Iterator[tuple[Memory, ...]]:
-    """Group memories in order; ``wanted`` is the benchmark's own batch size, None where it has none."""
+    """Group memories into batches in order; ``wanted`` is the benchmark's own batch size, or None."""
     most = MOST if batching.in_process else batch_size(wanted, batching.max_items)
     most = min(most, batching.max_items or MOST)
     batch: list[Memory] = []

@@ -1,6 +1,7 @@
 """Contextual retrieval: a model describes each chunk's place in its document before it is indexed.
 
-Vectors and BM25 rank the same texts; both ranks are fused (k = 60). What a hit shows is the chunk itself::
+Vectors and BM25 rank the same texts; the ranks are combined by reciprocal rank fusion (k = 60). A hit shows only the
+chunk::
 
     type: local
     adapter: bench.providers.contextual_retrieval:ContextualRetrieval
@@ -28,18 +29,18 @@ Write 50 to 100 tokens that place this part in the document, so that a search fi
 what, when. Answer with those words only."""
 MAX_TOKENS = 160
 DOCUMENT_CHARS = 200_000
-"""more of a document is not shown to the model"""
+"""most characters of a document that are shown to the model"""
 NO_CONTEXT = "no_context"
 
 
 class ContextualRetrieval(Rag):
-    """Chunks with their place."""
+    """Chunks with a description of their place in the document."""
 
     strategy = "rrf"
     enriches = True
 
     async def enrich(self, model: Model, memory: Memory, piece: Piece) -> Piece:
-        """Ask for the place of a chunk in one call; no words flag the chunk."""
+        """Generate the description of a chunk in one call; an empty reply flags the chunk."""
         if not piece.text.strip():
             return piece
         content = PLACE.format(document=memory.content[:DOCUMENT_CHARS], text=piece.text)

@@ -1,11 +1,12 @@
-"""The service of a compose file: use it if it answers, start it if not, stop it only if we started it.
+"""The service of a compose file: use it if it answers, otherwise start it; stop it only if bench started it.
 
 Example::
 
     async with service(config, context):          # chroma answers at its base URL inside the block
         ...
 
-Volumes stay, so a resumed run finds what was stored. Compose output goes to the log, its last lines into the error.
+Volumes are kept, so that a resumed run finds its memories. The output of compose is logged; its last lines are in the
+error.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ HEALTH_PAUSE_S = 0.5
 PROBE_S = 5.0
 STOP_S = 60.0
 STARTED, STOPPED = "docker_started", "docker_stopped"
-"""kinds of the journal's events about who owns what"""
+"""kinds of journal events for services that the run started and stopped"""
 NOT_AVAILABLE = {
     "its daemon does not answer": (
         "cannot connect to the docker daemon",
@@ -47,17 +48,17 @@ NOT_AVAILABLE = {
         "unknown shorthand flag: 'p'",
     ),
 }
-"""why -> what Docker states then"""
+"""reason -> texts in Docker's output"""
 PORT_TAKEN = ("port is already allocated", "address already in use")
 
 
 def project_of(provider: str) -> str:
-    """The compose project of a provider."""
+    """Return the compose project of a provider."""
     return f"bench-{provider}"
 
 
 def ours(events: Iterable[tuple[str, Mapping[str, object]]]) -> frozenset[str]:
-    """Projects that a run started and did not stop, from its events in order: kind and data."""
+    """Return the projects that a run started and did not stop, from its events (kind and data) in order."""
     found: set[str] = set()
     for kind, data in events:
         if kind == STARTED:
@@ -69,10 +70,11 @@ def ours(events: Iterable[tuple[str, Mapping[str, object]]]) -> frozenset[str]:
 
 @asynccontextmanager
 async def service(config: ProviderConfig, context: ProviderContext) -> AsyncIterator[None]:
-    """Keep the config's service up inside the block; a config without ``docker`` needs nothing.
+    """Keep the config's service running during the block; do nothing for a config without ``docker``.
 
     Raises:
-        ConfigError: it does not answer and Docker is not there, compose fails, or it is not healthy in time.
+        ConfigError: the service does not answer and Docker is not available, compose fails, or the service is not
+            healthy in time.
     """
     if config.docker is None:
         yield
@@ -95,7 +97,7 @@ class Compose:
 
     name: str
     ours: bool
-    """this run started it, in this process or in one that was killed"""
+    """this run started the service, in this process or an earlier one"""
     settings: Docker
     context: ProviderContext
     file: str
@@ -104,11 +106,11 @@ class Compose:
     variables: tuple[str, ...]
     where: str | None
     seen: str = "nothing answers"
-    """what the health check reported last"""
+    """the last result of the health check"""
 
     @classmethod
     def of(cls, config: ProviderConfig, settings: Docker, context: ProviderContext) -> Compose:
-        """Resolve the address and the health check, which may be a path or a full URL."""
+        """Resolve the URL and the health check, which may be a path or a full URL."""
         from bench.config.value_rules import find_variables
 
         base = context.environment.resolve(settings.base_url, where=config.place("docker", "base_url")).rstrip("/")
@@ -126,7 +128,7 @@ class Compose:
         )
 
     async def answers(self) -> bool:
-        """Say whether the health check gives a 2xx."""
+        """Return True when the health check gives a 2xx."""
         endpoint = Endpoint(
             name=f"{self.name}.health",
             role="provider",
@@ -141,7 +143,7 @@ class Compose:
         return True
 
     async def up(self) -> None:
-        """Start the service and write down what we own."""
+        """Start the service and record it in the journal."""
         self.ours = True  # from here on: a start that is interrupted may have started it
         try:
             await self._run("up", "-d", self.settings.service)
@@ -153,7 +155,7 @@ class Compose:
         log().info(STARTED, provider=self.name, project=self.project, containers=containers)
 
     async def until_healthy(self) -> None:
-        """Wait for the health check, only a 2xx counts."""
+        """Wait until the health check gives a 2xx."""
         with anyio.move_on_after(self.settings.health_timeout_s):
             while True:
                 if await self.answers():
@@ -168,7 +170,7 @@ class Compose:
         )
 
     async def stop(self) -> None:
-        """Stop what we started; volumes stay."""
+        """Stop the service if this run started it; its volumes are kept."""
         with anyio.move_on_after(STOP_S):
             try:
                 await self._run("stop", self.settings.service)
@@ -179,7 +181,7 @@ class Compose:
 
     @property
     def project(self) -> str:
-        """The compose project of this provider."""
+        """Return the compose project of this provider."""
         return project_of(self.name)
 
     async def _run(self, *arguments: str) -> str:

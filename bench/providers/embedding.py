@@ -1,7 +1,7 @@
-"""Vectors for texts and questions, for services that make none.
+"""Vectors for texts and questions, for services that do not embed.
 
-The embedder comes from the context, opened by the caller with what :func:`bench.providers.facts.embedding` states
-(prefixes, batch, dimensions and normalising are its own business)::
+The embedder is in the context; the caller opens it with the settings of :func:`bench.providers.facts.embedding`
+(prefixes, batch, dimensions, normalization)::
 
     vectors = Vectors.of(config, context.embedder)
     await vectors.documents(["Ana lives in Lisbon."])
@@ -31,7 +31,7 @@ class Vectors:
 
     @classmethod
     def of(cls, config: ProviderConfig, embedder: Embedder | None) -> Vectors:
-        """The embeddings a config asks for.
+        """Return the embeddings for a config.
 
         Raises:
             ConfigError: no embedder was opened for it.
@@ -45,15 +45,15 @@ class Vectors:
         return cls(embedder)
 
     async def documents(self, texts: Sequence[str]) -> list[Vector]:
-        """Vectors of what is stored, in order."""
+        """Return the vectors of stored texts, in order."""
         return await self.embedder.embed(texts, kind="document")
 
     async def query(self, text: str) -> Vector:
-        """The vector of a question."""
+        """Return the vector of a question."""
         return (await self.embedder.embed([text], kind="query"))[0]
 
 
 def normalised(vector: Sequence[float]) -> Vector:
-    """The vector at length 1; a zero vector stays zero."""
+    """Return the vector scaled to length 1; a zero vector stays zero."""
     length = math.sqrt(math.fsum(part * part for part in vector))
     return tuple(part / length for part in vector) if length else tuple(vector)

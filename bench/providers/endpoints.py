@@ -13,16 +13,16 @@ if TYPE_CHECKING:
     from bench.config.traffic import Limit
 
 Traffic = Literal["add", "search", "status", "manage"]
-"""manage: set-up, clear and deletes; limited like add, counted apart"""
+"""manage: setup, clear and deletes, with the limits of add but a separate count"""
 
 
 def endpoints_of(config: ProviderConfig) -> Mapping[Traffic, Endpoint]:
-    """The four endpoints of a provider."""
+    """Return the four endpoints of a provider."""
     return {traffic: endpoint_of(config, traffic) for traffic in get_args(Traffic)}
 
 
 def endpoint_of(config: ProviderConfig, traffic: Traffic) -> Endpoint:
-    """The endpoint ``NAME.TRAFFIC``; the seed's pauses become the least interval of its one limiter."""
+    """Return the endpoint ``NAME.TRAFFIC``; the pauses of older files become the least interval of its limiter."""
     limits, connection, rate = config.limits, config.connection, config.rate_limit
     pauses = {"add": max(rate.add_delay_ms, rate.batch_delay_ms), "search": rate.search_delay_ms}
     limit = {"add": limits.add, "search": limits.search, "status": limits.status, "manage": limits.add}[traffic]

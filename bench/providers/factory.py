@@ -1,4 +1,4 @@
-"""From a config to a live provider: built-in, declarative, adapter file, adapter module or entry point.
+"""Open a provider from its config: built-in, declarative, adapter file, adapter module or entry point.
 
 Example::
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def open_provider(config: ProviderConfig, context: ProviderContext) -> AsyncIterator[Provider]:
-    """Build the provider that ``config`` names and keep it open inside the block.
+    """Build the provider that ``config`` names and keep it open during the block.
 
     Raises:
-        ConfigError: the class, a variable of the environment or the embedder it needs is missing, or an adapter
-            cannot be built or opened.
+        ConfigError: the class, an environment variable or the embedder is missing, or an adapter cannot be built or
+            opened.
     """
     from bench.providers.adapters import is_foreign, provider_class
     from bench.providers.docker import service

@@ -1,4 +1,4 @@
-"""Metadata of a provider without opening it, for plans and lists. Pure functions of the config.
+"""Metadata of a provider from its config, without opening it, for plans and lists.
 
 Example::
 
@@ -33,37 +33,37 @@ if TYPE_CHECKING:
     from bench.providers.rag.settings import RagLocal
 
 EMBEDS_ITSELF = "builtin"
-"""``embeds_with`` of a service that embeds by itself and does not say with what"""
+"""value of ``embeds_with`` for a service that embeds with an unknown model"""
 FIRST_CLASS = frozenset(
     {
         "bm25", "vector", "full-context", "oracle", "random", "no-memory", "chroma", "pgvector", "mem0-library",
         "hindsight",
     }
 )  # fmt: skip
-"""providers that a claim of this project rests on: each passes the contract suite against the real thing"""
+"""providers that results of this project use: each passes the contract suite against the real service"""
 
 
 def embedding(config: ProviderConfig) -> ClientEmbeddings | None:
-    """The embedder that the caller must open for this provider and how, None when it needs none."""
+    """Return the settings of the embedder that the caller must open for this provider; None when it needs none."""
     return config.client_embeddings
 
 
 def embedding_model(config: ProviderConfig) -> str | None:
-    """The embedding model by its full or bare name, None when the provider needs none."""
+    """Return the embedding model by its full or short name; None when the provider needs none."""
     return config.client_embeddings.model if config.client_embeddings else None
 
 
 def inner_embedding(config: ProviderConfig) -> str | None:
-    """The model with which the service embeds by itself, as its file names it; variables are not filled in.
+    """Return the model with which the service embeds, as its file names it; variables are not filled in.
 
-    `EMBEDS_ITSELF` where all that is reported is that it does; None: nothing embeds, or no one states that it does.
+    `EMBEDS_ITSELF` when the model is unknown; None when nothing embeds, or it is unknown whether the service embeds.
     """
     own = config.local.get("embedder")
     return config.embeds_with or (own if isinstance(own, str) else None)
 
 
 def enriching(config: ProviderConfig) -> RagLocal | None:
-    """The settings of a provider whose language model writes about each chunk that is stored, None for every other."""
+    """Return the settings of a provider whose language model enriches stored chunks; None for other providers."""
     if not is_foreign(config):
         return None
     from bench.providers.rag.provider import Rag
@@ -82,7 +82,7 @@ def capabilities(config: ProviderConfig) -> Capabilities:
 
 
 def variables(config: ProviderConfig) -> dict[str, bool]:
-    """Every environment variable the config mentions -> whether it must be set."""
+    """Return every environment variable in the config, with True if it must be set."""
     tree = config.model_dump(mode="json", exclude={"auth"}, exclude_defaults=True)
     found: dict[str, bool] = {}
     for variable in find_variables(tree):
@@ -96,18 +96,18 @@ def variables(config: ProviderConfig) -> dict[str, bool]:
 
 
 def secrets(config: ProviderConfig) -> tuple[str, ...]:
-    """Variables whose values no one may see."""
+    """Return the variables whose values are secret."""
     named = [auth.env_var for auth in config.auth if auth.env_var is not None]
     return tuple(sorted({*named, *(config.mcp.env.values() if config.mcp else ())}))
 
 
 def needs(config: ProviderConfig) -> tuple[str, ...]:
-    """Variables that must be set before the provider can be used."""
+    """Return the variables that must be set to use the provider."""
     return tuple(sorted(name for name, required in variables(config).items() if required))
 
 
 def listed(config: ProviderConfig) -> dict[str, object]:
-    """The entry of ``bench list providers --json``."""
+    """Return the entry of ``bench list providers --json``."""
     verified = config.verified
     return {
         "name": config.name,
@@ -125,7 +125,7 @@ def listed(config: ProviderConfig) -> dict[str, object]:
 
 
 def listing(entries: Iterable[CatalogEntry]) -> list[dict[str, object]]:
-    """Built-ins, files and plug-ins by name. A broken one is listed with its problem and hides no other."""
+    """Return built-ins, files and plug-ins by name; an invalid one is listed with its problem."""
     from bench.config.provider_file import load_provider
 
     rows = {name: listed(builtin_config(name)) for name in BUILT_IN}
@@ -147,7 +147,7 @@ def _or_problem(name: str, load: Callable[[], ProviderConfig | None]) -> dict[st
 
 
 def described(config: ProviderConfig, *, embedding: str | None) -> dict[str, object]:
-    """The tree of ``bench describe provider NAME --json``: the list entry and what a reader asks next."""
+    """Return the JSON of ``bench describe provider NAME --json``: the list entry and further details."""
     return {
         **listed(config),
         "description": config.description,

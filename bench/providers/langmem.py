@@ -1,4 +1,4 @@
-"""LangMem's storage: a LangGraph store in this process, searched by our embeddings.
+"""LangMem's storage: a LangGraph store in this process, searched with bench's embeddings.
 
 A namespace is the tuple ``(namespace,)``, a key is a memory id, and writing a key again replaces it. The store lives
 in memory, so a resumed run ingests again::
@@ -34,11 +34,11 @@ PAGE = 1000
 
 
 class LangMemLocal(ConfigModel):
-    """``local:`` of a config has no keys: every one is refused at its line."""
+    """The settings under ``local:``; there are none, so every key is an error at its line."""
 
 
 class LangMem:
-    """The store behind the Protocol."""
+    """LangMem's store as a provider."""
 
     wait = Waiting()
 
@@ -69,11 +69,11 @@ class LangMem:
         return Ingested(ids={memory.id: (memory.id,) for memory in memories})
 
     async def ready(self, space: Space, ingested: Ingested) -> Readiness:
-        """What was put can be found."""
+        """Return ready: stored memories can be found at once."""
         return Readiness(state="ready")
 
     async def search(self, space: Space, query: Query) -> Found:
-        """The k nearest; a question without text finds nothing."""
+        """Return the k nearest memories; nothing for a blank question."""
         if not query.text.strip():
             return Found(requested=query.k)
         items = await self._store.asearch((space.namespace,), query=query.text, limit=query.k)
@@ -88,7 +88,7 @@ class LangMem:
         return len(items)
 
     async def count(self, space: Space) -> int:
-        """Count the keys of the namespace."""
+        """Return the number of keys in the namespace."""
         return len(await self._items(space))
 
     async def delete(self, space: Space, memory_ids: Sequence[str]) -> None:
@@ -101,12 +101,12 @@ class LangMem:
         await self.ingest(space, memories)
 
     async def list(self, space: Space, session_id: str | None = None) -> list[Hit]:
-        """Everything of a namespace or of one session."""
+        """Return the memories of the namespace or of one session."""
         items = await self._items(space)
         return [_hit(item) for item in items if session_id in (None, item.value[SESSION])]
 
     async def upstream_version(self) -> str:
-        """The versions of the two libraries."""
+        """Return the versions of the two libraries."""
         return f"langmem {version('langmem')}, langgraph {version('langgraph')}"
 
     async def _items(self, space: Space) -> Sequence[Any]:

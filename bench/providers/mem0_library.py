@@ -1,7 +1,7 @@
 """mem0 as a library in this process: the real ``mem0ai``, its own model calls, a vector store below the run's folder.
 
-One ``Memory`` a run; a namespace is its ``user_id``. The library blocks, so every call runs in one thread of its own,
-which its SQLite files want as well::
+There is one ``Memory`` per run; a namespace is its ``user_id``. The library blocks, so all calls run in one separate
+thread, which its SQLite files require too::
 
     type: local
     adapter: bench.providers.mem0_library:Mem0Library
@@ -48,27 +48,27 @@ Result = TypeVar("Result")
 
 WHEN = "when"
 PARTS = {"spacy": "entity search (spacy)", "fastembed": "keyword search (fastembed)"}
-"""module -> what the library does only with it"""
+"""optional module -> feature of the library that needs it"""
 MOST = 10_000
-"""memories that a count looks at"""
+"""most memories that a count reads"""
 
 
 class Mem0Local(ConfigModel):
-    """``local:`` of a config. Model and embedder are names of one OpenAI-compatible endpoint."""
+    """The settings under ``local:``; model and embedder are names at one OpenAI-compatible endpoint."""
 
     infer: bool = True
-    """False stores messages as they are, without a model"""
+    """False stores messages unchanged, without a model"""
     store: Literal["qdrant", "chroma"] = "qdrant"
     llm: str = "gpt-4o-mini"
     embedder: str = "text-embedding-3-small"
     dimensions: int = Field(default=1536, ge=1)
     base_url: str = "https://api.openai.com/v1"
     key: str = "OPENAI_API_KEY"
-    """name of the variable with the key"""
+    """environment variable with the key"""
 
 
 class Mem0Library:
-    """The library behind the Protocol."""
+    """The mem0 library as a provider."""
 
     durability: Durability = "file"
     wait = Waiting()
@@ -112,7 +112,7 @@ class Mem0Library:
         }
 
     async def ingest(self, space: Space, memories: Sequence[Memory]) -> Ingested:
-        """Add each memory with its turns as messages; the library gives the ids of what it made of them."""
+        """Add each memory with its turns as messages; the library returns the ids of the resulting memories."""
         ids: dict[str, tuple[str, ...]] = {}
         for memory in memories:
             metadata = {BENCH_ID: memory.id, **({WHEN: memory.when.isoformat()} if memory.when else {})}
@@ -126,11 +126,11 @@ class Mem0Library:
         return lambda: self._memory.add(messages, user_id=space.namespace, metadata=metadata, infer=infer)
 
     async def ready(self, space: Space, ingested: Ingested) -> Readiness:
-        """An add returns when it is done."""
+        """Return ready: an add is complete when it returns."""
         return Readiness(state="ready")
 
     async def search(self, space: Space, query: Query) -> Found:
-        """The k best of the library's own ranking; it refuses a question without text, which finds nothing here."""
+        """Return the k best of the library's own ranking; nothing for a blank question, which the library rejects."""
         if not query.text.strip():
             return Found(requested=query.k)
         filters = {"user_id": space.namespace}
@@ -141,23 +141,23 @@ class Mem0Library:
         return Found(hits=hits[: query.k], requested=query.k, returned=len(hits))
 
     async def clear(self, space: Space) -> int | None:
-        """Delete everything of the namespace."""
+        """Delete all memories of the namespace."""
         await self._run("manage", lambda: self._memory.delete_all(user_id=space.namespace))
         return None
 
     async def count(self, space: Space) -> int:
-        """Count the memories of the library."""
+        """Return the number of memories in the namespace."""
         filters = {"user_id": space.namespace}
         said = await self._run("status", lambda: self._memory.get_all(filters=filters, top_k=MOST))
         return len(said["results"])
 
     async def upstream_version(self) -> str:
-        """The version of the library, and what it leaves out where a package is not there: it does so silently."""
+        """Return the version of the library, and its features that are disabled because of missing packages."""
         off = [what for module, what in PARTS.items() if find_spec(module) is None]
         return f"mem0ai {version('mem0ai')}" + (f" without {' and '.join(off)}" if off else "")
 
     async def _run(self, traffic: Traffic, work: Callable[[], Result]) -> Result:
-        """Run in the library's thread, within the limits of the run."""
+        """Run a function in the library's thread, within the limits of the run."""
         async with self._http.turn(self._endpoints[traffic], "mem0ai"):
             try:
                 return await asyncio.get_running_loop().run_in_executor(self._thread, work)
@@ -166,7 +166,7 @@ class Mem0Library:
 
 
 def failure_of(name: str, error: BaseException) -> CallError:
-    """The library wraps the errors of its model: what counts is the first one."""
+    """Return the CallError for an error of the library, which wraps the first error of its model."""
     root = error
     while root.__cause__ is not None:
         root = root.__cause__

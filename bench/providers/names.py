@@ -1,4 +1,4 @@
-"""The built-in providers by name, for lists that must not load anything."""
+"""The built-in providers by name, for lists that must not import them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ BUILT_IN = {
     "random": "k memories drawn by seed and question",
     "vector": "Exact cosine over embeddings of any OpenAI-compatible endpoint",
 }
-"""name -> what it does"""
+"""name -> description"""
 BOUNDS = frozenset({"oracle", "no-memory", "random", "full-context"})
-"""what a memory can be at best and at worst: they are next to results and are not competitors"""
+"""bounds of what a memory system can reach: they are shown next to results, but not ranked"""
 
 
 def is_bound(provider: str) -> bool:
-    """Say whether a provider (``NAME`` or ``NAME@version``) is a bound and does not rank."""
+    """Return True when a provider (``NAME`` or ``NAME@version``) is a bound, which is not ranked."""
     return provider.partition("@")[0] in BOUNDS

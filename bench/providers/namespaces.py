@@ -5,8 +5,8 @@ Example::
     namespace(config, journal=uuid, run_id="r1", benchmark="locomo", lane="locomo/chroma/-", corpus="c0", attempt=1)
     # "bench-locomo-r1-3f2a9c0d1e4b5a67"
 
-A run id is chosen by people, so two machines may choose the same one; ``journal`` is the random id of the run's own
-journal and keeps their namespaces apart. It is empty only for what a version without it has ingested.
+Two machines may use the same run id; ``journal``, the random id of the run's own journal, keeps their namespaces
+different. It is empty only for corpora that an older version ingested.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ HASH_DIGITS = 16
 def namespace(
     config: ProviderConfig, *, journal: str, run_id: str, benchmark: str, lane: str, corpus: str, attempt: int
 ) -> str:
-    """Name the namespace of one corpus attempt: equal arguments give equal names, others never do."""
+    """Return the name of the namespace of one corpus attempt; only equal arguments give equal names."""
     scoping = config.scoping
     parts = [run_id, lane, corpus, attempt]
     key = json.dumps([journal, *parts] if journal else parts).encode()
@@ -36,7 +36,7 @@ def namespace(
 
 
 def _joined(prefix: str, digits: str, rules: Sanitize) -> str:
-    """Cut the prefix to what the service allows; the hash is never cut."""
+    """Return the name with the prefix cut to the length that the service allows; the hash is never cut."""
     text = re.sub(f"[^{rules.allowed}]", rules.replace, prefix)
     text = text.lower() if rules.lowercase else text
     dash = rules.replace if re.fullmatch(f"[^{rules.allowed}]", "-") else "-"

@@ -1,6 +1,6 @@
 """Plain retrieval over embeddings of OpenRouter: chunk, embed, cosine.
 
-The yardstick of the algorithms beside it, which add a model's words to the same chunks::
+This is the baseline of the other algorithms, which add a model's text to the same chunks::
 
     type: local
     adapter: bench.providers.openrouter_rag:OpenrouterRag
@@ -13,6 +13,6 @@ from bench.providers.rag.provider import Rag
 
 
 class OpenrouterRag(Rag):
-    """Chunks as they are; ``strategy: rrf`` or ``weighted`` puts BM25 beside the vectors."""
+    """Unchanged chunks; ``strategy: rrf`` or ``weighted`` combines BM25 with the vectors."""
 
     strategy = "vector"

@@ -1,11 +1,11 @@
-"""PostgreSQL with the pgvector extension: one table, cosine distance, exact unless an index is asked for.
+"""PostgreSQL with the pgvector extension: one table, cosine distance, exact unless an index is configured.
 
-The config names the database and how to search::
+The config names the database and the index::
 
     adapter: bench.providers.pgvector:Pgvector
     local: {url: "${PGVECTOR_URL}", index: exact}
 
-A database that is down fails its own corpora only: nothing is asked before something is first needed.
+The database is contacted on first use only, so that one that is down fails only its own corpora.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ CONNECTIONS = 8
 
 
 class PgvectorLocal(ConfigModel):
-    """``local:`` of a pgvector config."""
+    """The settings under ``local:`` of a pgvector config."""
 
     url: str
-    """of the database; with a password in it only by the name of a variable"""
+    """URL of the database; a password in it must be an environment variable"""
     index: Literal["exact", "hnsw"] = "exact"
     """hnsw is approximate and needs client_embeddings.dimensions"""
 
 
 class Pgvector:
-    """A namespace is a value of the column ``ns``; writing an id again replaces it."""
+    """A table whose column ``ns`` is the namespace; a memory with an existing id replaces it."""
 
     durability: Durability = "service"
     on_unknown: OnUnknown = "repeat"
@@ -92,11 +92,11 @@ class Pgvector:
         return Ingested(ids={memory.id: (memory.id,) for memory in memories})
 
     async def ready(self, space: Space, ingested: Ingested) -> Readiness:
-        """A committed row can be found."""
+        """Return ready: a committed row can be found."""
         return Readiness(state="ready")
 
     async def search(self, space: Space, query: Query) -> Found:
-        """The k nearest by cosine; equal distances come in the order of their ids."""
+        """Return the k nearest by cosine; ties are in the order of their ids."""
         if not query.text.strip():
             return Found(requested=query.k)
         wanted = literal(query.embedding or await self._vectors.query(query.text))
@@ -110,7 +110,7 @@ class Pgvector:
             return (await connection.execute(SQL["clear"], (space.namespace,))).rowcount
 
     async def count(self, space: Space) -> int:
-        """Count the rows of the namespace."""
+        """Return the number of rows in the namespace."""
         async with self._run("status") as connection:
             row = await (await connection.execute(SQL["count"], (space.namespace,))).fetchone()
         return int(str(row[0])) if row else 0
@@ -125,11 +125,11 @@ class Pgvector:
         await self.ingest(space, memories)
 
     async def list(self, space: Space, session_id: str | None = None) -> list[Hit]:
-        """The rows of a namespace or of one session, by id."""
+        """Return the memories of the namespace or of one session, by id."""
         return [*await self._hits("search", SQL["list"], {"ns": space.namespace, "session": session_id})]
 
     async def upstream_version(self) -> str:
-        """The versions of the database and of the extension."""
+        """Return the versions of the database and of the extension."""
         async with self._run("status") as connection:
             row = await (await connection.execute(SQL["version"])).fetchone()
         return f"PostgreSQL {row[0]}, vector {row[1]}" if row else "PostgreSQL"
@@ -144,7 +144,7 @@ class Pgvector:
 
     @asynccontextmanager
     async def _run(self, traffic: Traffic) -> AsyncIterator[Connection]:
-        """Lend a connection within the limits of the run; one that saw an error is closed."""
+        """Yield a connection within the limits of the run; a connection with an error is closed."""
         async with self._http.turn(self._endpoints[traffic], "SQL"), self._free:
             connection = None
             try:
@@ -172,7 +172,7 @@ class Pgvector:
         return connection
 
     async def _make(self, connection: Connection) -> None:
-        """Make the table when it is first needed: a database that is down fails its own corpora only."""
+        """Create the table on first use, so that an unreachable database fails its own corpora only."""
         async with connection.transaction():
             await connection.execute(SQL["lock"])
             await connection.execute(SQL["create_extension"])

@@ -2,13 +2,13 @@
 
 Example::
 
-    provider = complete(built(config, context), config)      # has every attribute of the Protocol
-    mind(provider, config)                                   # a wrong answer is a PluginFault with what was wanted
+    provider = complete(built(config, context), config)      # adds missing attributes of the Protocol
+    mind(provider, config)                                   # a wrong result is a PluginFault with the expected type
     await provider.search(space, query)
     # PluginFault: own.py:Own: search gave None; expected bench.model.Found
 
-A coroutine that computes or sleeps instead of awaiting holds up every other call: the longest stretch is measured and
-reported, since it can neither be ended nor be made up for.
+A coroutine that computes or sleeps without awaiting blocks every other call. Its longest step is measured and reported,
+because it cannot be interrupted.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from bench.config.provider import ProviderConfig
 
 HELD_S = 1.0
-"""a step of a coroutine that takes longer is reported"""
+"""seconds; a longer step of a coroutine is reported"""
 WANTED: dict[str, tuple[type, ...]] = {
     "ingest": (Ingested,),
     "ready": (Readiness,),
@@ -40,10 +40,10 @@ WANTED: dict[str, tuple[type, ...]] = {
 
 
 def complete(provider: Provider, config: ProviderConfig) -> None:
-    """Give a class the attributes that it leaves out; what its config declares wins.
+    """Add the missing attributes to a provider; values in its config take precedence.
 
-    A class that does not say where it keeps its data is taken to keep it in this process: its corpora are then
-    ingested again on resume, never silently found empty.
+    A class without ``durability`` is assumed to store its data in this process: a resumed run ingests its corpora
+    again, instead of finding them empty.
     """
     defaults: dict[str, object] = {
         "name": config.name,
@@ -65,7 +65,7 @@ def complete(provider: Provider, config: ProviderConfig) -> None:
 
 
 def mind(provider: Provider, config: ProviderConfig) -> None:
-    """Hold the four methods of a class to what the Protocol states of them."""
+    """Check the results of the four methods of a class against the Protocol."""
     for name, wanted in WANTED.items():
         minded = Minded(str(config.adapter), name, getattr(provider, name), wanted)
         setattr(provider, name, minded)
@@ -84,7 +84,7 @@ def mind(provider: Provider, config: ProviderConfig) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Blame:
-    """Report what an adapter raises inside the block as its own fault, with the line that raised it."""
+    """Convert an error that an adapter raises in the block to a PluginFault, with the line that raised it."""
 
     config: ProviderConfig
     what: str
@@ -107,14 +107,14 @@ class Blame:
 
 @dataclass(slots=True)
 class Minded:
-    """One method: its answer has the right type, its steps are timed."""
+    """A guarded method: the type of its result is checked, and its steps are timed."""
 
     adapter: str
     name: str
     method: Callable[..., object]
     wanted: tuple[type, ...]
     held_s: float = 0.0
-    """the longest step so far that was too long"""
+    """the longest step so far that exceeded the limit"""
 
     async def __call__(self, *arguments: object) -> object:
         work = self.method(*arguments)
@@ -150,7 +150,7 @@ class Minded:
 
 
 class TimedSteps(Generator[Any, Any, Any]):
-    """Awaits another awaitable and times each step of it, from one suspension to the next."""
+    """An awaitable that wraps another and times each of its steps, from one suspension to the next."""
 
     def __init__(self, inner: Generator[Any, Any, Any], seen: Callable[[float], None]) -> None:
         self._inner = inner
@@ -160,7 +160,7 @@ class TimedSteps(Generator[Any, Any, Any]):
         return self
 
     def send(self, value: object) -> object:
-        """Continue with an answer."""
+        """Resume with a value."""
         return self._timed(partial(self._inner.send, value))
 
     def throw(
@@ -169,7 +169,7 @@ class TimedSteps(Generator[Any, Any, Any]):
         error: BaseException | object = None,
         trace: TracebackType | None = None,
     ) -> object:
-        """Continue with an error, a cancellation among them."""
+        """Resume with an exception, such as a cancellation."""
         return self._timed(partial(self._inner.throw, error if isinstance(error, BaseException) else kind))
 
     def _timed(self, step: Callable[[], object]) -> object:

@@ -32,31 +32,31 @@ Connection = psycopg.AsyncConnection[tuple[object, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Database:
-    """One database and who uses it."""
+    """One database and the provider that uses it."""
 
     user: str
     """the provider, for errors"""
     url: str
     variables: str
-    """names of the variables that hold the URL"""
+    """names of the variables with the URL"""
 
     @classmethod
     def of(cls, user: str, url: str, context: ProviderContext, *, where: str | None) -> Database:
-        """Resolve a connection URL; the password inside is a secret from then on.
+        """Resolve a connection URL and register its password as a secret.
 
         Raises:
-            ConfigError: a variable of the environment is not set.
+            ConfigError: an environment variable is not set.
         """
         resolved = context.environment.resolve(url, where=where)
         redactor.learn(unquote(urlsplit(resolved).password or ""))
         return cls(user, resolved, ", ".join(variable.name for variable in find_variables(url)))
 
     async def connect(self) -> Connection:
-        """Open a connection that commits by itself."""
+        """Open a connection in autocommit mode."""
         return await psycopg.AsyncConnection.connect(self.url, autocommit=True, connect_timeout=CONNECT_S)
 
     def failure_of(self, error: psycopg.Error) -> CallError:
-        """The driver's error as one of ours: wrong key, database away, statement refused."""
+        """Return the CallError for an error of the driver: wrong key, unreachable database, or rejected statement."""
         text = redact(f"{self.user}: {type(error).__name__}: {error}".strip())
         if isinstance(error, REFUSED) or "authentication" in str(error):
             return AuthError(f"{text} (key: {self.variables})" if self.variables else text)
@@ -64,12 +64,12 @@ class Database:
 
 
 def storable(text: str) -> str:
-    """PostgreSQL's text holds no NUL and no lone surrogate."""
+    """Return the text without NUL and unpaired surrogates, which PostgreSQL cannot store."""
     return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode()
 
 
 def body(tree: Mapping[str, object]) -> str:
-    """A tree as JSON whose texts can be stored; a text that spells such an escape out is left alone."""
+    """Return a tree as JSON with storable texts; an escape that is spelled out in a text is kept."""
     return json.dumps(_storable(tree), ensure_ascii=False)
 
 
@@ -82,5 +82,5 @@ def _storable(value: object) -> object:
 
 
 def literal(vector: Sequence[float]) -> str:
-    """A vector as the extension writes it."""
+    """Return a vector in the notation of the extension."""
     return f"[{','.join(map(repr, vector))}]"

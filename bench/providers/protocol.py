@@ -1,4 +1,4 @@
-"""The provider protocol: what the engine calls, and what a provider may rely on.
+"""The provider protocol: the methods that the engine calls, and the values that a provider gets.
 
 Here too:
 
@@ -16,10 +16,10 @@ Example::
     query, flags = within_limits(Query(text="Where did Ana go in May?", k=10), Capabilities(max_query_chars=12))
     query.text, flags                                       # "Where did", ("query_cut",)
 
-Built-ins, the declarative interpreter and plug-ins are all the same Protocol, so the engine cannot tell them apart.
+Built-ins, the declarative interpreter and plug-ins all implement this Protocol, and the engine treats them alike.
 
-A class is built as ``Class(config, context)`` and used as ``async with``. No value handed in has a gold field.
-Failures are raised as the classes of :mod:`bench.errors`; nothing else tells success from failure.
+A class is created as ``Class(config, context)`` and used with ``async with``. No value passed to it has a gold field.
+Failures are raised as classes of :mod:`bench.errors`; a call without an exception has succeeded.
 """
 
 from __future__ import annotations
@@ -46,43 +46,44 @@ OnUnknown = Literal["repeat", "probe", "reset"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """The way in which the engine waits for the index of this provider."""
+    """The rule by which the engine waits for the index of a provider."""
 
     by: Literal["nothing", "status", "sentinel"] = "nothing"
-    """status: ``ready`` asks the provider's own status calls; sentinel: it has none, only a read can tell"""
+    """status: by ``ready``, which makes the provider's own status calls; sentinel: by reading, for a provider
+    without them"""
     interval_s: float = 0.5
-    """first pause between two rounds; each later one is 1.5 times as long"""
+    """first pause between two rounds; each further pause is 1.5 times as long"""
     max_interval_s: float = 5.0
     timeout_s: float = 600.0
     settle_s: float = 0.0
-    """waited once after ready"""
+    """additional wait after ready"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batching:
-    """The rules by which memories are cut into ``ingest`` calls; see :func:`bench.providers.batching.batches`."""
+    """The rules for splitting memories into ``ingest`` calls; see :func:`bench.providers.batching.batches`."""
 
     max_items: int | None = None
-    """None = as many as the benchmark asks for"""
+    """None = the benchmark's batch size"""
     in_process: bool = False
-    """no call is saved or spared by small batches: the benchmark's own size does not bind"""
+    """the batch size does not matter to the provider, so the benchmark's size is ignored"""
     max_bytes: int | None = None
     max_chars: int | None = None
     split_chars: int | None = None
-    """a longer memory is sent as pieces ``ID#0``, ``ID#1``"""
+    """a longer memory is sent in pieces ``ID#0``, ``ID#1``"""
     split_overlap: int = 0
     order: Literal["serial", "parallel"] = "serial"
-    """serial: one batch of a namespace in flight"""
+    """serial: one batch of a namespace at a time"""
     embeds: int = 0
-    """memories' texts in one request to the embedding model, where we embed them for the service; 0 = we do not"""
+    """memories per request to the embedding model, if bench embeds for the service; 0 = it does not"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """The capabilities of a provider. Benchmarks require the names in ``operations``; the other fields are shown."""
+    """The capabilities of a provider. Benchmarks require names in ``operations``; the other fields are informative."""
 
     operations: frozenset[str] = frozenset({"add_memory", "retrieve_memory"})
-    """of add_memory, retrieve_memory, delete_memory, update_memory, list_memories"""
+    """out of add_memory, retrieve_memory, delete_memory, update_memory and list_memories"""
     supports_chunks: bool = False
     supports_batch: bool = False
     supports_metadata: bool = False
@@ -97,13 +98,13 @@ class Capabilities:
     max_tokens: int | None = None
 
     def shown(self) -> dict[str, object]:
-        """The table of ``bench list providers --json``, in the spelling of the configs."""
+        """Return the capabilities for ``bench list providers --json``, with the spelling of configs."""
         table = {name: getattr(self, name) for name in self.traits()}
         return {"operations": sorted(self.operations), **{_spelt(name): value for name, value in table.items()}}
 
     @classmethod
     def said_in(cls, config: ProviderConfig) -> Capabilities:
-        """Return the capabilities in a config, without importing a class."""
+        """Return the capabilities that a config declares, without importing a class."""
         said, endpoints = config.capabilities, config.endpoints
         operations = {"add_memory", "retrieve_memory", *said.declared()}
         if endpoints is not None:
@@ -117,33 +118,33 @@ class Capabilities:
 
     @classmethod
     def traits(cls) -> tuple[str, ...]:
-        """The fields that a config's ``capabilities`` has under the same names."""
+        """Return the fields that the ``capabilities`` of a config has under the same names."""
         return tuple(one.name for one in fields(cls) if one.name != "operations")
 
 
 def _spelt(name: str) -> str:
-    """``supports_*`` is camelCase in configs, newer keys are not."""
+    """Return the name as configs spell it: ``supports_*`` in camelCase, newer keys unchanged."""
     first, *rest = name.split("_")
     return first + "".join(map(str.capitalize, rest)) if first == "supports" else name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderContext:
-    """Everything from outside that a provider may use: it opens no session and reads no clock of its own."""
+    """The external resources of a provider; it must not open its own HTTP sessions or read a clock."""
 
     http: Http
     environment: Environment
     run_dir: Path
-    """folder of the run; files of ``durability: file`` providers live below it"""
+    """folder of the run; files of ``durability: file`` providers are below it"""
     seed: int = 0
     embedder: Embedder | None = None
-    """opened by the caller as :func:`bench.providers.facts.embedding` states"""
+    """embedder opened by the caller with the settings of :func:`bench.providers.facts.embedding`"""
     open_model: Callable[[str], Awaitable[Model]] | None = None
-    """the language model of an adapter that enriches what it stores, by full name"""
+    """opens the language model of an adapter that enriches what it stores, by full name"""
     note: Callable[[str, Mapping[str, object]], None] = field(default=lambda kind, data: None)
     """writes an event of this provider into the journal: its kind and data"""
     services: frozenset[str] = frozenset()
-    """compose projects that an earlier process of this run started and did not stop: they are still ours to stop"""
+    """compose projects that an earlier process of this run started and did not stop, so that this process stops them"""
     now: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
     clock: Callable[[], float] = time.monotonic
 
@@ -156,12 +157,12 @@ class Provider(Protocol):
 
     @property
     def version(self) -> str:
-        """Version of this adapter or config; the upstream's own comes from :class:`Versioned`."""
+        """Return the version of this adapter or config; for the memory system's own see :class:`Versioned`."""
         ...
 
     @property
     def durability(self) -> Durability:
-        """process: lost with this object, so a resumed run ingests the corpus again."""
+        """Return process, file or service; with process a resumed run ingests the corpus again."""
         ...
 
     @property
@@ -169,12 +170,12 @@ class Provider(Protocol):
 
     @property
     def keeps_store(self) -> bool:
-        """False (no-memory, random): emptiness probe, sentinel and canary do not apply."""
+        """Return False for a provider without a store (no-memory, random), to which isolation checks do not apply."""
         ...
 
     @property
     def unbounded(self) -> bool:
-        """True (full-context): returns everything, and the answer is not cut to k."""
+        """Return True for a provider whose hits are not cut to k (full-context)."""
         ...
 
     @property
@@ -195,29 +196,29 @@ class Provider(Protocol):
     ) -> None: ...
 
     async def ingest(self, space: Space, memories: Sequence[Memory]) -> Ingested:
-        """Store one batch in order. Partial failure goes into ``rejected``, never silently."""
+        """Store one batch in order. Memories that failed are listed in ``rejected``."""
         ...
 
     async def ready(self, space: Space, ingested: Ingested) -> Readiness:
-        """Say how the index of everything ingested so far is, by one round of status calls."""
+        """Return the state of the index for everything ingested so far, by one round of status calls."""
         ...
 
     async def search(self, space: Space, query: Query) -> Found:
-        """Return at most ``query.k`` hits in the provider's order; an empty result is a result."""
+        """Return at most ``query.k`` hits in the provider's order; an empty result is valid."""
         ...
 
     async def clear(self, space: Space) -> int | None:
-        """Remove the namespace and return how much was removed, or None. Clearing nothing is success.
+        """Remove the namespace and return the number of removed memories, or None. A missing namespace is not an error.
 
         Raises:
-            NotCleared: something was still found afterwards.
+            NotCleared: data was found afterwards.
         """
         ...
 
 
 @runtime_checkable
 class Prepares(Protocol):
-    """Needs set-up calls once a namespace, before the emptiness probe."""
+    """A provider that needs setup calls once per namespace, before the emptiness probe."""
 
     async def prepare(self, space: Space) -> Mapping[str, object]:
         """Set the namespace up and return the captures that replace ``space.captures``."""
@@ -226,77 +227,77 @@ class Prepares(Protocol):
 
 @runtime_checkable
 class Finishes(Protocol):
-    """Needs one more call after the last batch of a namespace (flush, start processing)."""
+    """A provider that needs one more call after the last batch of a namespace (flush, start of processing)."""
 
     async def finish(self, space: Space, ingested: Ingested) -> Ingested:
-        """Close the ingest of a namespace; ids, jobs and captures are merged as those of a batch are."""
+        """Finish the ingest of a namespace; ids, jobs and captures are merged like those of a batch."""
         ...
 
 
 @runtime_checkable
 class Assumes(Protocol):
-    """Keeps something of its own about each batch (which ids were sent), also of one whose answer was lost."""
+    """A provider that stores its own data on each batch (sent ids), which a batch with a lost response needs too."""
 
     def assumed(self, space: Space, memories: Sequence[Memory], given: Mapping[str, Sequence[str]]) -> Ingested:
-        """What is known of a batch that a probe found stored, and the ids it has by memory; no call is made."""
+        """Return the result of a batch that a probe found stored, with ids by memory; no call is made."""
         ...
 
 
 @runtime_checkable
 class Counts(Protocol):
-    """Can say how much a namespace holds (0 when it does not exist)."""
+    """A provider that can count the memories of a namespace (0 when it does not exist)."""
 
     async def count(self, space: Space) -> int: ...
 
 
 @runtime_checkable
 class Restores(Protocol):
-    """Keeps its data below ``run_dir`` and can take a namespace from the one of another run, exactly."""
+    """A provider with data below ``run_dir`` that can copy a namespace exactly from another run's folder."""
 
     async def restore(self, space: Space, run_dir: Path) -> None:
-        """Replace the namespace by what it is in that folder; what is not there is empty."""
+        """Replace the namespace by that of the folder; a missing one is empty."""
         ...
 
     async def digest(self, space: Space) -> str:
-        """One text that differs where anything differs that a namespace holds."""
+        """Return a text that differs whenever the contents of a namespace differ."""
         ...
 
 
 @runtime_checkable
 class Versioned(Protocol):
-    """Can say which version of the memory system answers."""
+    """A provider that can report the version of its memory system."""
 
     async def upstream_version(self) -> str: ...
 
 
 @runtime_checkable
 class Deletes(Protocol):
-    """Can delete memories by our ids."""
+    """A provider that can delete memories by bench's ids."""
 
     async def delete(self, space: Space, memory_ids: Sequence[str]) -> None: ...
 
 
 @runtime_checkable
 class Updates(Protocol):
-    """Can replace memories by our ids."""
+    """A provider that can replace memories by bench's ids."""
 
     async def update(self, space: Space, memories: Sequence[Memory]) -> None: ...
 
 
 @runtime_checkable
 class Lists(Protocol):
-    """Can list what a namespace holds, or one session of it."""
+    """A provider that can list the memories of a namespace, or of one session."""
 
     async def list(self, space: Space, session_id: str | None = None) -> list[Hit]: ...
 
 
 def outlives(provider: Provider) -> bool:
-    """Say whether another run can search what this one stored."""
+    """Return True when another run can search the stored memories."""
     return provider.durability == "service" or isinstance(provider, Restores)
 
 
 def merge_captures(old: Mapping[str, object], new: Mapping[str, object]) -> dict[str, object]:
-    """Add what a batch captured to what the namespace has: lists grow, maps merge, anything else is replaced."""
+    """Return the captures of a namespace with those of a batch added: lists and maps are merged, others replaced."""
     merged = dict(old)
     for name, value in new.items():
         known = merged.get(name)
@@ -310,7 +311,7 @@ def merge_captures(old: Mapping[str, object], new: Mapping[str, object]) -> dict
 
 
 def merge_ingested(old: Ingested, new: Ingested) -> Ingested:
-    """Everything ingested so far and one more batch as one value."""
+    """Return everything ingested so far with one more batch."""
     return Ingested(
         ids={**old.ids, **new.ids},
         jobs=(*old.jobs, *new.jobs),
@@ -320,7 +321,7 @@ def merge_ingested(old: Ingested, new: Ingested) -> Ingested:
 
 
 def within_limits(query: Query, capabilities: Capabilities) -> tuple[Query, tuple[str, ...]]:
-    """Return the query as it may be sent, and a flag where its text was cut."""
+    """Return the query within the limits, and a flag if its text was cut."""
     k = min(query.k, capabilities.max_k or query.k)
     text, flags = query.text, ()
     if capabilities.max_query_chars is not None and len(text) > capabilities.max_query_chars:

@@ -1,9 +1,9 @@
-"""Checks of hits: whether the best hit comes first, and whether its text equals the stored text.
+"""Checks of hits: the order of their scores, and their texts compared with the stored texts.
 
 Example::
 
-    reversed_scores(config, hits)      # "scores_rise", "scores_fall", or None where nothing is odd
-    in_order([2, 5, 9])                # True: the places of their memories rise
+    reversed_scores(config, hits)      # "scores_rise", "scores_fall", or None
+    in_order([2, 5, 9])                # True: the positions of their memories rise
     text_flags([("She likes", "She likes tea and coffee")])     # ["text_cut"]
 """
 
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 
 def reversed_scores(config: ProviderConfig, hits: Sequence[Hit]) -> str | None:
-    """Name the way in which every score is as bad as the one before it or worse; None for any other order.
+    """Return a flag when every score is at most as good as the next one; None for any other order.
 
-    A config that orders the hits by their scores itself has decided.
+    None also for a config that sorts the hits by score.
     """
     if len(hits) < 2:
         return None
@@ -51,7 +51,7 @@ def reversed_scores(config: ProviderConfig, hits: Sequence[Hit]) -> str | None:
 
 
 def _sign(config: ProviderConfig) -> int:
-    """1 where a higher score is better, -1 where a lower one is, 0 where the config sorts by it."""
+    """Return 1 if a higher score is better, -1 if a lower one is, 0 if the config sorts by score."""
     if config.endpoints is None:
         return 1
     rule = config.endpoints.search.response.score
@@ -62,21 +62,21 @@ def _sign(config: ProviderConfig) -> int:
 
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
 MIN_ORDERED = 4
-"""three hits are in order by chance once in three times"""
+"""fewest hits to check: three hits are in order by chance in one of three cases"""
 MUCH_MORE = 2
 SHORTEST_CUT = 12
-"""characters of a text of which it is plain that it is the beginning of another"""
+"""fewest characters of a text that is recognized as the beginning of another"""
 
 
 def in_order(places: Sequence[int]) -> bool:
-    """Say whether each memory was written after the one before it, or each before it."""
+    """Return True when the memories of the hits were written in this order, or in the reverse order."""
     if len(places) < MIN_ORDERED:
         return False
     return all(one < other for one, other in pairwise(places)) or all(one > other for one, other in pairwise(places))
 
 
 def text_flags(pairs: Sequence[tuple[str, str]]) -> list[str]:
-    """Compare the text of each hit with that of the one memory that it maps to."""
+    """Return flags from a comparison of each hit's text with the text of its memory."""
     changed = [
         (hit.strip(), memory) for hit, memory in pairs if hit != memory and hit.strip() not in ("", memory.strip())
     ]
@@ -99,7 +99,7 @@ def text_flags(pairs: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def _is_folded(hit: str, memory: str) -> bool:
-    """Say whether a text is the memory's, or a part of it, in another case."""
+    """Return True when a text equals the memory's text, or a part of it, except for its case."""
     one, other = " ".join(hit.split()), " ".join(memory.split())
     return one not in other and one.casefold() in other.casefold()
 
@@ -109,7 +109,7 @@ def _holds_more(hit: str, memory: str) -> bool:
 
 
 def _is_spoiled(hit: str, memory: str) -> bool:
-    """Say whether a text is the memory's, or a part of it, once what breaks characters on the way is undone."""
+    """Return True when a text equals the memory's text, or a part of it, after broken characters are repaired."""
     if hit in memory:
         return False
     if "\ufffd" in hit and "\ufffd" not in memory:
@@ -124,7 +124,7 @@ def _is_spoiled(hit: str, memory: str) -> bool:
 
 
 def _recoded(text: str, wrong: str) -> str:
-    """The text that was sent, where its UTF-8 was read as another encoding; else one that no memory holds."""
+    """Return the text before its UTF-8 was read in a wrong encoding; if impossible, a text that no memory contains."""
     try:
         return text.encode(wrong).decode("utf-8")
     except UnicodeError:

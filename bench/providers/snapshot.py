@@ -1,4 +1,4 @@
-"""Copy the files of a provider from one run to another and compare them, for ``durability: file``.
+"""Copy a provider's files from one run to another, and compare them, for ``durability: file``.
 
 Example::
 
@@ -14,7 +14,7 @@ Example::
         async def digest(self, space):
             return await store_digest(self.path(self.context.run_dir, space))
 
-Both want a file or folder of its own for each namespace, to which nothing is written while they run.
+Both need a separate file or folder per namespace, which is not written to while they run.
 """
 
 from __future__ import annotations
@@ -25,14 +25,17 @@ from pathlib import Path
 
 
 async def copy_store(source: Path, target: Path) -> None:
-    """Replace a file or folder by another one; by nothing where that is not there."""
+    """Replace a file or folder by a copy of another one; delete it if the source does not exist."""
     from anyio import to_thread
 
     await to_thread.run_sync(_copy, source, target)
 
 
 async def store_digest(path: Path) -> str:
-    """A SHA-256 over the names and bytes of a file or of every file in a folder; that of nothing where it is absent."""
+    """Return a SHA-256 of the names and bytes of a file or of all files in a folder.
+
+    Of nothing if it does not exist.
+    """
     from anyio import to_thread
 
     return await to_thread.run_sync(_digest, path)

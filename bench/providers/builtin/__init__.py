@@ -1,7 +1,7 @@
-"""Providers without key and network: the baselines that are shown next to every result.
+"""Providers without key and network: the baselines next to every result.
 
-Each is a full implementation of the Protocol in one module; ``store`` is the SQLite file they keep memories in.
-``oracle`` is built by the engine, the only holder of the evidence.
+Each module is a full implementation of the Protocol; ``store`` is their SQLite file of memories. ``oracle`` is part of
+the engine, because only the engine has the evidence.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from bench.providers.names import BUILT_IN
 
 
 def description(name: str) -> dict[str, object]:
-    """The config of a built-in, as its file would hold it."""
+    """Return the config of a built-in as a tree."""
     return {
         "name": name,
         "type": "local",

@@ -1,4 +1,4 @@
-"""The common part of all built-in providers: their attributes, and files below the run's folder."""
+"""The base class of built-in providers: their attributes, and their files below the run's folder."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 AT_ONCE = 200
-"""memories of one transaction"""
+"""memories per transaction"""
 
 
 class BuiltInProvider(ABC):
-    """A provider whose memories are rows of a file; what differs is how it searches."""
+    """A provider that stores memories as rows of a file; subclasses implement the search."""
 
     words: ClassVar[bool] = False
-    """keep a full-text index"""
+    """the store has a full-text index"""
     keeps_store: ClassVar[bool] = True
     unbounded: ClassVar[bool] = False
 
@@ -52,18 +52,18 @@ class BuiltInProvider(ABC):
         await self.stores.__aexit__(kind, error, trace)
 
     async def ingest(self, space: Space, memories: Sequence[Memory]) -> Ingested:
-        """Write the batch; an id that is there already is replaced in its place."""
+        """Write the batch; a memory with an existing id replaces it at its position."""
         async with self.stores.open(space.namespace) as store:
             await store.put(memories)
         return Ingested(ids={memory.id: (memory.id,) for memory in memories})
 
     async def ready(self, space: Space, ingested: Ingested) -> Readiness:
-        """A committed row can be found."""
+        """Return ready: a committed row can be found."""
         return Readiness(state="ready")
 
     @measured
     async def search(self, space: Space, query: Query) -> Found:
-        """Ask :meth:`hits` for at most k hits; a namespace without a file is empty."""
+        """Return at most k hits from :meth:`hits`; a namespace without a file is empty."""
         if not self.stores.path(space.namespace).exists():
             return Found(requested=query.k)
         async with self.stores.open(space.namespace) as store:
@@ -72,21 +72,21 @@ class BuiltInProvider(ABC):
 
     @abstractmethod
     async def hits(self, space: Space, store: NamespaceFile, query: Query) -> list[Hit]:
-        """The hits of one search, best first."""
+        """Return the hits of one search, best first."""
 
     async def clear(self, space: Space) -> int | None:
         """Delete the file."""
         return await self.stores.remove(space.namespace)
 
     async def count(self, space: Space) -> int:
-        """Count the memories of the namespace."""
+        """Return the number of memories in the namespace."""
         if not self.stores.path(space.namespace).exists():
             return 0
         async with self.stores.open(space.namespace) as store:
             return await store.count()
 
     async def digest(self, space: Space) -> str:
-        """Everything that the namespace holds, as one digest."""
+        """Return one digest of all contents of the namespace."""
         async with self.stores.open(space.namespace) as store:
             return await store.digest()
 
@@ -100,7 +100,7 @@ class BuiltInProvider(ABC):
             await store.delete(memory_ids)
 
     async def list(self, space: Space, session_id: str | None = None) -> list[Hit]:
-        """Everything the namespace holds, or one session of it, in the order of writing."""
+        """Return the memories of the namespace or of one session, in the order of writing."""
         if not self.stores.path(space.namespace).exists():
             return []
         async with self.stores.open(space.namespace) as store:

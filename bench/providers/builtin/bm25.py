@@ -16,17 +16,17 @@ from bench.providers.builtin.store import NamespaceFile
 
 
 def expression(text: str) -> str:
-    """The FTS5 expression of a question; empty when it has no word."""
+    """Return the FTS5 expression of a question; empty when it has no word."""
     return " OR ".join(f'"{token}"' for token in index_terms(text))
 
 
 class Bm25(BuiltInProvider):
-    """``builtin:bm25``."""
+    """The provider ``builtin:bm25``."""
 
     words = True
 
     async def hits(self, space: Space, store: NamespaceFile, query: Query) -> list[Hit]:
-        """The k best; FTS5 scores are negative, so that ours grow with relevance they are turned round."""
+        """Return the k best hits; the negative scores of FTS5 are negated, so that higher is better."""
         wanted = expression(query.text)
         if not wanted:
             return []
@@ -34,7 +34,7 @@ class Bm25(BuiltInProvider):
         return [row.hit(None if row.score is None else -row.score) for row in rows]
 
     async def upstream_version(self) -> str:
-        """The version of SQLite that searches."""
+        """Return the version of SQLite."""
         import sqlite3
 
         return f"sqlite {sqlite3.sqlite_version}"

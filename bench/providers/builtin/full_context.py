@@ -1,4 +1,4 @@
-"""Return every memory in order, for any question: the score without a search."""
+"""A provider that returns every memory in order for any question: the score without a search."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from bench.providers.builtin.store import NamespaceFile
 
 
 class FullContext(BuiltInProvider):
-    """``builtin:full-context``: unbounded, the context budget of the answer cuts it."""
+    """The provider ``builtin:full-context``: it returns all memories, which the context budget of the answer cuts."""
 
     unbounded = True
 
     async def hits(self, space: Space, store: NamespaceFile, query: Query) -> list[Hit]:
-        """All memories in the order of writing, without scores."""
+        """Return all memories in the order of writing, without scores."""
         return [row.hit() for row in await store.all()]

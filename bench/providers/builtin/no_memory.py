@@ -1,4 +1,4 @@
-"""Store nothing and find nothing: the score of the answering model alone."""
+"""A provider that stores and finds nothing: the score of the answering model alone."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from bench.providers.builtin.store import NamespaceFile, measured
 
 
 class NoMemory(BuiltInProvider):
-    """``builtin:no-memory``."""
+    """The provider ``builtin:no-memory``."""
 
     keeps_store = False
 
     async def ingest(self, space: Space, memories: Sequence[Memory]) -> Ingested:
-        """Accept the batch and drop it."""
+        """Accept the batch without storing it."""
         return Ingested(ids={memory.id: () for memory in memories})
 
     @measured
     async def search(self, space: Space, query: Query) -> Found:
-        """Nothing: an empty result, which retrieval metrics count as 0."""
+        """Return no hits, which retrieval metrics count as 0."""
         return Found(requested=query.k)
 
     async def hits(self, space: Space, store: NamespaceFile, query: Query) -> list[Hit]:
-        """Nothing."""
+        """Return no hits."""
         return []

@@ -1,4 +1,5 @@
-"""Return k random memories, the lower bound of a ranking. Equal seed and question give equal memories."""
+"""A provider that returns k random memories: the lower bound of a ranking. The result depends on seed and question
+only."""
 
 from __future__ import annotations
 
@@ -10,12 +11,12 @@ from bench.providers.builtin.store import NamespaceFile
 
 
 class Random(BuiltInProvider):
-    """``builtin:random``, seeded by (seed, item)."""
+    """The provider ``builtin:random``, seeded by (seed, item)."""
 
     keeps_store = False
 
     async def hits(self, space: Space, store: NamespaceFile, query: Query) -> list[Hit]:
-        """A draw without repeats, in the order drawn."""
+        """Return a random sample without repeats, in the order drawn."""
         rows = await store.all()
         generator = Generator(f"{self.context.seed}:{query.key or query.text}")
         return [row.hit() for row in generator.sample(rows, min(query.k, len(rows)))]

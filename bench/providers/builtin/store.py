@@ -2,7 +2,7 @@
 
 Here too:
 
-* The processor time that a built-in's own search steps and queries use.
+* The processor time of a built-in's own search steps and queries.
 
 Example::
 
@@ -11,12 +11,12 @@ Example::
         rows = await store.match('"lisbon"', 10)
     with working() as work:
         await provider.search(space, query)
-    work.us                  # microseconds; None only if nothing inside the block is measured
+    work.us                  # microseconds; None if nothing inside the block is measured
 
-Writing an id again replaces it in its place, so repeating a batch of which no one knows whether it was stored is safe.
+Writing an existing id replaces it at its position, so a batch in doubt can be repeated safely.
 
-A built-in shares its process with everything else that runs, so wall-clock time would include their work: ``random``
-took 2 ms alone and 33 ms next to nine other searches. Processor time is the same at any concurrency.
+A built-in shares its process with all other work, which wall-clock time would include: ``random`` took 2 ms alone and
+33 ms next to nine other searches. Processor time does not depend on the concurrency.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _work: ContextVar[working | None] = ContextVar("work", default=None)
 
 
 class working:  # noqa: N801 - used as the statement `with working()`
-    """Collect the processor time that is spent inside the block by what measures itself."""
+    """A block that collects the processor time of measured functions inside it."""
 
     __slots__ = ("_token", "ns")
     _token: Token[working | None]
@@ -68,19 +68,19 @@ class working:  # noqa: N801 - used as the statement `with working()`
 
     @property
     def us(self) -> int | None:
-        """Microseconds; None where nothing measured itself."""
+        """Return the microseconds; None when nothing was measured."""
         return None if self.ns is None else self.ns // 1000
 
 
 def spend(ns: int) -> None:
-    """Add processor time to the block that runs."""
+    """Add processor time to the current block."""
     work = _work.get()
     if work is not None:
         work.ns = (work.ns or 0) + ns
 
 
 def measured(function: Callable[P, Coroutine[object, object, T]]) -> Callable[P, Coroutine[object, object, T]]:
-    """Let a coroutine function measure its own steps: what runs between them is not counted."""
+    """Decorate a coroutine function to measure its own steps, without the time between them."""
 
     @wraps(function)
     async def stepped(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -111,7 +111,7 @@ def _steps(work: Coroutine[object, object, T]) -> Generator[object, object, T]:
 
 @contextmanager
 def measured_by(clock: Callable[[], int]) -> Iterator[None]:
-    """Add what another thread works inside the block, by that thread's clock."""
+    """Add the processor time of another thread inside the block, by that thread's clock."""
     began = clock()
     try:
         yield
@@ -120,7 +120,7 @@ def measured_by(clock: Callable[[], int]) -> Iterator[None]:
 
 
 def thread_clock(ident: int) -> Callable[[], int]:
-    """A thread's processor clock; where the system has none, the clock on the wall."""
+    """Return a clock of a thread's processor time; without system support, the wall clock."""
     if not hasattr(time, "pthread_getcpuclockid"):
         return time.perf_counter_ns
     return partial(time.clock_gettime_ns, time.pthread_getcpuclockid(ident))
@@ -128,12 +128,12 @@ def thread_clock(ident: int) -> Callable[[], int]:
 
 SQL = statements(__file__, "store.sql")
 IDLE_FILES = 8
-"""connections that stay open without a user; each is a thread"""
+"""most open connections without a user; each has a thread"""
 
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """One memory as the file holds it."""
+    """One memory as stored in the file."""
 
     id: str
     content: str
@@ -142,7 +142,7 @@ class Stored:
     score: float | None = None
 
     def hit(self, score: float | None = None) -> Hit:
-        """The memory as a search result."""
+        """Return the memory as a search result."""
         return Hit(
             id=self.id,
             content=self.content,
@@ -160,12 +160,12 @@ class NamespaceFile:
     words: bool
     users: int = 0
     turn: Lock = field(default_factory=Lock)
-    """one query at a time, so that the thread's clock states what that query took"""
+    """allows one query at a time, so that the thread's clock measures a single query"""
     clock: Callable[[], int] = time.perf_counter_ns
-    """processor time of the connection's thread"""
+    """clock of the processor time of the connection's thread"""
 
     async def prepare(self) -> None:
-        """Make the tables where they are not there."""
+        """Create missing tables."""
         await self.connection.create_function("thread", 0, threading.get_ident)
         rows = list(await self.connection.execute_fetchall("SELECT thread()"))
         self.clock = thread_clock(int(rows[0][0]))
@@ -193,25 +193,25 @@ class NamespaceFile:
         await self.connection.commit()
 
     async def match(self, expression: str, limit: int) -> list[Stored]:
-        """Full-text search in the order of bm25, then of writing."""
+        """Return the memories that match a full-text search, ordered by bm25, then by writing."""
         return [Stored(*row) for row in await self._rows("match", expression, limit)]
 
     async def all(self, session: str | None = None) -> list[Stored]:
-        """Everything, or one session, in the order of writing."""
+        """Return all memories, or those of one session, in the order of writing."""
         return [Stored(*row) for row in await self._rows("all", session)]
 
     async def embeddings(self) -> list[tuple[Stored, bytes]]:
-        """Everything with its vector."""
+        """Return all memories with their vectors."""
         return [(Stored(*row[:4]), row[4]) for row in await self._rows("embeddings")]
 
     async def _rows(self, query: str, *values: object) -> Iterable[Any]:
-        """Run a query of a search; what its thread works is part of what the search takes."""
+        """Run a query of a search, and add the time of its thread to the search."""
         async with self.turn:
             with measured_by(self.clock):
                 return await self.connection.execute_fetchall(SQL[query], values)
 
     async def digest(self) -> str:
-        """A SHA-256 over everything in the order of writing, vectors too."""
+        """Return a SHA-256 of all contents in the order of writing, including vectors."""
         sha = hashlib.sha256()
         async with self.connection.execute(SQL["embeddings"]) as rows:
             async for row in rows:
@@ -219,7 +219,7 @@ class NamespaceFile:
         return sha.hexdigest()
 
     async def count(self) -> int:
-        """Count the memories."""
+        """Return the number of memories."""
         rows = list(await self.connection.execute_fetchall(SQL["count"]))
         return int(rows[0][0])
 
@@ -232,14 +232,14 @@ class NamespaceFile:
         await self.connection.commit()
 
     async def close(self) -> None:
-        """Close the file; shielded, because a connection that stays open keeps its thread and the process alive."""
+        """Close the file; shielded, because an open connection keeps its thread and the process alive."""
         with CancelScope(shield=True):
             await self.connection.close()
 
 
 @contextmanager
 def _told(path: Path) -> Iterator[None]:
-    """A full disk is the operator's to fix, not a fault of an item."""
+    """Convert the error of a full disk to DiskFull, which is for the operator, not an item."""
     import sqlite3
 
     try:
@@ -251,7 +251,7 @@ def _told(path: Path) -> Iterator[None]:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Copy a database in one transaction, with what another process has not yet merged into its file."""
+    """Copy a database in one transaction, including writes in the WAL of another process."""
     import sqlite3
 
     with closing(sqlite3.connect(source)) as old, closing(sqlite3.connect(target)) as new:
@@ -259,7 +259,7 @@ def _copy(source: Path, target: Path) -> None:
 
 
 class Stores:
-    """The files of one provider; a few idle ones stay open."""
+    """The files of one provider; a few unused ones stay open."""
 
     def __init__(self, folder: Path, *, words: bool = False) -> None:
         self._folder = folder
@@ -277,15 +277,15 @@ class Stores:
             await store.close()
 
     def path(self, namespace: str) -> Path:
-        """The file of a namespace, wherever its name would lead."""
+        """Return the file of a namespace; its name is quoted, so that it cannot lead to another folder."""
         return self._folder / f"{quote(namespace, safe='')}.sqlite"
 
     @asynccontextmanager
     async def open(self, namespace: str) -> AsyncIterator[NamespaceFile]:
-        """Use the file of a namespace; it is made when it is not there.
+        """Open the file of a namespace, creating it if missing.
 
         Raises:
-            DiskFull: there is no room for it, which stops the run: no other item would fare better.
+            DiskFull: there is no space, which stops the run, since every other item would fail too.
         """
         with _told(self.path(namespace)):
             store = self._open.get(namespace)
@@ -303,7 +303,7 @@ class Stores:
                 await self._close_idle()
 
     async def remove(self, namespace: str) -> int:
-        """Delete the file; give how much it held. No file is success."""
+        """Delete the file and return its number of memories; a missing file is not an error."""
         path = self.path(namespace)
         if not path.exists():
             return 0
@@ -317,7 +317,7 @@ class Stores:
         return held
 
     async def copy(self, namespace: str, folder: Path) -> None:
-        """Take a namespace as the stores of another run have it; nothing when they have no such file."""
+        """Copy a namespace from the stores of another run; do nothing if they have no such file."""
         await self.remove(namespace)
         source = folder / self._folder.name / self.path(namespace).name
         if source.exists():

@@ -1,6 +1,6 @@
 """Exact cosine over embeddings of any OpenAI-compatible endpoint: no index, no approximation, no server.
 
-Vectors lie as 32-bit floats beside their memories in the namespace's file and are read once::
+Vectors are stored as 32-bit floats with their memories in the namespace's file and are read once::
 
     bench run --providers vector --embedding-model openai/text-embedding-3-small
 """
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from bench.config.provider import ProviderConfig
 
 READ_NAMESPACES = 4
-"""namespaces whose vectors stay in memory"""
+"""namespaces whose vectors are kept in memory"""
 
 
 class Vector(BuiltInProvider):
-    """``builtin:vector``."""
+    """The provider ``builtin:vector``."""
 
     def __init__(self, config: ProviderConfig, context: ProviderContext) -> None:
         super().__init__(config, context)
@@ -43,7 +43,7 @@ class Vector(BuiltInProvider):
         return Ingested(ids={memory.id: (memory.id,) for memory in memories})
 
     async def hits(self, space: Space, store: NamespaceFile, query: Query) -> list[Hit]:
-        """The k nearest by cosine; equal scores keep the order of writing. A question without text finds nothing."""
+        """Return the k nearest by cosine, ties in the order of writing; nothing for a blank question."""
         if not query.text.strip():
             return []
         wanted = array("f", normalised(query.embedding or await self._vectors.query(query.text)))
@@ -52,7 +52,7 @@ class Vector(BuiltInProvider):
         return [row.hit(score) for score, row in scored[: query.k]]
 
     async def clear(self, space: Space) -> int | None:
-        """Delete the file and what was read of it."""
+        """Delete the file and its cached vectors."""
         self._read.pop(space.namespace, None)
         return await super().clear(space)
 

@@ -1,7 +1,8 @@
-"""The interpreter of provider files: body trees out, typed paths in, over :mod:`bench.http`.
+"""The interpreter of provider files: it builds request bodies and reads responses by paths, over :mod:`bench.http`.
 
-``request`` compiles and sends calls, ``response`` reads bodies, ``variables`` are the request variables; ``ingest``,
-``hits`` with ``sources`` and ``lifecycle`` (set up, wait, clear) are the phases; ``provider`` puts them together.
+Modules: ``request`` compiles and sends calls, ``response`` reads bodies, ``variables`` has the request variables.
+``ingest``, ``hits`` with ``sources`` and ``lifecycle`` (setup, wait, clear) implement the phases; ``provider`` combines
+them.
 """
 
 from __future__ import annotations

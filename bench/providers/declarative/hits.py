@@ -1,8 +1,8 @@
-"""From a search response to hits: rows, content, score, date, chunks, and the mapping to memory ids.
+"""Read hits from a search response: rows, content, score, date, chunks, and the mapping to memory ids.
 
 Here too:
 
-* Asking: one search, or pages of it, cut to k.
+* Run a search, possibly with paging, and cut its hits to k.
 
 Example::
 
@@ -35,16 +35,16 @@ if TYPE_CHECKING:
 
 
 SHOWN_VALUE = 100
-"""characters of a value that does not fit"""
+"""characters of an invalid value in an error"""
 Transform = Literal["none", "1-x", "1/(1+x)", "-x"]
 
 
 class HitPage(NamedTuple):
-    """The hits of one answer."""
+    """The hits of one response."""
 
     hits: Sequence[Hit]
     unreadable: bool = False
-    """a score or date among them could not be read and counts as unknown"""
+    """a score or date in the hits could not be read and counts as unknown"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ class HitReading:
     """The compiled ``response`` block of a search or list."""
 
     plain: bool
-    """the answer is text, a hit a block or line"""
+    """the response is text with one hit per block or line"""
     results: Field | None
     zipped: tuple[tuple[str, Field], ...]
     missing_is_empty: bool
@@ -71,7 +71,7 @@ class HitReading:
 
     @classmethod
     def of(cls, response: SearchResponse, key: str, *, wire: ProviderWire, threaded: bool) -> HitReading:
-        """Compile a response block that is under ``key``."""
+        """Compile the response block at ``key``."""
         at = f"{key}."
         score = response.score_field or response.score.field
         score_key = "scoreField" if response.score_field else "score.field"
@@ -98,10 +98,10 @@ class HitReading:
         )
 
     def read(self, answer: ServiceResponse, space: Space) -> HitPage:
-        """Read the hits of one page in the provider's order, or sorted when the config asks for it.
+        """Return the hits of one page in the provider's order, or sorted if the config sorts them.
 
         Raises:
-            MappingError: a path leads nowhere, or to something of another kind.
+            MappingError: a path matches nothing, or a value of the wrong type.
         """
         rows = self._rows(answer)
         known = self.sources.known(space)
@@ -115,7 +115,7 @@ class HitReading:
         return HitPage(ordered, unreadable)
 
     def _any_unreadable(self, rows: Sequence[object], hits: Sequence[Hit]) -> bool:
-        """Somewhere something is where the score or the date should, and it is none."""
+        """Return True when a score or date is present but cannot be read."""
         score, when = None if self.kind == "rank" else self.score, self.when
         for row, hit in zip(rows, hits, strict=True) if score is not None or when is not None else ():
             if score is not None and hit.score is None and _is_there(score, row):
@@ -181,7 +181,7 @@ class HitReading:
         return instant(_scalar(answer, field, field.path.first(row), "a date"))
 
     def _content(self, answer: ServiceResponse, row: object) -> str:
-        """The first path that has text; present and empty is empty, absent everywhere is an error."""
+        """Return the text of the first path that has one; an empty text is allowed, a missing one is an error."""
         present = False
         for field in self.contents:
             text = field.path.first(row) if field.path.single else None
@@ -203,7 +203,7 @@ class HitReading:
         return ""
 
     def _score(self, answer: ServiceResponse, field: Field, row: object) -> float | None:
-        """An unreadable score is unknown; where hits are sorted by it, the answer is of no use."""
+        """Return the score; None for an unreadable one, which is an error if hits are sorted by score."""
         value = field.path.first(row)
         found = value if type(value) is float and math.isfinite(value) else number(_scalar(answer, field, value))
         if found is None and value is not None and self.order != "as_returned":
@@ -218,7 +218,7 @@ def _field(key: str, text: str | None) -> Field | None:
 
 
 def _blocks(text: str) -> list[object]:
-    """Blocks between empty lines; of a text without any, its lines."""
+    """Return the blocks between empty lines; for a text without empty lines, its lines."""
     parts = text.split("\n\n") if "\n\n" in text else text.splitlines()
     return [part.strip() for part in parts if part.strip()]
 
@@ -236,7 +236,7 @@ def _transformed(score: float, transform: Transform) -> float | None:
 
 
 def _scalar(answer: ServiceResponse, field: Field, value: object, wanted: str = "a finite number") -> object:
-    """What is at a place that holds a number or text; anything else means that the path is wrong."""
+    """Return a scalar value; MappingError for an object, a list or a truth value, since the path must be wrong."""
     if isinstance(value, bool | dict | list):
         raise answer.error(field, f"expected {wanted}, found {kind_of(value)}: {compact(value)[:SHOWN_VALUE]}")
     return value
@@ -254,7 +254,7 @@ def _chunks(field: Field, row: object) -> tuple[str, ...]:
 
 
 def _chunk(part: object) -> str:
-    """A chunk's text; of an object its content."""
+    """Return the text of a chunk; for an object its content."""
     if isinstance(part, dict):
         return compact(next((part[key] for key in ("content", "text", "chunk") if part.get(key)), part))
     return compact(part)
@@ -262,7 +262,7 @@ def _chunk(part: object) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Searching:
-    """``endpoints.search``, compiled."""
+    """The compiled ``endpoints.search``."""
 
     call: Wired
     reading: HitReading
@@ -271,7 +271,7 @@ class Searching:
     constants: Mapping[str, str]
     capabilities: Capabilities
     cursor: tuple[Field, str] | None
-    """path of the next page's cursor and the query parameter that carries it"""
+    """path of the next page's cursor, and the query parameter for it"""
     max_pages: int
     ids: bool
 
@@ -294,7 +294,7 @@ class Searching:
         )
 
     async def search(self, space: Space, query: Query) -> Found:
-        """Give at most k hits; ``returned`` counts what came before the cut."""
+        """Return at most k hits; ``returned`` counts the hits before the cut."""
         sent, flags = within_limits(query, self.capabilities)
         embedding = query.embedding or (await self.vectors.query(query.text) if self.vectors else None)
         values = of_space(space, self.constants, threaded=self.shape.threaded)
@@ -311,7 +311,7 @@ class Searching:
         )
 
     async def _pages(self, space: Space, values: Mapping[str, object], k: int) -> tuple[list[Hit], list[str]]:
-        """All hits up to k, and what was odd: a score or date that could not be read, hits that were not fetched."""
+        """Return all hits up to k, and flags for unreadable scores or dates and for hits that were not fetched."""
         hits: list[Hit] = []
         unreadable, more = False, False
         extra: tuple[tuple[str, str], ...] = ()

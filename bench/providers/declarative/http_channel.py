@@ -1,6 +1,6 @@
-"""The HTTP connection of a provider: address, headers and keys, resolved once.
+"""The HTTP channel of a provider: URL, headers and keys, resolved once.
 
-Every call goes through :mod:`bench.http`, which knows limits, retries and what a status means.
+Every call goes through :mod:`bench.http`, which handles limits, retries and statuses.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PREFIXES = {"bearer": "Bearer ", "token": "Token "}
 
 @dataclass(frozen=True, slots=True)
 class HttpChannel:
-    """One service behind a base URL."""
+    """The HTTP channel to one service behind a base URL."""
 
     http: Http
     base_url: str
@@ -40,10 +40,10 @@ class HttpChannel:
 
     @classmethod
     def of(cls, config: ProviderConfig, context: ProviderContext) -> HttpChannel:
-        """Resolve address, headers and keys.
+        """Resolve URL, headers and keys.
 
         Raises:
-            ConfigError: a variable of the environment is not set.
+            ConfigError: an environment variable is not set.
         """
         resolve = context.environment.resolve
         base = config.base_url
@@ -91,7 +91,7 @@ class HttpChannel:
 def authorise(
     config: ProviderConfig, auth: Auth, context: ProviderContext, headers: dict[str, str], query: list[tuple[str, str]]
 ) -> None:
-    """Put the key of one ``auth`` entry where it belongs; an optional one that is unset sends nothing."""
+    """Add the key of one ``auth`` entry to headers or query; an optional key that is not set is left out."""
     if auth.type == "none" or auth.env_var is None:
         return
     found = context.environment.secret(auth.env_var)

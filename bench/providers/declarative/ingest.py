@@ -1,4 +1,4 @@
-"""Add a batch: send its requests in order, capture ids, and report refused memories.
+"""Add a batch: send its requests in order, capture ids, and report rejected memories.
 
 Example::
 
@@ -26,23 +26,26 @@ from bench.providers.protocol import merge_captures
 
 @dataclass(frozen=True, slots=True)
 class IdMapping:
-    """``id_map``: ids of the service to memory ids."""
+    """A compiled ``id_map``: ids of the service to memory ids."""
 
     name: str
     key: Field | None
-    """None = ``uuid``: the ids we made ourselves"""
+    """None = ``uuid``: ids that bench made"""
     value: Field | None
-    """None = ``sent``"""
+    """None = ``sent``: the memory ids of the batch in order"""
 
     @classmethod
     def of(cls, id_map: IdMap, at: str) -> IdMapping:
-        """Compile an id_map that is under ``at``."""
+        """Compile the id_map at ``at``."""
         value = None if id_map.value == "sent" else Field.at(f"{at}.value", id_map.value)
         key = None if id_map.key == "uuid" else Field.at(f"{at}.key", id_map.key)
         return cls(id_map.name, key, value)
 
     def read(self, answers: Sequence[ServiceResponse], sent: Sequence[str], namespace: str = "") -> dict[str, object]:
-        """The map of these answers; several ids of the service may represent one memory."""
+        """Return the map from service ids to memory ids in the responses.
+
+        Several service ids may belong to one memory.
+        """
         if self.key is None:
             return {own_uuid(namespace, one): one for one in sent}
         keys = [key for answer in answers for key in as_ids(answer.values(self.key))]
@@ -58,7 +61,7 @@ class IdMapping:
 
 @dataclass(frozen=True, slots=True)
 class Refusals:
-    """``partial``: memories that failed inside a good answer, matched by id and never by position."""
+    """A compiled ``partial`` block: failed memories in a successful response, matched by id, never by position."""
 
     items: Field
     id: Path
@@ -67,7 +70,7 @@ class Refusals:
 
     @classmethod
     def of(cls, partial: Partial, at: str) -> Refusals:
-        """Compile a partial block that is under ``at``."""
+        """Compile the partial block at ``at``."""
         return cls(
             Field.at(f"{at}.items", partial.items),
             compile_path(partial.id),
@@ -76,7 +79,7 @@ class Refusals:
         )
 
     def read(self, answer: ServiceResponse, known: Mapping[str, str]) -> dict[str, str]:
-        """Reason by memory id; ``known`` maps every id the service may use to ours."""
+        """Return the reason by memory id; ``known`` maps the ids of the service to memory ids."""
         refused: dict[str, str] = {}
         for row in answer.rows(self.items):
             if not any(path.all(row)[:1] == [value] for path, values in self.failed_when for value in values):
@@ -92,19 +95,19 @@ class Refusals:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How the answers of an add are read."""
+    """The compiled paths to read from the responses of an add."""
 
     jobs: Field | None
     id_map: IdMapping | None
 
     @classmethod
     def of(cls, response: AddResponse, at: str) -> Reading:
-        """Compile a response block that is under ``at``."""
+        """Compile the response block at ``at``."""
         id_map = IdMapping.of(response.id_map, f"{at}.id_map") if response.id_map else None
         return cls(Field.at(f"{at}.ids", response.ids) if response.ids else None, id_map)
 
     def job_ids(self, answers: Sequence[ServiceResponse]) -> tuple[str, ...]:
-        """Ids to wait for."""
+        """Return the job ids to wait for."""
         jobs = self.jobs
         if jobs is None:
             return ()
@@ -113,7 +116,7 @@ class Reading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adding:
-    """``endpoints.add`` (or ``update``), compiled."""
+    """The compiled ``endpoints.add`` or ``endpoints.update``."""
 
     steps: tuple[Wired, ...]
     reading: Reading
@@ -136,7 +139,7 @@ class Adding:
         max_bytes: int | None,
         hashes: bool,
     ) -> Adding:
-        """Compile the add that is under ``key``."""
+        """Compile the add call at ``key``."""
         calls = call.steps or (call,)
         names = [f"{key}.steps[{index}]" for index in range(len(call.steps))] or [key]
         return cls(
@@ -157,7 +160,7 @@ class Adding:
         """Send one batch.
 
         Raises:
-            Rejected: a memory is larger than the service takes; nothing was sent.
+            Rejected: a memory is too large for the service; nothing was sent.
         """
         self._refuse_large(memories)
         embeddings = await self.vectors.documents([memory.content for memory in memories]) if self.vectors else []
@@ -186,9 +189,9 @@ class Adding:
         return Ingested(ids=kept, jobs=jobs, captures=captures, rejected=refused)
 
     def assumed(self, space: Space, memories: Sequence[Memory], given: Mapping[str, Sequence[str]]) -> Ingested:
-        """A batch that is there although its answer was lost; ``given`` = ids that a search showed.
+        """Return the result of a stored batch whose response was lost; ``given`` has the ids that a search found.
 
-        A memory has no ids where they, or captures that later calls need, stood in that answer alone.
+        A memory has no ids if only the lost response contained them, or captures that later calls need.
         """
         id_map = self.reading.id_map
         named = id_map is not None and id_map.key is not None
@@ -203,7 +206,7 @@ class Adding:
         return Ingested(ids=stored, captures={**captures, **self._own(memories, stored)})
 
     def _own(self, memories: Sequence[Memory], stored: Mapping[str, tuple[str, ...]]) -> dict[str, object]:
-        """What we keep ourselves about a batch, so that hits can be mapped and everything can be cleared."""
+        """Return bench's own captures of a batch, for mapping hits and clearing."""
         captures: dict[str, object] = {
             SENT: [memory.id for memory in memories],
             STORED: [one for memory in memories for one in stored[memory.id]],
@@ -227,7 +230,10 @@ class Adding:
 async def run_steps(
     steps: Sequence[Wired], values: Mapping[str, object]
 ) -> tuple[list[ServiceResponse], dict[str, object]]:
-    """Send calls in order, each seeing what those before it captured; give the answers of the last one."""
+    """Send calls in order, each with the captures of earlier calls.
+
+    Return the responses of the last call and all captures.
+    """
     captures: dict[str, object] = {}
     answers: list[ServiceResponse] = []
     for step in steps:

@@ -1,9 +1,9 @@
-"""Remove a namespace: clear it, wait, check it, then remove what set-up created.
+"""Remove a namespace: clear it, wait, check it, then run the teardown calls.
 
 Here too:
 
-* Setting a namespace up: the calls of ``setup`` in order, each only when what it would make is not there yet.
-* When is what was added searchable? One round of the service's own status calls.
+* Set up a namespace: the calls of ``setup`` in order, each only if its result does not exist yet.
+* Poll the index: one round of the service's own status calls.
 
 Example::
 
@@ -11,11 +11,11 @@ Example::
     watch = Watch.of(wire, config.wait, "wait", gives_ids=True)
     await watch.look(values, jobs=("job_1", "job_2"), sent=2)       # Readiness(state="pending", detail="1 of 2 ready")
 
-Clearing what does not exist is success. What clear needs and no answer brought is looked for first (``existing``); a
-namespace of which no one can tell whether it is there was not cleared.
+Clearing a missing namespace is not an error. Variables that clear needs, but no stored response has, are looked up
+first (``existing``). If it is unknown whether a namespace exists, it was not cleared.
 
-A process that dies after a set-up call leaves something no one wrote down; ``existing`` finds it again, so that a
-resumed run neither makes a second one nor fails because of the first.
+The result of a setup call is not recorded when the process dies after it; ``existing`` finds it, so that a resumed run
+neither creates it twice nor fails because it exists.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ SAMPLE = "How long is a vector?"
 
 @dataclass(frozen=True, slots=True)
 class ExistingProbe:
-    """A compiled ``existing``."""
+    """A compiled ``existing`` lookup."""
 
     call: Wired
     results: Field | None
@@ -57,7 +57,7 @@ class ExistingProbe:
 
     @classmethod
     def of(cls, wire: ProviderWire, existing: Existing, key: str) -> ExistingProbe:
-        """Compile the block that is under ``key``."""
+        """Compile the lookup at ``key``."""
         return cls(
             wire.call(key, existing, traffic="status"),
             Field.at(f"{key}.results", existing.results) if existing.results else None,
@@ -65,7 +65,10 @@ class ExistingProbe:
         )
 
     async def find(self, values: Mapping[str, object]) -> tuple[ServiceResponse, object] | None:
-        """The answer and the part of it that is ours; None when there is none (or a status in ``treat_as_ok``)."""
+        """Return the response and the matching candidate in it.
+
+        None when there is none (or a status in ``treat_as_ok``).
+        """
         answer = await self.call.send(values)
         if not answer.ok:
             return None
@@ -88,13 +91,13 @@ class Preparing:
 
     @classmethod
     def of(cls, wire: ProviderWire, config: ProviderConfig, vectors: Vectors | None) -> Preparing:
-        """Compile every call."""
+        """Compile every setup call."""
         settings = config.client_embeddings
         calls = tuple(_compiled(wire, call) for call in config.setup)
         return cls(calls, settings.dimensions if settings else None, vectors)
 
     async def prepare(self, values: Mapping[str, object]) -> dict[str, object]:
-        """Send what is needed, each call seeing what those before it captured; give all captures."""
+        """Send the needed setup calls, each with the captures of earlier calls; return all captures."""
         known = {**values, **await self._sizes()}
         captures: dict[str, object] = {}
         for call, finding in self.calls:
@@ -105,10 +108,10 @@ class Preparing:
         return captures
 
     async def found(self, values: Mapping[str, object]) -> dict[str, object] | None:
-        """What set-up made without its answer being kept, found or made once more; None when nothing is there.
+        """Return the captures of an interrupted setup, by lookup or by repeating calls; None when nothing exists.
 
         Raises:
-            NotCleared: a call has no ``existing`` and cannot be repeated, so no one can tell.
+            NotCleared: a call has no ``existing`` and cannot be repeated, so it is unknown whether something exists.
         """
         captures: dict[str, object] = {}
         for call, finding in self.calls:
@@ -128,7 +131,7 @@ class Preparing:
         return captures
 
     async def _sizes(self) -> dict[str, object]:
-        """``dimensions`` where a call names it: the declared length of a vector, or that of one that is made."""
+        """Return ``dimensions`` if a call uses it: the declared length of a vector, or that of a sample vector."""
         if not any("dimensions" in call.uses() for call, _ in self.calls):
             return {}
         if self.dimensions is not None or self.vectors is None:
@@ -144,7 +147,7 @@ def _compiled(wire: ProviderWire, call: SetupCall) -> tuple[Wired, ExistingProbe
 
 SHOWN_VALUE = 100
 ABREAST = 16
-"""jobs that are asked for at once"""
+"""concurrent status calls for jobs"""
 
 State = Literal["ready", "pending", "failed"]
 Tests = tuple[tuple[Field, tuple[object, ...]], ...]
@@ -152,7 +155,7 @@ Tests = tuple[tuple[Field, tuple[object, ...]], ...]
 
 @dataclass(slots=True)
 class Seen:
-    """One status answer, judged."""
+    """The state that one status response shows."""
 
     state: State = "pending"
     detail: str = ""
@@ -170,11 +173,11 @@ class Watch:
     count: Field | None
     id_map: IdMapping | None
     done: set[tuple[str, str]] = field(default_factory=set)
-    """jobs that are known to be ready, by namespace; they are not asked for again"""
+    """ready jobs by namespace, which are not polled again"""
 
     @classmethod
     def of(cls, wire: ProviderWire, wait: WaitBlock, key: str, *, gives_ids: bool) -> Watch | None:
-        """Compile a block that is under ``key``; None when only a sentinel can tell."""
+        """Compile the wait block at ``key``; None when only a sentinel can detect readiness."""
         if wait.request is None:
             return None
         return cls(
@@ -187,7 +190,7 @@ class Watch:
         )
 
     async def look(self, values: Mapping[str, object], *, jobs: Sequence[str], sent: Sequence[str]) -> Readiness:
-        """Ask once for the namespace, or once for each job that is not known to be ready."""
+        """Poll once for the namespace, or once for each job that is not known to be ready."""
         variables = {**values, "sent": len(sent)}
         if not self.by_id:
             seen = await self._ask(variables, sent)
@@ -195,7 +198,10 @@ class Watch:
         return await self._look_at_jobs(variables, list(dict.fromkeys(jobs)), sent)
 
     async def _look_at_jobs(self, values: Mapping[str, object], jobs: Sequence[str], sent: Sequence[str]) -> Readiness:
-        """In order, a few abreast; the first few that are not ready end the round, for later ones are later."""
+        """Poll jobs in order, a few at a time.
+
+        The first jobs that are not ready end the round, as later ones are later.
+        """
         namespace = str(values.get("runTag", ""))
         captures: dict[str, object] = {}
         waiting = ""
@@ -249,7 +255,7 @@ class Watch:
         return Seen("ready", "", captures)
 
     def _judge(self, answer: ServiceResponse, sent: int) -> tuple[State, str]:
-        """Failure is looked at first; a status in ``treat_as_ok`` (a 404 of what is gone) counts as ready."""
+        """Return the state in a response; failure is checked first, a status in ``treat_as_ok`` counts as ready."""
         if not answer.ok:
             return "ready", ""
         for path, failing in self.fail_on:
@@ -272,12 +278,12 @@ LOST = frozenset({"failed", "failure", "error", "errored", "cancelled", "cancele
 
 
 def _is_lost(value: object, wanted: Sequence[object]) -> bool:
-    """Say whether a status is one that nothing follows, for a config that does not name those."""
+    """Return True when a status value means a final failure, although the config does not name it."""
     return isinstance(value, str) and value not in wanted and value.lower() in LOST
 
 
 def counted(answer: ServiceResponse, at: Field) -> int:
-    """A number, or the length of a list, object or several matches."""
+    """Return a number, or the length of a list, an object or several matches."""
     if not at.path.single:
         return len(at.path.all(answer.tree))
     value = answer.one(at)
@@ -290,7 +296,7 @@ def counted(answer: ServiceResponse, at: Field) -> int:
 
 
 def waiting_of(wait: WaitBlock | None) -> Waiting:
-    """Return the state that the engine needs to wait."""
+    """Return the waiting rule for the engine."""
     if wait is None:
         return Waiting()
     return Waiting(
@@ -305,12 +311,12 @@ def waiting_of(wait: WaitBlock | None) -> Waiting:
 FIRST_PAUSE_S = 0.2
 LONGEST_PAUSE_S = 5.0
 CHUNK = 100
-"""ids of one ``idChunks``: what fits into a URL"""
+"""ids per ``idChunks`` element, as many as fit into a URL"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verifying:
-    """``verify_clear``: asked until the namespace is empty."""
+    """A compiled ``verify_clear``, which is repeated until the namespace is empty."""
 
     request: Wired
     empty: Field | None
@@ -328,7 +334,7 @@ class Verifying:
         )
 
     async def until_empty(self, values: Mapping[str, object]) -> None:
-        """Raise NotCleared when something is still there at the end of the time."""
+        """Wait until the namespace is empty; NotCleared after the time limit."""
         pause_s = FIRST_PAUSE_S
         with anyio.move_on_after(self.timeout_s):
             while True:
@@ -355,7 +361,7 @@ class Verifying:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clearing:
-    """``endpoints.clear`` with everything that follows it."""
+    """The compiled ``endpoints.clear`` with the steps after it."""
 
     call: Wired | None
     finding: ExistingProbe | None
@@ -388,11 +394,11 @@ class Clearing:
         )
 
     async def clear(self, space: Space) -> None:
-        """Remove everything of the namespace.
+        """Remove all data of the namespace.
 
         Raises:
-            NotCleared: something is still there, or no one can tell.
-            NotReady: the service did not say in time that it has finished.
+            NotCleared: data remains, or it is unknown.
+            NotReady: the service did not finish in time.
         """
         values = of_space(space, self.constants, threaded=self.threaded)
         values["ids"] = stored = _stored(space)
@@ -410,7 +416,7 @@ class Clearing:
                 await call.each(values)
 
     async def _found(self, values: Mapping[str, object]) -> dict[str, object]:
-        """What the call needs and no kept answer has; nothing when it is not at the service."""
+        """Return the variables of the clear call that no stored response has, by lookup; empty when nothing exists."""
         if self.call is None or self.call.uses() <= values.keys() | {"each"}:
             return {}
         if self.finding is not None:

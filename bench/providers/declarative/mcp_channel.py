@@ -1,7 +1,7 @@
-"""The connection to memory systems that are MCP servers: a command over stdio, or a URL.
+"""The channel to memory systems that are MCP servers: a command over stdio, or a URL.
 
-A call names a ``tool``, its body is the arguments; the answer is ``structuredContent``, or the JSON of the first text.
-The official SDK is imported here and nowhere else::
+A call names a ``tool``, and its body has the arguments. The response is ``structuredContent``, or the JSON of the first
+text. Only this module and ``mcp_session`` import the official SDK::
 
     async with McpChannel.of(config, context) as channel:
         answer = await channel.exchange(call, filled)
@@ -42,45 +42,45 @@ if TYPE_CHECKING:
 START_S = 60.0
 SHOWN = 500
 GONE = ("connection closed", "terminated", "stream ended")
-"""what the SDK states when the server is not there any more"""
+"""parts of SDK errors for a server that has ended"""
 LAST_WORDS = 5
-"""lines of the server's stderr that an error shows"""
+"""last lines of the server's stderr in an error"""
 
 
 @dataclass(slots=True)
 class McpChannel:
-    """One MCP session."""
+    """The MCP channel to one server session."""
 
     name: str
     http: Http
-    """slots, limits and the ledger; what is sent goes over the SDK"""
+    """slots, limits and call log; requests are sent by the SDK"""
     command: StdioServerParameters | None
     url: str | None
     headers: Mapping[str, str]
     query: str
-    """a key that travels in the URL"""
+    """query string with a key in the URL"""
     key: str | None
-    """name of the variable with the key"""
+    """environment variable with the key"""
     tools: Mapping[str, str | None]
-    """tool -> place in the file"""
+    """tool -> its place in the file"""
     where: str | None
     stderr: Path
     errors: BodyErrors
     max_bytes: int
     _noise: Noise = field(default_factory=Noise)
     _said_before: int = 0
-    """bytes of stderr that an earlier process wrote"""
+    """bytes in the stderr file from earlier processes"""
     _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
     _session: McpSession | None = None
     _status: int | None = None
-    """the last HTTP status that was an error: the SDK keeps it to itself"""
+    """the last HTTP error status, which the SDK does not report"""
 
     @classmethod
     def of(cls, config: ProviderConfig, context: ProviderContext) -> McpChannel:
-        """Resolve the command or address and the keys.
+        """Resolve the command or URL and the keys.
 
         Raises:
-            ConfigError: a variable of the environment is not set.
+            ConfigError: an environment variable is not set.
         """
         from bench.providers.declarative.http_channel import authorise
 
@@ -132,7 +132,7 @@ class McpChannel:
 
     @asynccontextmanager
     async def _transport(self) -> AsyncIterator[Any]:
-        """The SDK's transport for a command or a URL."""
+        """Yield the SDK's transport for a command or a URL."""
         async with AsyncExitStack() as stack:
             if self.command is not None:
                 words = stack.enter_context(self._open_stderr())
@@ -147,7 +147,7 @@ class McpChannel:
             yield await stack.enter_async_context(streamable_http_client(url, http_client=client))
 
     async def _note_status(self, response: Any) -> None:
-        """The type is one of the HTTP library inside the SDK."""
+        """Record an HTTP error status; ``response`` has a type of the SDK's HTTP library."""
         if response.status_code >= 400:
             self._status = response.status_code
 
@@ -157,7 +157,7 @@ class McpChannel:
         return self.stderr.open("a", encoding="utf-8")
 
     def no_start(self, error: BaseException) -> ConfigError:
-        """The error for a server that cannot be started or reached, with its own last words."""
+        """Return the error for a server that cannot be started or reached, with its last output."""
         if self._status in (401, 403):
             problem, hint = (
                 f"refuses with {self._status} at {self.url}",
@@ -177,7 +177,7 @@ class McpChannel:
         return ConfigError(redact(shown(text)), where=self.where, hint=hint)
 
     def _last_words(self) -> list[str]:
-        """What the server wrote to stderr since it was started."""
+        """Return the last lines that the server wrote to stderr since its start."""
         if self.command is None or not self.stderr.exists():
             return []
         with self.stderr.open(encoding="utf-8", errors="replace") as file:
@@ -185,7 +185,7 @@ class McpChannel:
             return [line.strip()[:SHOWN] for line in file.read().splitlines() if line.strip()][-LAST_WORDS:]
 
     async def exchange(self, call: Wired, filled: Filled) -> ServiceResponse:
-        """Call one tool; a server that is gone is Unavailable, an error of the tool is Rejected."""
+        """Call one tool; a server that has ended is Unavailable, an error of the tool is Rejected."""
         async with self.http.turn(call.endpoint, f"tool {call.tool}"):
             return self._answer(call, await self._ask(call, filled))
 
@@ -233,7 +233,7 @@ class McpChannel:
 
 
 class _Starting:
-    """Report what keeps the server from starting as a fault of the config, with the server's own words."""
+    """Convert an error during the start of the server to a ConfigError with the server's own output."""
 
     def __init__(self, channel: McpChannel) -> None:
         self._channel = channel
@@ -249,7 +249,7 @@ class _Starting:
 
 
 def _body(result: CallToolResult) -> bytes:
-    """What the paths read: the structured content, or the first text; an error reports it itself."""
+    """Return the body for paths: the structured content, else the first text; for an error, the error as JSON."""
     text = next((part.text for part in result.content if isinstance(part, TextContent)), "")
     if result.is_error:
         return json.dumps({"isError": True, "text": text}, ensure_ascii=False).encode()

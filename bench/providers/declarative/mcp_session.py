@@ -2,7 +2,7 @@
 
 Here too:
 
-* What an MCP server prints on stdout beside its messages: skipped, reported once in a line, never a traceback a line.
+* Output of an MCP server on stdout that is not a message: it is skipped and reported once, without tracebacks.
 
 Example::
 
@@ -13,8 +13,8 @@ Example::
         ...                              # warning: engram prints "loading model" on stdout, which is not a JSON-RPC
     noise.first                          # "loading model"
 
-The SDK's transports start tasks that may raise anything of their HTTP library, which would cancel anyone who holds the
-session. Here that task only holds it; calls of other tasks that wait for an answer then are let go.
+The SDK's transports start tasks that may raise errors of their HTTP library, which would cancel the task that opened
+the session. So a separate task opens it; when it fails, waiting calls of other tasks get an error.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from pydantic import ValidationError
 from bench.events import log, redact
 
 Transport = Callable[[], AbstractAsyncContextManager[Any]]
-"""opens one of the SDK's transports; they share no public type"""
+"""opens one of the SDK's transports; they have no common public type"""
 
 
 class Gone(Exception):
-    """The session has ended; the text is the reason."""
+    """The session has ended; the message is the reason."""
 
 
 class McpSession:
-    """A client session; ``tools`` are the names that the server offers."""
+    """A client session; ``tools`` are the names of the server's tools."""
 
     def __init__(self, transport: Transport, *, start_s: float) -> None:
         self._transport = transport
@@ -57,7 +57,7 @@ class McpSession:
         self.tools: frozenset[str] = frozenset()
 
     async def __aenter__(self) -> Self:
-        """Start the server or connect to it, and ask what it offers; whatever the SDK raises is raised."""
+        """Start the server or connect to it, and list its tools; errors of the SDK are raised unchanged."""
         await self._group.__aenter__()
         try:
             await self._group.start(self._hold)
@@ -76,8 +76,8 @@ class McpSession:
         """Call one tool.
 
         Raises:
-            Gone: the server has ended, before or while it was asked.
-            MCPError: the server refuses.
+            Gone: the server has ended before or during the call.
+            MCPError: the server returns an error.
         """
         if self._client is None:
             raise Gone(self._why)
@@ -104,7 +104,7 @@ class McpSession:
                 self._client = None
 
     def _end(self, error: BaseException | None) -> bool:
-        """Let go of every caller; True when the error ends here, as one of a session that had begun does."""
+        """Fail all waiting calls; return True when the error is handled here, because the session had begun."""
         begun, self._client = self._client is not None, None
         if error is not None:
             root = root_of(error)
@@ -115,7 +115,7 @@ class McpSession:
 
 
 class _Held:
-    """The block in which a session lives."""
+    """The block that keeps a session open."""
 
     def __init__(self, session: McpSession) -> None:
         self._session = session
@@ -130,28 +130,28 @@ class _Held:
 
 
 def root_of(error: BaseException) -> BaseException:
-    """The first error inside groups of them."""
+    """Return the first error inside exception groups."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
 
 
 SDK = "mcp.client.stdio"
-"""the logger to which the SDK reports each line that it cannot read"""
+"""the SDK's logger for lines that it cannot read"""
 SHOWN = 100
 _listening: ContextVar[Noise | None] = ContextVar("listening", default=None)
-"""whose server the task reads from: several servers share the SDK's one logger"""
+"""the noise filter of the current task's server, since all servers share the SDK's logger"""
 
 
 @dataclass(slots=True, eq=False)
 class Noise:
-    """The first line that was not a message."""
+    """The first output line of a server that was not a message."""
 
     first: str = ""
 
     @contextmanager
     def kept_short(self, name: str) -> Iterator[None]:
-        """Report the first unreadable line of the block in our words and drop the SDK's own reports."""
+        """Report the first unreadable line in the block as one warning, and suppress the SDK's own reports."""
 
         def heard(record: logging.LogRecord) -> bool:
             error = record.exc_info[1] if record.exc_info else None

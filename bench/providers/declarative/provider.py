@@ -1,7 +1,7 @@
 """``Declarative``: a provider that is described by a YAML file, on top of ``bench.http``.
 
-Every method reads its call from the config; nothing here knows any particular memory system. Operations that the file
-does not describe are absent, so ``isinstance(provider, Counts)`` states what the file states.
+Every method reads its call from the config; no code here is specific to a memory system. Operations that the file lacks
+are missing methods, so ``isinstance(provider, Counts)`` depends on the file.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Declarative:
         self._offer(endpoints)
 
     def _offer(self, endpoints: Endpoints) -> None:
-        """Make the methods of the optional Protocols that the file has a call for."""
+        """Add the methods of the optional Protocols that the file has calls for."""
         if self._preparing.calls:
             self.prepare = self._prepare
         if endpoints.finish is not None:
@@ -124,7 +124,7 @@ class Declarative:
         await self._wire.channel.__aexit__(kind, error, trace)
 
     async def ingest(self, space: Space, memories: Sequence[Memory]) -> Ingested:
-        """Send one batch as ``endpoints.add`` states."""
+        """Send one batch by ``endpoints.add``."""
         return await self._adding.ingest(space, memories)
 
     def assumed(self, space: Space, memories: Sequence[Memory], given: Mapping[str, Sequence[str]]) -> Ingested:
@@ -132,17 +132,17 @@ class Declarative:
         return self._adding.assumed(space, memories, given)
 
     async def ready(self, space: Space, ingested: Ingested) -> Readiness:
-        """One round of ``wait.request``; without it only a sentinel read can tell, and this states ready."""
+        """Run one round of ``wait.request``; without it return ready, since only a sentinel can check."""
         if self._watch is None:
             return Readiness(state="ready")
         return await self._watch.look(self._values(space), jobs=ingested.jobs, sent=list(ingested.ids))
 
     async def search(self, space: Space, query: Query) -> Found:
-        """Ask ``endpoints.search`` and cut the answer to k."""
+        """Search by ``endpoints.search`` and cut the hits to k."""
         return await self._searching.search(space, query)
 
     async def clear(self, space: Space) -> int | None:
-        """``endpoints.clear``, ``verify_clear`` and ``teardown``; the service's count is not known."""
+        """Run ``endpoints.clear``, ``verify_clear`` and ``teardown``; return None, as the number is unknown."""
         await self._clearing.clear(space)
         return None
 
@@ -170,7 +170,7 @@ class Declarative:
         return compact(answer.one(self._versioned))
 
     async def _delete(self, space: Space, memory_ids: Sequence[str]) -> None:
-        """All at once when the call has ``$.ids``, else one call an id."""
+        """Delete all ids in one call with ``$.ids``, or else in one call per id."""
         values = self._values(space)
         if "ids" in self._deleting.uses():
             await self._deleting.each({**values, "ids": list(memory_ids)})

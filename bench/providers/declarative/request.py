@@ -2,7 +2,7 @@
 
 Here too:
 
-* ``endpoints.health``: the first call of a run waits until the service has loaded; 503 means not yet.
+* ``endpoints.health``: the first call of a run waits until the service is ready; 503 means not yet.
 
 Example::
 
@@ -10,10 +10,10 @@ Example::
     add = wire.call("add", config.endpoints.add, traffic="add")
     answer = await add.send({"runTag": "ns", "content": "Ana lives in Lisbon."})
 
-``ProviderWire`` is what all calls of a provider share: constants, limits, the channel. ``Wired`` is one call.
+``ProviderWire`` is the shared state of all calls of a provider: constants, limits, the channel. ``Wired`` is one call.
 
-It is asked when something is first needed and not when the provider is opened, so that a service that is down fails
-its own corpora and no other provider's.
+The health check runs before the first call and not when the provider is opened, so that a service that is down fails
+only its own corpora.
 """
 
 from __future__ import annotations
@@ -50,20 +50,20 @@ LONGEST_PAUSE_S = 2.0
 
 @dataclass(slots=True)
 class Health:
-    """Whether the service has reported that it is ready."""
+    """The readiness check of a service."""
 
     call: Wired
     value: Field | None
     timeout_s: float
     passed: bool = False
     gone: bool = False
-    """it was waited for in vain: from then on one look each decides"""
+    """an earlier wait was in vain: from now on each wait is a single check"""
     lock: anyio.Lock = field(default_factory=anyio.Lock)
-    """keeps true that one caller asks and the others wait for its answer"""
+    """lets one caller check while the others wait for the result"""
 
     @classmethod
     def of(cls, wire: ProviderWire, health: HealthCall) -> Health:
-        """Compile the call."""
+        """Compile the health call."""
         return cls(
             call=wire.call("health", health, traffic="status", ok=(LOADING,)),
             value=Field.at("health.value", health.value) if health.value else None,
@@ -71,10 +71,10 @@ class Health:
         )
 
     async def wait(self) -> None:
-        """Return once the service is ready.
+        """Wait until the service is ready.
 
         Raises:
-            Unavailable: it still states 503 at the end of the time.
+            Unavailable: it still returns 503 after the time limit.
         """
         async with self.lock:
             if not self.passed:
@@ -118,7 +118,7 @@ class Filled:
 
 
 class Channel(Protocol):
-    """How a filled call reaches the service and its answer comes back."""
+    """The transport of filled calls to the service."""
 
     async def __aenter__(self) -> Self: ...
 
@@ -127,28 +127,28 @@ class Channel(Protocol):
     ) -> None: ...
 
     async def exchange(self, call: Wired, filled: Filled) -> ServiceResponse:
-        """Send once, with the limits and retries of the call's endpoint."""
+        """Send a call, with the limits and retries of its endpoint."""
         ...
 
 
 @value_dataclass(slots=True)
 class ProviderWire:
-    """What all calls of one provider share."""
+    """The shared state of one provider's calls: constants, limits, channel."""
 
     compiler: Compiler
     constants: Mapping[str, str]
     in_paths: Mapping[str, str]
-    """the same constants as a path holds them: slashes of the file stay, values of the environment are encoded"""
+    """the constants for paths: slashes of the file are kept, values of the environment are percent-encoded"""
     endpoints: Mapping[Traffic, Endpoint]
     channel: Channel
     health: Health | None = None
 
     @classmethod
     def of(cls, config: ProviderConfig, context: ProviderContext, channel: Channel) -> ProviderWire:
-        """Resolve the environment of a config.
+        """Resolve the environment variables of a config.
 
         Raises:
-            ConfigError: a variable of the environment is not set.
+            ConfigError: an environment variable is not set.
         """
         resolve = context.environment.resolve
         constants = {name: resolve(value, where=config.place("vars", name)) for name, value in config.vars.items()}
@@ -168,7 +168,7 @@ class ProviderWire:
         judged: Judged = "other",
         reads_parts: bool = False,
     ) -> Wired:
-        """Compile one call that is under ``key``."""
+        """Compile the call at ``key``."""
         compiler = self.compiler
         multipart = call.multipart
         return Wired(
@@ -212,7 +212,7 @@ class Wired:
     multipart: Form | None
     for_each: Node | None
     captures: Mapping[str, tuple[Field, bool]]
-    """name -> path and whether it appends to a list"""
+    """name -> path, and True if values are appended to a list"""
     endpoint: Endpoint
     ok_statuses: frozenset[int]
     idempotency_header: str | None
@@ -220,15 +220,15 @@ class Wired:
     timeout_s: float | None
     judged: Judged = "other"
     reads_parts: bool = False
-    """the config states itself which elements of a good answer failed"""
+    """the config declares which elements of a successful response failed"""
 
     @property
     def is_repeatable(self) -> bool:
-        """Sending it twice does what sending it once does."""
+        """Return True when the call may be sent twice with the effect of one."""
         return self.method in SAFE_TO_REPEAT if self.idempotent is None else self.idempotent
 
     def uses(self) -> frozenset[str]:
-        """Names of the request variables this call needs."""
+        """Return the names of the request variables that the call uses."""
         nodes = [self.path, *self.query.values(), *self.headers.values()]
         nodes += [node for node in (self.body, self.for_each) if node is not None]
         for content, filename, _ in (self.multipart or {}).values():
@@ -236,21 +236,21 @@ class Wired:
         return frozenset(name for node in nodes for name, _ in node.uses())
 
     async def send(self, values: Mapping[str, object], extra: Sequence[tuple[str, str]] = ()) -> ServiceResponse:
-        """Fill the templates and send the call once (with the retries of its endpoint).
+        """Fill the templates and send the call, with the retries of its endpoint.
 
         Raises:
-            MappingError: a variable has no value here.
+            MappingError: a variable has no value.
         """
         if self.wire.health is not None and not self.wire.health.passed:
             await self.wire.health.wait()
         return await self.exchange(values, extra)
 
     async def exchange(self, values: Mapping[str, object], extra: Sequence[tuple[str, str]] = ()) -> ServiceResponse:
-        """Send without asking whether the service is ready."""
+        """Send the call without the readiness check."""
         return await self.wire.channel.exchange(self, self._filled(values, extra))
 
     async def each(self, values: Mapping[str, object]) -> list[ServiceResponse]:
-        """Send the call, or once for each element of ``for_each``; a list that is not there has no element."""
+        """Send the call, or once per element of ``for_each``; a missing list has no elements."""
         if self.for_each is None:
             return [await self.send(values)]
         try:
@@ -262,7 +262,7 @@ class Wired:
         return [await self.send({**values, "each": element}) for element in elements]
 
     def captured(self, answers: Sequence[ServiceResponse]) -> dict[str, object]:
-        """What the answers hold under ``capture``: a list grows with each answer, of anything else the last counts."""
+        """Return the ``capture`` values of the responses: lists are joined, of other values the last one is used."""
         found: dict[str, object] = {}
         for answer in answers:
             for name, value in self.captured_in(answer).items():
@@ -275,7 +275,7 @@ class Wired:
         """Return the values of ``capture`` in a response or a part of it.
 
         Raises:
-            MappingError: it is not there, or null: a later call would need it, and clear could never be sent.
+            MappingError: a value is missing or null, because later calls such as clear need it.
         """
         found: dict[str, object] = {}
         for name, (path, _) in self.captures.items():
@@ -308,10 +308,10 @@ class Wired:
         return filled
 
     def _path(self, values: Mapping[str, object]) -> str:
-        """The path with each variable as one segment; constants of the file keep their slashes.
+        """Return the path with each variable as one segment; constants of the file keep their slashes.
 
         Raises:
-            MappingError: a value would make the path lead elsewhere.
+            MappingError: a value would lead to another path.
         """
         if not isinstance(self.path, Text):
             return quote(str(self.path.fill(Scope(values))), safe=KEPT_IN_PATHS)
@@ -348,7 +348,7 @@ class Wired:
 
 
 def _in_path(text: str, resolve: Callable[[str], str]) -> str:
-    """A constant with its variables filled in and encoded, so that none adds a segment to a path."""
+    """Return a constant with its variables percent-encoded, so that none adds a path segment."""
     parts = (VARIABLE.sub(lambda match: quote(resolve(match.group()), safe=""), part) for part in text.split("$${"))
     return "${".join(parts)
 

@@ -2,7 +2,7 @@
 
 Here too:
 
-* Errors that hide inside a 2xx answer: the rules of ``errors.error_when``, without them what any reader would see.
+* Errors inside a 2xx response: by the rules of ``errors.error_when``, or else by common error keys.
 
 Example::
 
@@ -12,7 +12,7 @@ Example::
     BodyErrors.of((ErrorRule(path="$.errno", not_equals=0, message="$.errmsg"),)).read(response)
     # Rejected: POST /blobs -> 200: errors.error_when[0] "$.errno" is 5: quota of blobs reached
 
-Runs inside the retry loop of the call, so that a body with "try again" is treated like the status would be.
+The rules run inside the retry loop of the call, so that a body that means "try again" is retried like a status.
 """
 
 from __future__ import annotations
@@ -47,19 +47,19 @@ if TYPE_CHECKING:
 
 SHOWN_OF_BODY = 300
 WHOLE = object()
-"""represents the whole body where a part of it may be read"""
+"""marker for the whole body"""
 
 
 @value_dataclass(frozen=True, slots=True)
 class Field:
-    """One path of the config with the key it is under."""
+    """One path of the config with its key."""
 
     key: str
     path: Path
 
     @classmethod
     def at(cls, key: str, text: str) -> Self:
-        """Compile ``text``, which is under ``key``."""
+        """Compile the path ``text`` of the key ``key``."""
         return cls(key, compile_path(text))
 
     def __str__(self) -> str:
@@ -68,39 +68,39 @@ class Field:
 
 @value_dataclass(frozen=True)
 class ServiceResponse:
-    """One good answer of the service."""
+    """One successful response of the service."""
 
     response: Response
 
     @property
     def status(self) -> int:
-        """The HTTP status; one of ``treat_as_ok`` or ``ok_status`` when it is no 2xx."""
+        """Return the HTTP status: a 2xx, or one of ``treat_as_ok`` or ``ok_status``."""
         return self.response.status
 
     @property
     def ok(self) -> bool:
-        """True for a 2xx."""
+        """Return True for a 2xx."""
         return 200 <= self.response.status < 300
 
     @cached_property
     def tree(self) -> object:
-        """The body as JSON; MappingError when it is none."""
+        """Return the body as JSON; MappingError when it is not JSON."""
         return self.response.json()
 
     def error(self, field: Field | str, problem: str) -> MappingError:
-        """The error for a field that does not fit this body."""
+        """Return the error for a field that does not match this body."""
         shown = redact(self.response.text[: SHOWN_OF_BODY * 4])[:SHOWN_OF_BODY]
         return MappingError(f"{field}: {problem}; body: {shown}")
 
     def one(self, field: Field, node: object = WHOLE) -> object:
-        """The one value below ``node`` (the whole body by default); null counts."""
+        """Return the only value below ``node`` (the whole body by default); null is a value."""
         found = field.path.all(self.tree if node is WHOLE else node)
         if len(found) != 1:
             raise self.error(field, "nothing there" if not found else f"{len(found)} values there, one wanted")
         return found[0]
 
     def values(self, field: Field, node: object = WHOLE) -> list[object]:
-        """All values below ``node``; a single list gives its elements."""
+        """Return all values below ``node``; for a single list its elements."""
         found = field.path.all(self.tree if node is WHOLE else node)
         if not found and field.path.single:
             raise self.error(field, "nothing there")
@@ -109,7 +109,7 @@ class ServiceResponse:
         return found
 
     def rows(self, field: Field, *, missing_is_empty: bool = False) -> list[object]:
-        """The list a field leads to."""
+        """Return the list at a path."""
         found = field.path.all(self.tree)
         if not field.path.single:
             return found
@@ -123,7 +123,7 @@ class ServiceResponse:
 
 
 def kind_of(value: object) -> str:
-    """A JSON value's type in words."""
+    """Return the name of a JSON value's type."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -133,7 +133,7 @@ def kind_of(value: object) -> str:
 
 
 def as_ids(value: object) -> list[str]:
-    """Ids out of a value: text, number, or a list of them."""
+    """Return the ids in a value: a text, a number, or a list of them."""
     if isinstance(value, str):
         return [value]
     if isinstance(value, list):
@@ -144,7 +144,7 @@ def as_ids(value: object) -> list[str]:
 
 
 def compact(value: object) -> str:
-    """A JSON value as text; text stays as it is."""
+    """Return a JSON value as text; a text is returned unchanged."""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -161,11 +161,11 @@ ERROR_KEYS = ("error", "errors")
 FLAGS = ("success", "ok")
 STATUSES = ("status", "state", "statusCode", "status_code", "code", "result")
 ERROR_NUMBERS = ("errno", "err_no", "errcode", "errCode", "err_code")
-"""0 where all is well, in the habit of many APIs"""
+"""keys of error numbers, by convention 0 without an error"""
 TELLING = frozenset((*FLAGS, *STATUSES, *ERROR_NUMBERS))
 FAILED = frozenset({"error", "failed", "failure", "fail"})
 INCOMPLETE = frozenset({202, 206, 207})
-"""a search that answers so has not found everything"""
+"""statuses of an incomplete search"""
 CUT_SHORT = ("timed_out", "degraded", "partial", "is_partial", "partial_results", "incomplete", "incomplete_results")
 ENVELOPES = ("data", "result", "response")
 MORE = (
@@ -176,7 +176,7 @@ TOTALS = ("total", "total_count", "totalCount", "total_results", "totalResults",
 PAGINGS = ("pagination", "paging", "page_info", "pageInfo", "meta", "page")
 MESSAGES = ("message", "msg", "detail", "reason", "warning", "info")
 ABOUT_CALL = frozenset((*MESSAGES, *STATUSES, "request_id", "requestId", "trace_id", "traceId", "timestamp"))
-"""keys of an answer that has nothing but a message"""
+"""keys of a response that contains only a message"""
 _SAYS_FAILED = pattern(
     r"rate.?limit|too many|quota|exceed|\berrors?\b|exception|\bfail(?:ed|ure|s)?\b|unavailab|time.?out"
     r"|timed out|overload"
@@ -185,12 +185,12 @@ _SAYS_FAILED = pattern(
     re.IGNORECASE,
 )
 LOOKED_AT = TELLING.union(CUT_SHORT, ("_shards",), MESSAGES, ERROR_KEYS, ENVELOPES)
-"""all that a search is looked at for"""
+"""all keys that the check of a search reads"""
 HINT = "if it is none, say so: a rule under errors.error_when has the last word"
 
 Judged = Literal["add", "search", "other"]
-"""what an answer is for: an add has stored everything, a search has looked everywhere; of others only an error beside
-nothing is read"""
+"""kind of check: an add must have stored everything, a search must be complete; other responses are checked for an
+error without a result only"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,8 +207,12 @@ class BodyErrors:
     def read(
         self, response: Response, *, judged: Judged = "other", partial: bool = False, ok: Container[int] = ()
     ) -> Metered | None:
-        """Raise what the first rule that holds states; a body that is not JSON, or of a status in ``treat_as_ok``,
-        states nothing here. ``partial``: the config reads the elements of an add itself."""
+        """Raise the error of the first rule that matches.
+
+        A body that is not JSON, or a response with a status in ``ok``, is not checked.
+
+        ``partial``: the config reads the elements of an add itself.
+        """
         if not 200 <= response.status < 300 or response.status in ok:
             return None
         if not self.rules and judged == "other" and b'"error' not in response.body and response.body[:1] != b"<":
@@ -239,11 +243,11 @@ class BodyErrors:
 
 
 def _refuse_failure(tree: object, response: Response, judged: Judged, *, partial: bool) -> None:
-    """Refuse a body that reports that the call failed, wholly or for a part of what was sent.
+    """Raise an error for a body that reports a failure of the call or of a part of it.
 
     Raises:
-        IngestFailed: an add that was not stored.
-        Unavailable: a search that gave no result or only a part of it.
+        IngestFailed: an add was not stored.
+        Unavailable: a search gave no result or only a part of it.
     """
     if judged == "add":
         said = _first(_failure, tree) or _first(_error_told, tree) or _message_alone(tree)
@@ -265,7 +269,7 @@ def _refuse_failure(tree: object, response: Response, judged: Judged, *, partial
 
 
 def _failure(node: object) -> str:
-    """What an object states where it reports plainly that it failed; empty otherwise."""
+    """Return the text of an object that reports a failure; else an empty text."""
     if not isinstance(node, dict):
         return ""
     if TELLING.isdisjoint(node):
@@ -295,13 +299,13 @@ def _failure_of_element(node: object) -> str:
 
 
 def _elements(tree: object) -> list[object]:
-    """The elements of the answer: itself a list, or the lists in it."""
+    """Return the elements of a response: of the list itself, or of the lists in it."""
     lists = [tree] if not isinstance(tree, dict) else list(tree.values())
     return [element for one in lists if isinstance(one, list) for element in one]
 
 
 def _incomplete(tree: object, status: int) -> str:
-    """What a search states where it has not looked everywhere, with hits or without."""
+    """Return the reason why a search is incomplete, even if it has hits; else an empty text."""
     if status in INCOMPLETE:
         return f"{status} reports that the answer is not whole"
     if isinstance(tree, dict) and LOOKED_AT.isdisjoint(tree):
@@ -311,7 +315,7 @@ def _incomplete(tree: object, status: int) -> str:
 
 
 def _error_beside_result(tree: object) -> str:
-    """What an error states that is next to a result; an error alone is reported by the path that finds no result."""
+    """Return an error next to a result; an error alone is reported by the path that finds no result."""
     if not isinstance(tree, dict):
         return ""
     result = any(isinstance(value, list | dict) for name, value in tree.items() if name not in ERROR_KEYS)
@@ -319,7 +323,7 @@ def _error_beside_result(tree: object) -> str:
 
 
 def _message_beside_nothing(node: object) -> str:
-    """What a message reports of a failure next to an empty result."""
+    """Return the message of a failure next to an empty result; else an empty text."""
     if not isinstance(node, dict):
         return ""
     lists = [value for value in node.values() if isinstance(value, list)]
@@ -327,7 +331,7 @@ def _message_beside_nothing(node: object) -> str:
 
 
 def _message_alone(tree: object) -> str:
-    """What an answer to an add reports of a failure where it has nothing but a message."""
+    """Return the message of a failure in an add's response that has nothing else; else an empty text."""
     return _message_of_failure(tree) if isinstance(tree, dict) and tree and ABOUT_CALL.issuperset(tree) else ""
 
 
@@ -347,7 +351,7 @@ def _cut_short(node: object) -> str:
 
 
 def says_more(tree: object, returned: int) -> bool:
-    """Say whether an answer, or a block of it about its pages, names more hits than it gives."""
+    """Return True when a response, or its paging block, reports more hits than it contains."""
     if not isinstance(tree, dict):
         return False
     blocks = [tree, *(tree[name] for name in (*ENVELOPES, *PAGINGS) if isinstance(tree.get(name), dict))]
@@ -357,14 +361,14 @@ def says_more(tree: object, returned: int) -> bool:
 
 
 def _first(reads: Callable[[object], str], tree: object) -> str:
-    """What an answer or the object that it is wrapped in states."""
+    """Return the result of ``reads`` for a response, or else for the object in its envelope."""
     if not isinstance(tree, dict):
         return ""
     return reads(tree) or next(filter(None, (reads(tree[name]) for name in ENVELOPES if name in tree)), "")
 
 
 def holds(rule: ErrorRule, found: list[object]) -> bool:
-    """Say whether a rule holds for the values at its path; a missing value only matters to ``exists``."""
+    """Return True when a rule matches the values at its path; a missing value matters for ``exists`` only."""
     (test,) = rule.tests
     if test == "exists":
         return bool(found) == rule.exists

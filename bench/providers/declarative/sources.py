@@ -1,7 +1,7 @@
-"""Map a hit back to the memories that it represents.
+"""Map a hit to its memories.
 
-The forms of ``id_from`` are tried in order, the first that gives an id we sent wins. When the file names forms and no
-hit of an answer maps, the file is wrong (MappingError); when it names none, the service just has no way back.
+The forms of ``id_from`` are tried in order; the first that gives a sent id is used. If the file has forms and no hit of
+a response can be mapped, the file is wrong (MappingError). Without forms, hits of the service cannot be mapped.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ from bench.providers.declarative.variables import BENCH_ID, HASHES, LOST, known_
 from bench.values import dataclass
 
 REMEMBERED = 64
-"""namespaces whose ids are kept at hand"""
+"""namespaces whose ids are cached"""
 LONGEST_MARK = 200
 _SENT = re.compile(r"m[0-9a-f]{16}(#[0-9]+)?")
-"""an id as a run sends it"""
+"""form of an id that a run sends"""
 DEFAULT_FORMS = (IdForm(metadata=BENCH_ID), IdForm(field="$.id"))
 
 
 def content_hash(content: str) -> str:
-    """The key under which a memory's text is remembered."""
+    """Return the key of a memory's text in captures."""
     return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """What this namespace was sent."""
+    """The ids and variables of a namespace for mapping hits."""
 
     ids: frozenset[str]
     captures: Mapping[str, object]
     values: Mapping[str, object]
-    """request variables that tag_prefix and pattern may name"""
+    """request variables for tag_prefix and pattern"""
     _filled: dict[int, re.Pattern[str]] = field(default_factory=dict, repr=False, compare=False)
 
     def pattern(self, node: Node, *, is_prefix: bool) -> re.Pattern[str]:
-        """The expression of a form with its variables filled in, each of them literal."""
+        """Return the regular expression of a form, with its variables inserted literally."""
         found = self._filled.get(id(node))
         if found is None:
             text = filled_pattern(node, self.values, is_prefix=is_prefix)
@@ -54,7 +54,7 @@ class Sent:
 
 
 def filled_pattern(node: Node, values: Mapping[str, object], *, is_prefix: bool) -> str:
-    """Fill a form's text; a prefix is a pattern whose group takes all the rest."""
+    """Return the filled text of a form; a prefix becomes a pattern whose group is the rest."""
     if is_prefix:
         return f"^{re.escape(compact(node.fill(Scope(values))))}(.*)$"
     return node.join(values, re.escape) if isinstance(node, Text) else compact(node.fill(Scope(values)))
@@ -65,18 +65,18 @@ Form = Callable[[object, str, Sent], Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """The compiled forms of one config."""
+    """The compiled ``id_from`` forms of one config."""
 
     forms: tuple[Form, ...]
     declared: bool
-    """the file states how, so an answer without any mapped hit is an error"""
+    """the config declares how hits are mapped, so a response without any mapped hit is an error"""
     key: str
     hashes: bool
-    """contents must be remembered by hash"""
+    """contents must be stored by hash"""
     constants: Mapping[str, str] = field(default_factory=dict)
     threaded: bool = False
     _sent: dict[str, Sent] = field(default_factory=dict, repr=False, compare=False)
-    """by namespace: every question of a corpus asks for the same"""
+    """the ids by namespace, cached because every question of a corpus needs them"""
 
     @classmethod
     def of(cls, response: SearchResponse, at: str, *, wire: ProviderWire, threaded: bool) -> Sources:
@@ -95,7 +95,7 @@ class Sources:
         )
 
     def known(self, space: Space) -> Sent:
-        """Give what was sent to a namespace."""
+        """Return the ids that were sent to a namespace."""
         sent = self._sent.get(space.namespace)
         if sent is None or sent.captures is not space.captures:
             if len(self._sent) >= REMEMBERED:
@@ -108,7 +108,7 @@ class Sources:
         return sent
 
     def of_row(self, row: object, content: str, known: Sent) -> tuple[str, ...]:
-        """Ids of the memories a row represents, in order, without repeats; empty = unmapped."""
+        """Return the ids of the memories of a row, in order and without repeats; empty = unmapped."""
         for form in self.forms:
             found = form(row, content, known)
             if len(found) == 1:
@@ -121,10 +121,10 @@ class Sources:
         return ()
 
     def require_some(self, answer: ServiceResponse, hits: Sequence[Hit], known: Sent) -> None:
-        """Refuse an answer in which nothing maps although the file states how; before ingest nothing can map, and
-        nothing that a lost answer named.
+        """Raise MappingError when no hit maps although the config declares how.
 
-        An id of another namespace shows that the file is right: the service is not.
+        Before the ingest, or if only a lost response had the ids, no hit can map. An id of another namespace shows that
+        the config is right and the service mixes namespaces.
         """
         told = self.declared and known.ids and LOST not in known.captures
         if not (told and hits) or any(hit.source_ids for hit in hits):
@@ -135,7 +135,7 @@ class Sources:
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """What an unmapped row has in place of an id that was sent: other ids, tags, names; looked for when asked for."""
+    """The other ids, tags and names of an unmapped row, read on demand."""
 
     forms: tuple[Form, ...]
     row: object

@@ -20,20 +20,20 @@ from bench.model import Memory, Message, Query, Space
 
 BENCH_ID = "bench_id"
 SENT = "$sent"
-"""capture that holds the ids of every memory that was sent"""
+"""capture with the ids of every memory that was sent"""
 STORED = "$stored"
-"""capture that holds the service's id of every memory that was stored"""
+"""capture with the service's id of every stored memory"""
 HASHES = "$hashes"
 """capture that maps the hash of a content to its memory id"""
 LOST = "$lost"
-"""the ids of something that was sent stood in an answer that never came"""
+"""capture that marks that only a lost response had some of the service's ids"""
 
 Timestamp = Literal["iso", "date", "unix", "unix_ms", "omit"]
 Kept = Literal["any", "flat", "strings", "none"]
 
 
 def of_space(space: Space, constants: Mapping[str, str], *, threaded: bool) -> dict[str, object]:
-    """The variables of every call: constants, captures, then the names of the run."""
+    """Return the variables of every call: constants, captures, and the names of the run."""
     values: dict[str, object] = {**constants, **space.captures}
     values |= {
         "runTag": space.namespace,
@@ -51,12 +51,12 @@ def of_space(space: Space, constants: Mapping[str, str], *, threaded: bool) -> d
 
 
 def batch_key(space: Space, memories: Sequence[Memory]) -> str:
-    """The key of a batch: the same for every repeat of it, in this process or after a restart."""
+    """Return the key of a batch, the same for every repeat of it, even after a restart."""
     return str(uuid.uuid5(uuid.NAMESPACE_URL, "\n".join([space.namespace, *(memory.id for memory in memories)])))
 
 
 def own_uuid(namespace: str, memory_id: str) -> str:
-    """A UUID for services that take no other id."""
+    """Return a UUID for services that accept no other id."""
     return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{namespace}\n{memory_id}"))
 
 
@@ -67,17 +67,17 @@ def _uuid(namespace: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """How memories and questions look to this service."""
+    """The format of memories and questions for this service."""
 
     timestamp: Timestamp = "iso"
     metadata_values: Kept = "flat"
     threaded: bool = False
-    """``strategy: sessionId``: at the root, sessionId is the namespace"""
+    """``strategy: sessionId``: the root variable sessionId is the namespace"""
 
     def element(
         self, memory: Memory, *, index: int, namespace: str, embedding: Sequence[float] | None = None
     ) -> dict[str, object]:
-        """One element of ``$.items``."""
+        """Return one element of ``$.items``."""
         return {
             "id": memory.id,
             "content": memory.content,
@@ -93,7 +93,7 @@ class Shape:
         }
 
     def messages(self, memory: Memory) -> list[object]:
-        """The turns of a memory; a memory without turns is one turn."""
+        """Return the turns of a memory; a memory without turns is one turn."""
         turns = memory.messages or (
             Message(content=memory.content, role=memory.role, speaker=memory.speaker, when=memory.when),
         )
@@ -101,7 +101,7 @@ class Shape:
         return [self._message(turn, speakers) for turn in turns]
 
     def _message(self, turn: Message, speakers: list[str]) -> dict[str, object]:
-        """A turn with a role: of two speakers the second is the assistant, and the name is in the text."""
+        """Return a turn with a role: the second of two speakers is the assistant, and the name is in the text."""
         content = turn.content
         if turn.role is None and turn.speaker and turn.speaker not in content.partition(":")[0]:
             content = f"{turn.speaker}: {content}"
@@ -112,7 +112,7 @@ class Shape:
     def batch(
         self, space: Space, memories: Sequence[Memory], embeddings: Sequence[Sequence[float]]
     ) -> dict[str, object]:
-        """The variables of one add."""
+        """Return the variables of one add."""
         vectors: Sequence[Sequence[float] | None] = embeddings or [None] * len(memories)
         items = [
             self.element(memory, index=index, namespace=space.namespace, embedding=vector)
@@ -126,7 +126,7 @@ class Shape:
         return values
 
     def query(self, query: Query, *, embedding: Sequence[float] | None) -> dict[str, object]:
-        """The variables of one search."""
+        """Return the variables of one search."""
         return {
             "query": query.text,
             "k": query.k,
@@ -138,7 +138,7 @@ class Shape:
         }
 
     def instant(self, when: datetime | None) -> object:
-        """A date in the form the service wants; a local time without zone counts as UTC."""
+        """Return a date in the format of the service; a time without zone is UTC."""
         if when is None or self.timestamp == "omit":
             return None
         utc = when.astimezone(UTC) if when.tzinfo else when.replace(tzinfo=UTC)
@@ -154,7 +154,7 @@ class Shape:
 
 
 def kept(metadata: Mapping[str, object], allowed: Kept) -> dict[str, object]:
-    """Cut metadata to what the service accepts."""
+    """Return the metadata that the service accepts."""
     if allowed == "none":
         return {}
     if allowed == "any":
@@ -166,6 +166,6 @@ def kept(metadata: Mapping[str, object], allowed: Kept) -> dict[str, object]:
 
 
 def known_ids(captures: Mapping[str, object]) -> frozenset[str]:
-    """Ids of every memory that was sent to this namespace."""
+    """Return the ids of every memory that was sent to the namespace."""
     sent = captures.get(SENT)
     return frozenset(map(str, sent)) if isinstance(sent, Iterable) else frozenset()

@@ -1,11 +1,11 @@
-"""The doctor: sixteen checks that a provider must pass before a number about it has a meaning.
+"""The doctor: sixteen checks that a provider must pass before its results are meaningful.
 
-The same list is ``bench doctor NAME`` and the contract suite of the tests::
+``bench doctor NAME`` and the contract suite of the tests use the same list::
 
-    report = await examine(config, context, tell=print)      # each question as it begins
+    report = await examine(config, context, tell=print)      # each check as it begins
     report.ok, [(check.name, check.outcome, check.detail) for check in report.checks]
 
-It uses namespaces of its own and leaves nothing behind unless asked to.
+It uses its own namespaces, and clears them unless ``keep`` is set.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ __all__ = ["DoctorCheck", "DoctorReport", "examine"]
 
 RETRY_DELAY_MS = 200
 ATTEMPT_MS = 15_000
-"""for every look, and for all else too where the config names no time of its own"""
+"""for every status call, and for all calls if the config sets no timeout"""
 LOOKS = ("version", "health", "count")
-"""calls that only look: a service that thinks long over what it is given answers these at once"""
+"""calls without input, which even a slow service answers quickly"""
 
 
 async def examine(
@@ -42,12 +42,12 @@ async def examine(
     tell: Callable[[str], None] = lambda step: None,
     checks: list[DoctorCheck] | None = None,
 ) -> DoctorReport:
-    """Open the provider and ask every question; what builds on a failed one is skipped with the reason.
+    """Open the provider and run every check; checks that depend on a failed one are skipped with the reason.
 
-    ``tell`` is given each step as it begins; ``checks`` gets each answer at once.
+    ``tell`` gets each step as it begins; ``checks`` gets each result at once.
 
     Raises:
-        ConfigError: the provider cannot be built at all.
+        ConfigError: the provider cannot be built.
     """
     checks = [] if checks is None else checks
     with ExitStack() as stack:
@@ -74,7 +74,7 @@ async def examine(
 
 
 def _impatient(config: ProviderConfig) -> ProviderConfig:
-    """The same provider with short deadlines and pauses between retries: someone waits for the answer."""
+    """Return the config with short timeouts and pauses, since a user waits for the result."""
     pauses = {"retry_delay_ms": min(config.rate_limit.retry_delay_ms, RETRY_DELAY_MS)}
     times = {} if "timeout" in config.connection.model_fields_set else {"timeout": ATTEMPT_MS}
     changes: dict[str, object] = {
@@ -89,7 +89,7 @@ def _impatient(config: ProviderConfig) -> ProviderConfig:
 
 
 class _listening(logging.Handler):  # noqa: N801  used as a context manager
-    """Collect what is logged while the block runs."""
+    """A handler that collects log records during the block."""
 
     def __init__(self, lines: list[str]) -> None:
         super().__init__()

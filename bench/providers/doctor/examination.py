@@ -2,7 +2,7 @@
 
 Here too:
 
-* What an examination found: one answer a question, and whether all of them are good.
+* The report of an examination: one result per check, and whether all passed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Outcome = Literal["pass", "fail", "skip"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DoctorCheck:
-    """One question and its answer."""
+    """One check and its result."""
 
     name: str
     outcome: Outcome
@@ -42,25 +42,25 @@ class DoctorCheck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DoctorReport:
-    """The answers in order."""
+    """The results in order."""
 
     provider: str
     version: str
     checks: tuple[DoctorCheck, ...]
     refused: bool = False
-    """the provider refuses the key, or the plan is used up: no one can say whether the rest would pass"""
+    """the provider rejects the key, or the plan is used up: the remaining checks cannot run"""
     hung: DoctorCheck | None = None
-    """the question to which no answer came in time"""
+    """the check that got no response in time"""
     address: str = ""
-    """where the service is; empty for one without an address"""
+    """URL of the service; empty for a provider without one"""
 
     @property
     def ok(self) -> bool:
-        """True when no check failed; a skipped one states why."""
+        """Return True when no check failed; skipped checks are allowed."""
         return all(check.outcome != "fail" for check in self.checks)
 
     def as_json(self) -> dict[str, object]:
-        """The tree of ``bench doctor --json``."""
+        """Return the JSON of ``bench doctor --json``."""
         return {
             "provider": self.provider,
             "version": self.version,
@@ -82,9 +82,9 @@ FACTS = (
     ("Bruno is allergic to peanuts and carries a spray wherever he goes.", datetime(2023, 6, 2, 9, 5, tzinfo=UTC)),
     ("Carla adopted a grey cat called Miso from the shelter on Sunday.", datetime(2023, 7, 16, 18, 30, tzinfo=UTC)),
 )
-"""three dated memories that share no word of weight"""
+"""three dated memories without a common content word"""
 TIMEOUT = "timeout"
-"""the kind of error for an answer that did not come in time"""
+"""error kind of a response that did not arrive in time"""
 OTHER = "Dmitri repairs old clocks in a workshop behind the station."
 
 
@@ -92,7 +92,7 @@ EMPTY = "empty namespace"
 
 
 class Failed(Exception):
-    """The provider does not do what this check asks."""
+    """The provider does not meet the check."""
 
 
 class Skipped(Exception):
@@ -101,16 +101,16 @@ class Skipped(Exception):
 
 @dataclass(slots=True)
 class Room:
-    """One namespace of the examination and what it was given."""
+    """One namespace of the examination, and the memories added to it."""
 
     space: Space
     ingested: Ingested = field(default_factory=Ingested)
     used: bool = False
-    """something was set up or added, so there is something to clear"""
+    """something was set up or added, so the namespace must be cleared"""
 
 
 class Examination:
-    """The state that the questions share."""
+    """The state that the checks share."""
 
     def __init__(self, config: ProviderConfig, provider: Provider, log: list[str], tell: Callable[[str], None]) -> None:
         self.config = config
@@ -118,7 +118,7 @@ class Examination:
         self.batching = cut_as(config.ingest, provider.batching)
         self.log = log
         self.tell = tell
-        """states what is asked now, as it begins"""
+        """called with each step as it begins"""
         self.version = provider.version
         self.run_id = f"doctor-{uuid.uuid4().hex[:8]}"
         self.memories = [
@@ -129,24 +129,24 @@ class Examination:
         self.second = self.room("second")
         self.texts: list[str] = []
         self.rewrites = False
-        """the service stores something else than it was given, so texts cannot be compared"""
+        """the service stores other texts than it was given, so texts cannot be compared"""
         self.refused = False
         self.hung: DoctorCheck | None = None
-        """the question to which no answer came in time, so that no further one was asked"""
+        """the check without a response in time, after which no further check runs"""
         self._answered: set[str] = set()
-        """questions that were passed"""
+        """names of the passed checks"""
         self._lost: dict[str, str] = {}
-        """questions that were not answered, and why those that build on them cannot be"""
+        """name of a check without a result -> reason why checks that depend on it cannot run"""
         self._away = ""
-        """why nothing more can be asked: the provider does not answer, or refuses the key"""
+        """reason why no more check can run: the provider does not respond, or rejects the key"""
 
     @property
     def single(self) -> bool:
-        """The service has one namespace, whatever is asked for."""
+        """Return True when the service has only one namespace."""
         return self.config.scoping.single
 
     def room(self, corpus: str, attempt: int = 1) -> Room:
-        """A namespace that no one has used."""
+        """Return a new namespace."""
         name = namespace(
             self.config,
             journal=self.run_id,
@@ -159,7 +159,7 @@ class Examination:
         return Room(Space(namespace=name, run_id=self.run_id, benchmark="doctor", corpus=corpus, attempt=attempt))
 
     async def ask(self, question: DoctorQuestion) -> DoctorCheck:
-        """Ask one question and time the answer; one that builds on a lost answer is not asked."""
+        """Run one check and time it; skip it if it depends on a failed check."""
         started = time.perf_counter()
         outcome: Outcome = "pass"
         hung = False
@@ -198,11 +198,11 @@ class Examination:
 
     @property
     def filled(self) -> bool:
-        """The first namespace is known to hold memories."""
+        """Return True when the first namespace is known to hold memories."""
         return self._answered.issuperset(("found by own text", "adding again"))
 
     async def leave(self) -> None:
-        """Clear what was made; a provider that cannot clear, or is away, keeps it."""
+        """Clear the namespaces; a provider that cannot clear, or does not respond, keeps them."""
         for room in (self.first, self.second):
             try:
                 if room.used:
@@ -221,7 +221,7 @@ class Examination:
             room.space = replace(room.space, captures=dict(await self.provider.prepare(room.space)))
 
     async def fill(self, room: Room, memories: Sequence[Memory]) -> None:
-        """Add memories; nothing is waited for."""
+        """Add memories without waiting for the index."""
         room.used = True
         added = Ingested()
         for batch in batches(pieces(memories, self.batching), self.batching):
@@ -235,10 +235,10 @@ class Examination:
         room.ingested = merge_ingested(room.ingested, added)
 
     async def until_ready(self, room: Room, wanted: Sequence[str]) -> str:
-        """Ask the status calls, then read; give how long it took.
+        """Wait by status calls, then by reading; return a text with the duration.
 
         Raises:
-            NotReady: not in time.
+            NotReady: after the time limit.
         """
         wait, started = self.provider.wait, time.perf_counter()
         pause_s, detail = wait.interval_s, ""
@@ -262,45 +262,45 @@ class Examination:
         return all([bool(await self.hits(room, text)) for text in wanted])
 
     async def hits(self, room: Room, text: str, k: int = 3) -> tuple[Hit, ...]:
-        """Search a namespace."""
+        """Search a namespace and return the hits."""
         return (await self.found(room, text, k)).hits
 
     async def found(self, room: Room, text: str, k: int) -> Found:
-        """Search a namespace, and see too how much came before the cut to k."""
+        """Search a namespace; the result also has the number of hits before the cut to k."""
         return await self.provider.search(room.space, Query(text=text, k=k, key=text[:40]))
 
     async def held(self, room: Room, text: str) -> int:
-        """Count the memories of a namespace, by its count or by a search."""
+        """Return the number of memories in a namespace, by its count or by a search."""
         if isinstance(self.provider, Counts):
             return await self.provider.count(room.space)
         return len(await self.hits(room, text, 10))
 
     def needs_store(self) -> None:
-        """Skip what cannot be asked of a provider that remembers nothing."""
+        """Skip the check for a provider that stores nothing."""
         if not self.provider.keeps_store:
             raise Skipped("keeps no store")
 
 
 @dataclass(frozen=True, slots=True)
 class DoctorQuestion:
-    """One question of the list."""
+    """One check of the list."""
 
     name: str
     ask: Callable[[Examination], Awaitable[str]]
-    """gives the detail of a pass; raises Failed, Skipped or an error of the call"""
+    """returns the detail of a pass; raises Failed, Skipped or a CallError"""
     needs: tuple[str, ...] = ()
-    """questions whose answers it builds on: when one of them failed, it is not asked"""
+    """checks that this one depends on: it is skipped if one of them failed"""
     asks: bool = True
-    """False: it only looks at what the others left"""
+    """False: the check makes no call"""
 
 
 def is_away(error: BenchError) -> bool:
-    """Say whether every further call must end the same way: no one answers, or the key is refused."""
+    """Return True when every further call must fail in the same way: no connection, or a rejected key."""
     return is_refusal(error) or (
         isinstance(error, Unavailable) and (error.__cause__ is not None or error.kind == TIMEOUT)
     )
 
 
 def is_refusal(error: BenchError) -> bool:
-    """Say whether the provider refuses us altogether: a wrong key, a plan that is used up."""
+    """Return True when the provider rejects all calls: a wrong key, or a plan that is used up."""
     return isinstance(error, CallError) and error.stops_lane

@@ -20,11 +20,11 @@ AWKWARD = (
     "${x} and $.x, {{y}} & <b>\u00e9</b> zephyrine"
 )
 EDGE = 40
-"""characters of the beginning and the end that must come back when a service cuts a memory"""
+"""characters of the beginning and the end that must be found when a service splits a memory"""
 _LINES = "The marmalade ledger begins here. " + "Every line of the marmalade ledger names one jar and one shelf. " * 156
 _END = " Here the marmalade ledger ends: shelf 41."
 LONG = _LINES[: 10_000 - len(_END)] + _END
-"""begins and ends with words that are nowhere else in it, so that a cut is seen"""
+"""a long text with unique words at its beginning and end, to detect truncation"""
 LONG_QUESTION = 1000
 SHORTER_QUESTIONS = (500, 256, 250, 200, 128, 100)
 FILLER = "Please look through everything that was said about it and tell me when and why it was so. " * 11
@@ -90,7 +90,7 @@ async def _found(exam: Examination) -> str:
 
 
 def _check_date(memory: Memory, own: Sequence[Hit]) -> None:
-    """A date that comes back is the one that was sent; a service that extracts facts may leave one without."""
+    """Check that the date of a hit is the date sent; a service that extracts facts may return no date."""
     for hit in own[:1]:
         if hit.when is not None and memory.when is not None and hit.when.date() != memory.when.date():
             raise Failed(f"the hit of {memory.id} is dated {hit.when.isoformat()}, sent {memory.when.isoformat()}")
@@ -136,12 +136,12 @@ async def _long_question(exam: Examination) -> str:
 
 
 def _asked(size: int) -> str:
-    """A question of so many characters about the first memory."""
+    """Return a question of this many characters about the first memory."""
     return f"{FACTS[0][0]} {FILLER}"[:size]
 
 
 async def _longest_taken(exam: Examination) -> int | None:
-    """The first of a few common lengths that is answered."""
+    """Return the first of a few common lengths that is accepted."""
     for size in SHORTER_QUESTIONS:
         try:
             await exam.found(exam.first, _asked(size), 3)
@@ -170,7 +170,7 @@ async def _cut(exam: Examination) -> str:
 
 
 def _sends_k(exam: Examination) -> bool:
-    """The config gives k to the service; one that takes none, and a class, may leave the cut to us."""
+    """Return True when the config sends k to the service; otherwise, and for a class, bench may cut to k."""
     config = exam.config
     calls = (config.endpoints.search if config.endpoints else None, config.mcp)
     return any(call is not None and _K.search(call.model_dump_json()) for call in calls)
@@ -226,7 +226,7 @@ async def _survives(exam: Examination) -> str:
 
 
 def _in_parts(memory: Memory, hits: Sequence[Hit]) -> bool:
-    """A service that cuts memories gives parts of the text, word for word, its beginning and its end among them."""
+    """Return True when hits are literal parts of a memory, including its beginning and end."""
     parts = [hit.content for hit in hits if memory.id in hit.source_ids and hit.content.strip() in memory.content]
     edges = (memory.content[:EDGE].strip(), memory.content[-EDGE:].strip())
     return all(any(edge in part for part in parts) for edge in edges)

@@ -1,7 +1,7 @@
 """Retrieval algorithms that run in this process: chunk, enrich, embed, store, rank.
 
-``settings`` reads ``local:``, ``chunks`` cuts and orders, ``index`` and ``postgres`` keep, ``provider`` is the Protocol
-over them. An algorithm is a subclass that defines what a model adds to a chunk and which
-second list is ranked beside the vectors: :mod:`bench.providers.aqrag`, :mod:`bench.providers.contextual_retrieval`,
+Modules: ``settings`` reads ``local:``, ``chunks`` splits and ranks, ``index`` and ``postgres`` store, ``provider``
+implements the Protocol. An algorithm is a subclass that defines the text that a model adds to a chunk, and the second
+list that is ranked with the vectors: :mod:`bench.providers.aqrag`, :mod:`bench.providers.contextual_retrieval`,
 :mod:`bench.providers.openrouter_rag`.
 """

@@ -2,7 +2,7 @@
 
 Here too:
 
-* Orders of chunks: by BM25, by two scores weighted, by two ranks fused.
+* Rank chunks: by BM25, by two weighted scores, by two fused ranks.
 
 Example::
 
@@ -10,8 +10,8 @@ Example::
     words = bm25("Where does Ana live?", {"c1": "Ana lives in Lisbon.", "c2": "Bruno runs."})      # {"c1": 1.4}
     fused({"c1": 0.9, "c2": 0.3}, words)                                                        # {"c1": 0.0328, ...}
 
-A token is four characters, or one of a script without spaces. No strategy loses text: what is too long for a chunk is
-cut in fixed windows.
+A token is four characters, or one character of a script without spaces. No strategy loses text: a part that is too long
+for a chunk is split into fixed windows.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Embed = Callable[[Sequence[str]], Awaitable[list[Vector]]]
 
 
 async def chunks(text: str, settings: Chunking, embed: Embed) -> list[str]:
-    """The chunks of a text in order; a text that fits is one chunk, as it is."""
+    """Return the chunks of a text in order; a text that fits is one unchanged chunk."""
     size, overlap = chars_of(settings.size, text), chars_of(settings.overlap, text) if settings.overlap else 0
     if len(text) <= size:
         return [text]
@@ -49,14 +49,14 @@ async def chunks(text: str, settings: Chunking, embed: Embed) -> list[str]:
 
 
 def cut(text: str, pattern: re.Pattern[str]) -> list[str]:
-    """Cut behind each match; joined again, the parts are the text."""
+    """Split a text after each match; the joined parts are the text."""
     ends = [match.end() for match in pattern.finditer(text)]
     starts = [0, *ends]
     return [part for start, end in zip(starts, [*ends, len(text)], strict=True) if (part := text[start:end])]
 
 
 def pack(parts: Sequence[str], size: int, overlap: int) -> list[str]:
-    """Put neighbours together while they fit; cut what does not fit alone."""
+    """Join adjacent parts while they fit in a chunk; split a part that does not fit."""
     found: list[str] = []
     held = ""
     for part in parts:
@@ -71,9 +71,9 @@ def pack(parts: Sequence[str], size: int, overlap: int) -> list[str]:
 
 
 async def subjects(text: str, embed: Embed) -> list[str]:
-    """Runs of sentences about one thing: a new one starts where two neighbours are unusually unlike.
+    """Return runs of sentences on one subject: a new one starts where two neighbors are unusually dissimilar.
 
-    Unusual is a cosine more than one standard deviation below the mean of all neighbours.
+    Unusual is a cosine more than one standard deviation below the mean of all neighbors.
     """
     sentences = cut(text, SENTENCE)
     if len(sentences) < 3:
@@ -101,12 +101,12 @@ Scores = Mapping[str, float]
 
 
 def tokens(text: str) -> list[str]:
-    """Lower-cased words; of scripts without spaces characters and pairs of neighbors."""
+    """Return lower-case words; in scripts without spaces, characters and pairs of neighbors."""
     return search_words(text)
 
 
 def bm25(query: str, texts: Mapping[str, str]) -> dict[str, float]:
-    """Okapi BM25 (k1 1.2, b 0.75, idf never negative) of the texts with a word of the query."""
+    """Return the Okapi BM25 scores (k1 1.2, b 0.75, idf at least 0) of the texts with a word of the query."""
     counts = {key: Counter(tokens(text)) for key, text in texts.items()}
     lengths = {key: count.total() for key, count in counts.items()}
     mean = (sum(lengths.values()) / len(lengths) if lengths else 0) or 1.0
@@ -122,7 +122,7 @@ def bm25(query: str, texts: Mapping[str, str]) -> dict[str, float]:
 
 
 def weighted(first: Scores, second: Scores, shares: tuple[float, float]) -> dict[str, float]:
-    """``shares[0] * first + shares[1] * second``; a chunk that the second list does not know counts by the first."""
+    """Return ``shares[0] * first + shares[1] * second``; a chunk that is missing in the second counts by the first."""
     return {
         key: shares[0] * score + shares[1] * second[key] if key in second else sum(shares) * score
         for key, score in first.items()
@@ -130,7 +130,7 @@ def weighted(first: Scores, second: Scores, shares: tuple[float, float]) -> dict
 
 
 def fused(*lists: Scores) -> dict[str, float]:
-    """Reciprocal rank fusion: the sum of ``1 / (60 + rank)`` over the lists that hold a chunk."""
+    """Return the reciprocal rank fusion: the sum of ``1 / (60 + rank)`` over the lists with a chunk."""
     found: dict[str, float] = {}
     for scores in lists:
         for rank, key in enumerate(ordered(scores), 1):
@@ -139,11 +139,11 @@ def fused(*lists: Scores) -> dict[str, float]:
 
 
 def scaled(scores: Scores) -> dict[str, float]:
-    """Scores divided by the largest, so that they can be next to a cosine."""
+    """Return the scores divided by the largest, so that they are comparable to a cosine."""
     largest = max(scores.values(), default=0.0)
     return {key: score / largest for key, score in scores.items()} if largest > 0 else dict(scores)
 
 
 def ordered(scores: Scores) -> list[str]:
-    """Best first; equal scores keep the order of writing."""
+    """Return the ids, best score first; ties are in the order of writing."""
     return sorted(scores, key=lambda key: -scores[key])

@@ -2,7 +2,7 @@
 
 Here too:
 
-* The index in this process: a file of JSON lines a namespace, read once, searched exactly.
+* The index in this process: one file of JSON lines per namespace, read once, searched exactly.
 
 Example::
 
@@ -10,8 +10,8 @@ Example::
     likeness = await index.alike("ns", (1.0, 0.0))
     likeness.chunks["m1#0"]                                     # 0.6
 
-A line is a piece, or the memories that were forgotten; the last line of an id counts, so that writing a batch again
-after a crash is harmless. A torn last line is what a crash leaves: it is not read.
+A line is a piece, or a list of deleted memories. The last line of an id is used, so that a batch can be written again
+after a crash. A truncated last line, from a crash, is ignored.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from bench.providers.snapshot import copy_store, store_digest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """One chunk with what a model wrote about it."""
+    """One chunk with the texts that a model wrote about it."""
 
     id: str
     """``MEMORY#n``"""
     memory: str
     text: str
-    """the chunk as it stood in the memory"""
+    """the chunk's text from the memory"""
     context: str = ""
-    """what places it in its document; is before the text wherever the text is indexed"""
+    """description of the chunk's place in its document; precedes the text in the index"""
     questions: tuple[str, ...] = ()
     when: str | None = None
     session: str | None = None
@@ -53,30 +53,30 @@ class Piece:
 
     @property
     def indexed(self) -> str:
-        """The text that is embedded and whose words are counted."""
+        """Return the text that is embedded and searched."""
         return f"{self.context}\n\n{self.text}" if self.context else self.text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Likeness:
-    """Cosines to a question."""
+    """The cosines of chunks to a question."""
 
     chunks: Mapping[str, float] = field(default_factory=dict)
     questions: Mapping[str, float] = field(default_factory=dict)
-    """the best question of each chunk that has any"""
+    """the cosine of the best question of each chunk with questions"""
 
 
 class ChunkIndex(Protocol):
-    """Keeps the pieces of namespaces. An id that is put again is replaced."""
+    """A store of chunks by namespace; an existing id is replaced."""
 
     async def put(self, namespace: str, pieces: Sequence[Piece]) -> None: ...
 
     async def pieces(self, namespace: str) -> Mapping[str, Piece]:
-        """Every piece without its vectors, in the order of writing."""
+        """Return every piece without its vectors, in the order of writing."""
         ...
 
     async def alike(self, namespace: str, vector: Vector) -> Likeness:
-        """Exact cosines of everything in the namespace."""
+        """Return the exact cosines of all pieces of the namespace."""
         ...
 
     async def forget(self, namespace: str, memories: Sequence[str]) -> None:
@@ -84,14 +84,14 @@ class ChunkIndex(Protocol):
         ...
 
     async def clear(self, namespace: str) -> int:
-        """Remove a namespace; give how many pieces it held."""
+        """Remove a namespace and return its number of pieces."""
         ...
 
     async def close(self) -> None: ...
 
 
 READ_NAMESPACES = 4
-"""namespaces that stay in memory"""
+"""namespaces that are kept in memory"""
 
 
 @dataclass(slots=True)
@@ -113,14 +113,14 @@ class NamespaceIndex:
 
 
 class Files:
-    """Files below a folder."""
+    """Index files below a folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._held: dict[str, NamespaceIndex] = {}
 
     def path(self, namespace: str) -> Path:
-        """The file of a namespace, wherever its name would lead."""
+        """Return the file of a namespace; its name is quoted, so that it cannot lead to another folder."""
         return self._folder / f"{quote(namespace, safe='')}.jsonl"
 
     async def put(self, namespace: str, pieces: Sequence[Piece]) -> None:
@@ -131,11 +131,11 @@ class Files:
             held.take(piece)
 
     async def pieces(self, namespace: str) -> Mapping[str, Piece]:
-        """Every piece in the order of writing."""
+        """Return every piece in the order of writing."""
         return (await self._read(namespace)).pieces
 
     async def alike(self, namespace: str, vector: Vector) -> Likeness:
-        """Cosines of everything."""
+        """Return the cosines of all pieces."""
         held = await self._read(namespace)
         wanted = array("f", normalised(vector))
         return Likeness(
@@ -156,24 +156,24 @@ class Files:
         held.drop(memories)
 
     async def clear(self, namespace: str) -> int:
-        """Delete the file."""
+        """Delete the file and return its number of pieces."""
         count = len((await self._read(namespace)).pieces)
         self._held.pop(namespace, None)
         self.path(namespace).unlink(missing_ok=True)
         return count
 
     async def restore(self, namespace: str, folder: Path) -> None:
-        """Take a namespace as the files of another run have it."""
+        """Copy a namespace from the files of another run."""
         self._held.pop(namespace, None)
         path = self.path(namespace)
         await copy_store(folder / self._folder.name / path.name, path)
 
     async def digest(self, namespace: str) -> str:
-        """Everything that the file of a namespace holds, as one digest."""
+        """Return one digest of the file of a namespace."""
         return await store_digest(self.path(namespace))
 
     async def close(self) -> None:
-        """Nothing is open between calls."""
+        """Release the cached namespaces; no file is open between calls."""
         self._held.clear()
 
     async def _append(self, namespace: str, rows: Sequence[Mapping[str, object]]) -> None:
@@ -209,7 +209,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:
-    """The lines that can be read; they are ours, so their types are known."""
+    """Return the readable lines; they are written by bench, so their types are known."""
     if not path.exists():
         return []
     found: list[dict[str, Any]] = []

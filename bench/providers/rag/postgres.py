@@ -1,6 +1,6 @@
 """The index in PostgreSQL with the vector extension: two tables, exact cosine, one transaction per batch.
 
-A piece is a row, each of its vectors is a row; removing the piece removes them. The driver comes with the extra
+Each piece is a row, and each of its vectors is a row, which is deleted with the piece. The driver comes with the extra
 ``[pgvector]``.
 """
 
@@ -22,14 +22,14 @@ SQL = statements(__file__, "postgres.sql")
 
 
 class Postgres:
-    """One connection, used by one call at a time."""
+    """An index with one connection, used by one call at a time."""
 
     def __init__(self, database: Database, schema: str | None) -> None:
         self._database = database
         self._schema = schema
         self._connection: Connection | None = None
         self._lock = Lock()
-        """a connection runs one transaction at a time"""
+        """ensures that the connection runs one transaction at a time"""
 
     async def put(self, namespace: str, pieces: Sequence[Piece]) -> None:
         """Write a batch in one transaction."""
@@ -41,14 +41,14 @@ class Postgres:
             await cursor.executemany(SQL["put_vector"], vectors)
 
     async def pieces(self, namespace: str) -> Mapping[str, Piece]:
-        """Every piece in the order of writing."""
+        """Return every piece in the order of writing."""
         async with self._transaction() as connection:
             rows = await (await connection.execute(SQL["pieces"], (namespace,))).fetchall()
         found = [_piece(row[0]) for row in rows]
         return {piece.id: piece for piece in found}
 
     async def alike(self, namespace: str, vector: Vector) -> Likeness:
-        """Cosines of everything, the best of the questions of a piece."""
+        """Return the cosines of all pieces, and of the best question of each."""
         values = {"ns": namespace, "wanted": literal(vector)}
         async with self._transaction() as connection:
             rows = await (await connection.execute(SQL["alike"], values)).fetchall()
@@ -63,12 +63,12 @@ class Postgres:
             await connection.execute(SQL["forget"], (namespace, list(memories)))
 
     async def clear(self, namespace: str) -> int:
-        """Remove a namespace."""
+        """Remove a namespace and return its number of pieces."""
         async with self._transaction() as connection:
             return (await connection.execute(SQL["clear"], (namespace,))).rowcount
 
     async def close(self) -> None:
-        """Close the connection; shielded, because it would outlive the run."""
+        """Close the connection; shielded, because it would otherwise outlive the run."""
         connection, self._connection = self._connection, None
         if connection is not None:
             with CancelScope(shield=True):

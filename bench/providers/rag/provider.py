@@ -1,4 +1,4 @@
-"""The provider protocol over chunks, a model and an index; an algorithm is a small subclass.
+"""The base provider of retrieval algorithms, with chunks, a model and an index; an algorithm is a small subclass.
 
 Example::
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from bench.config.provider import ProviderConfig
 
 ABREAST = 8
-"""chunks that a model writes about at once"""
+"""chunks that a model enriches concurrently"""
 
 Strategy = Literal["weighted", "rrf", "vector"]
 Restore = Callable[[Space, Path], Awaitable[None]]
@@ -38,7 +38,7 @@ Digest = Callable[[Space], Awaitable[str]]
 
 
 class Rag:
-    """Chunk, enrich, embed, store; rank by vectors and a second list."""
+    """A provider that chunks, enriches, embeds and stores; it ranks by vectors and a second list."""
 
     strategy: ClassVar[Strategy] = "vector"
     enriches: ClassVar[bool] = False
@@ -58,7 +58,7 @@ class Rag:
 
     @property
     def durability(self) -> Durability:
-        """Where the rows are."""
+        """Return service for a database, else file."""
         return "service" if self.local.database.type == "postgres" else "file"
 
     def _opened_index(self) -> ChunkIndex:
@@ -96,7 +96,7 @@ class Rag:
         await self._index.close()
 
     async def ingest(self, space: Space, memories: Sequence[Memory]) -> Ingested:
-        """Cut, enrich, embed and write the batch; a memory that is there already is replaced."""
+        """Split, enrich, embed and write the batch; an existing memory is replaced."""
         pieces = [piece for memory in memories for piece in await self._pieces(memory)]
         await self._index.forget(space.namespace, [memory.id for memory in memories])
         await self._index.put(space.namespace, await self._embedded(pieces))
@@ -139,7 +139,7 @@ class Rag:
         return found
 
     async def enrich(self, model: Model, memory: Memory, piece: Piece) -> Piece:
-        """Return the text that the model adds to a chunk."""
+        """Return the chunk with the texts that the model adds to it."""
         return piece
 
     async def _embedded(self, pieces: Sequence[Piece]) -> list[Piece]:
@@ -151,11 +151,11 @@ class Rag:
         ]
 
     async def ready(self, space: Space, ingested: Ingested) -> Readiness:
-        """What was written can be found."""
+        """Return ready: written chunks can be found."""
         return Readiness(state="ready")
 
     async def search(self, space: Space, query: Query) -> Found:
-        """At most k chunks, best first; a question without text finds nothing."""
+        """Return at most k chunks, best first; nothing for a blank question."""
         pieces = await self._index.pieces(space.namespace)
         if not query.text.strip() or not pieces:
             return Found(requested=query.k)
@@ -177,7 +177,7 @@ class Rag:
                 return weighted(alike.chunks, self.second(text, pieces, alike), shares)
 
     def second(self, text: str, pieces: Mapping[str, Piece], alike: Likeness) -> Mapping[str, float]:
-        """The list beside the vectors: words of the indexed texts, scaled to 1."""
+        """Return the second list of scores: BM25 of the indexed texts, scaled to 1."""
         return scaled(bm25(text, {key: piece.indexed for key, piece in pieces.items()}))
 
     async def clear(self, space: Space) -> int | None:
@@ -185,7 +185,7 @@ class Rag:
         return await self._index.clear(space.namespace)
 
     async def count(self, space: Space) -> int:
-        """Count the memories of the namespace."""
+        """Return the number of memories in the namespace."""
         return len({piece.memory for piece in (await self._index.pieces(space.namespace)).values()})
 
     async def delete(self, space: Space, memory_ids: Sequence[str]) -> None:
@@ -197,7 +197,7 @@ class Rag:
         await self.ingest(space, memories)
 
     async def list(self, space: Space, session_id: str | None = None) -> list[Hit]:
-        """The chunks of a namespace or of one session."""
+        """Return the chunks of a namespace or of one session."""
         pieces = (await self._index.pieces(space.namespace)).values()
         return [_hit(piece, None) for piece in pieces if session_id in (None, piece.session)]
 

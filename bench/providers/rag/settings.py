@@ -1,4 +1,4 @@
-"""``local:`` of the retrieval algorithms, with the keys that such configs have always had.
+"""The settings under ``local:`` of the retrieval algorithms, including the keys of older configs.
 
 Example::
 
@@ -19,13 +19,13 @@ from bench.config.file import ConfigModel
 
 
 class ChunkDatabase(ConfigModel):
-    """Where chunks and vectors are kept."""
+    """The store of chunks and vectors."""
 
     type: Literal["file", "postgres"] = "file"
     """file: below the run's folder, searched exactly; postgres: needs the vector extension"""
     connection_string: str | None = None
     schema_: str | None = Field(default=None, alias="schema")
-    """a file of SQL beside the config, run once before the tables are made (extensions, a search path)"""
+    """SQL file next to the config that is run once before the tables are created (extensions, a search path)"""
 
     @model_validator(mode="after")
     def _addressed(self) -> Self:
@@ -35,7 +35,7 @@ class ChunkDatabase(ConfigModel):
 
 
 class Chunking(ConfigModel):
-    """How a memory is cut; sizes in tokens of the named tokenizer."""
+    """The chunking of a memory; sizes in tokens of the named tokenizer."""
 
     size: PositiveInt = 1024
     overlap: NonNegativeInt = 96
@@ -50,7 +50,7 @@ class Chunking(ConfigModel):
 
 
 class Embedding(ConfigModel):
-    """The embedding model where the file has no ``client_embeddings``; read when the file is loaded."""
+    """The embedding model of a file without ``client_embeddings``; converted when the file is loaded."""
 
     provider: str | None = None
     model: str
@@ -58,7 +58,7 @@ class Embedding(ConfigModel):
 
 
 class Enhancement(ConfigModel):
-    """What a language model adds to each chunk."""
+    """The texts that a language model adds to each chunk."""
 
     enabled: bool = True
     model: str = "openai/gpt-4o-mini"
@@ -71,21 +71,21 @@ class Weights(ConfigModel):
 
     chunk: NonNegativeFloat = 0.5
     questions: NonNegativeFloat = 0.5
-    """share of the second list, whatever it holds"""
+    """share of the second list, which may also be BM25"""
 
 
 class Retrieval(ConfigModel):
-    """How chunks are ranked."""
+    """The ranking of chunks."""
 
     strategy: Literal["weighted", "rrf", "vector"] | None = None
     """None = the algorithm's own"""
     max_results: PositiveInt | None = None
-    """fewer than k on purpose; None = k"""
+    """limit below k; None = k"""
     weights: Weights = Weights()
 
 
 class RagLocal(ConfigModel):
-    """The whole block."""
+    """The settings under ``local:`` of a retrieval algorithm."""
 
     database: ChunkDatabase = ChunkDatabase()
     chunking: Chunking = Chunking()
