@@ -1,7 +1,7 @@
-"""The pages of the public benchmarks: what was written by hand, and below it what their configs state.
+"""The pages of the public benchmarks: a part written by hand, then a part made from their configs.
 
-A page ``docs/benchmarks/PAGE.md`` is written by hand up to the mark; what follows is made from every shipped config
-that names the page. The index is made whole.
+A page ``docs/benchmarks/PAGE.md`` is written by hand up to the mark. The part below it is made from every shipped
+config that names the page. The whole index is made.
 
 Example::
 
@@ -19,18 +19,21 @@ from bench.config.catalog import Catalog, builtin_root
 from docs.site.markdown import code, page, table
 
 FOLDER = Path(__file__).resolve().parent.parent / "benchmarks"
+ALL_ROWS = "${'all'}"
+"""the corpus field of a config whose rows all share one corpus"""
 MARK = "<!-- from here on made by python -m docs.site.generate; do not edit -->"
-UNITS = {"session": "a session", "turn": "a turn", "corpus": "a whole history"}
+UNITS = {"session": "one session", "turn": "one turn", "corpus": "a whole history"}
 LEAD = """\
-The public benchmarks whose configs ship. None of them is bundled: `bench download NAME` fetches the data, and a file
-that cannot be reached is named with the place to put it. A page states what a benchmark measures, how its official
-score is computed, and what is computed here instead and why. `bench describe NAME` counts what is on your disk,
-`bench plan` adds up what a run of yours would cost."""
+Configs for these public benchmarks ship with `bench`. Their data is not bundled: `bench download NAME` fetches it. If a
+file cannot be fetched, the error names the file and the place to put it.
+
+Each page states what the benchmark measures, how its official score is computed, and what is computed here instead and
+why. `bench describe NAME` counts the data on your disk. `bench plan` shows the calls and the cost of a run."""
 
 
 @cache
 def configs() -> dict[str, list[BenchmarkConfig]]:
-    """Page -> the shipped configs that it is about, the one that others extend first."""
+    """Map each page to its shipped configs; a config that others extend comes first."""
     catalog = Catalog.load(builtin_root())
     found: dict[str, list[BenchmarkConfig]] = {}
     for config in (catalog.benchmark(entry.name) for entry in catalog.benchmarks() if entry.builtin):
@@ -40,7 +43,7 @@ def configs() -> dict[str, list[BenchmarkConfig]]:
 
 
 def index() -> str:
-    """The list of all pages."""
+    """Make the list of all pages."""
     rows = [
         [
             f"[{', '.join(one.name for one in several)}]({name}.md)",
@@ -52,11 +55,11 @@ def index() -> str:
         ]
         for name, several in configs().items()
     ]
-    return page("The benchmarks that ship", LEAD, table(["configs", "what", "questions", "license"], rows))
+    return page("The benchmarks that ship", LEAD, table(["configs", "content", "questions", "license"], rows))
 
 
 def text(name: str) -> str:
-    """One page: the part above the mark as it is, the rest from the configs."""
+    """Make one page: keep the part above the mark, and make the rest from the configs."""
     written = (FOLDER / f"{name}.md").read_text(encoding="utf-8").partition(MARK)[0].rstrip()
     return "\n\n".join([written, MARK, *(part for one in configs()[name] for part in _parts(one))]) + "\n"
 
@@ -64,10 +67,10 @@ def text(name: str) -> str:
 def _parts(config: BenchmarkConfig) -> Iterator[str]:
     known = config.published
     yield f"## {config.name}"
-    yield f"{(config.description or '').rstrip('.')}."
+    yield f"{config.description or ''}."
     yield table(["", ""], [[label, value] for label, value in _facts(config) if value])
-    yield "Published results: " + ("; ".join(known.baselines) or "none found") + "."
-    yield table(["with one hosted memory, k = " + str(config.search.default_limit), "calls", "tokens"], _cost(config))
+    yield "Known results: " + ("; ".join(known.baselines) or "none") + "."
+    yield table([f"one hosted provider, k = {config.search.default_limit}", "calls", "tokens (estimate)"], _cost(config))
 
 
 def _facts(config: BenchmarkConfig) -> Iterator[tuple[str, str]]:
@@ -78,14 +81,13 @@ def _facts(config: BenchmarkConfig) -> Iterator[tuple[str, str]]:
     yield "license of the data", config.license or "unknown"
     yield "split", known.split or ""
     yield "size", known.size or "not counted"
-    yield "checksum", code(f"{data.sha256[:16]}...") if data.sha256 else "not recorded: a result is not publishable"
+    yield "checksum", code(f"{data.sha256[:16]}...") if data.sha256 else "none recorded, so results are not publishable"
     chunk = config.ingestion.chunk
-    unit = f"a piece of at most {chunk.words} words" if chunk else UNITS[config.unit]
-    yield "a memory is", unit
-    yield "one store", "for all rows with the same " + code(config.corpus.field) if config.corpus else "a row"
-    yield "cut-off", f"a question sees nothing after {code(config.visibility.field)}" if config.visibility else ""
+    yield "one memory is", f"a piece of at most {chunk.words} words" if chunk else UNITS[config.unit]
+    yield "one corpus is", _corpus(config)
+    yield "cut-off", _cut_off(config)
     others = [
-        f"{code(method)} where {code(evaluation.methods_by)} is {code(kind)}"
+        f"{code(method)} if {code(evaluation.methods_by)} is {code(kind)}"
         for kind, method in evaluation.methods.items()
     ]
     yield "evaluators", ", ".join([code(evaluation.method), *others])
@@ -94,21 +96,47 @@ def _facts(config: BenchmarkConfig) -> Iterator[tuple[str, str]]:
     yield "computed here", known.differs or ""
 
 
+def _corpus(config: BenchmarkConfig) -> str:
+    if config.corpus is None:
+        return "the history of one row"
+    if config.corpus.field == ALL_ROWS:
+        return "the history of all rows"
+    return "the history of all rows with the same " + code(config.corpus.field)
+
+
+def _cut_off(config: BenchmarkConfig) -> str:
+    cut = config.visibility
+    if cut is None:
+        return ""
+    return f"a question sees the history {'up to and including' if cut.through else 'before'} position {code(cut.field)}"
+
+
 def _cost(config: BenchmarkConfig) -> list[list[str]]:
-    """What one hosted memory is asked, as far as the size is known; answers and judges are calls of a model."""
+    """Estimate the calls and tokens of a run with one hosted provider, as far as the size is known."""
     known, k = config.published, config.search.default_limit
-    asked = f"{known.items:,}" if known.items else "1 a question"
+    each = f"{known.items:,}" if known.items else "1 per question"
     size = known.memory_tokens
-    stored = f"{known.memories * size:,}" if known.memories and size else "all that is stored"
-    context = f"about {(known.items or 1) * (k * size + 200):,} in" if size else f"{k} memories and 200 a question in"
-    rows = [["add", f"{known.memories:,} at most" if known.memories else "1 a memory", stored], ["search", asked, ""]]
+    stored = f"{known.memories * size:,}" if known.memories and size else "all stored text"
+    context = f"about {(known.items or 1) * (k * size + 200):,}" if size else f"{k} memories + 200 per question"
+    rows = [
+        ["add", f"at most {known.memories:,}" if known.memories else "1 per memory", stored],
+        ["search", each, ""],
+    ]
     methods = config.evaluation.every_method
-    if config.evaluation.method not in ("none", "memory-audit"):
-        rows.append(["answer", asked, f"{context}, 60 a question out"])
+    if _needs_answers(config):
+        rows.append(["answer", each, f"in: {context}; out: 60 per question"])
     if "rubric-points" in methods:
-        rows.append(["judge", "1 a rubric point", "500 in and 80 out a call"])
+        rows.append(["judge", "1 per rubric point", "in: 500 per call; out: 80 per call"])
     elif "memory-audit" in methods:
-        rows.append(["judge", "1 a memory point, 1 a stored memory", "the stored memories of a session a call"])
+        calls = "1 per memory point and 1 per stored memory"
+        rows.append(["judge", calls, "in: all stored memories or the text of a session per call"])
     elif not {"llm-judge", "labels", "rubric", "order-agreement"}.isdisjoint(methods):
-        rows.append(["judge", asked if len(methods) == 1 else f"{asked} at most", "500 in and 80 out a call"])
+        rows.append(["judge", each if len(methods) == 1 else f"at most {each}", "in: 500 per call; out: 80 per call"])
     return rows
+
+
+def _needs_answers(config: BenchmarkConfig) -> bool:
+    method = config.evaluation.method
+    if method == "labels":
+        return "${response" in (config.evaluation.judge_prompts.default or "")
+    return method not in ("none", "memory-audit")
