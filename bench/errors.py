@@ -91,7 +91,7 @@ class ConfigError(BenchError):
 
 
 class UnknownMetric(ConfigError):
-    """A metric name, variant or parameter that is not registered."""
+    """Unknown metric name, variant or parameter."""
 
     kind = "unknown_metric"
     default_hint = "bench list metrics shows the known names"

@@ -23,45 +23,45 @@ READ = Group("Read results", sort_key=3)
 PROVE = Group("Prove", sort_key=4)
 
 COMMANDS: tuple[tuple[str, Group, str, str], ...] = (
-    ("list", LOOK, "bench.cli.workspace:list_", "Benchmarks, providers, metrics, evaluators, models or runs."),
-    ("describe", LOOK, "bench.cli.describe:describe", "What a benchmark, provider, metric or run is and needs."),
-    ("validate", LOOK, "bench.cli.workspace:validate", "Check configs and the data they name."),
-    ("schema", LOOK, "bench.cli.workspace:schema", "JSON Schema of a file kind, for editors."),
-    ("new", LOOK, "bench.cli.workspace:new", "A commented config to start from."),
-    ("download", LOOK, "bench.cli.workspace:download", "Fetch a benchmark's data, checked and resumable."),
-    ("doctor", LOOK, "bench.cli.doctor:doctor", "Live contract test of a provider."),
-    ("plan", RUN, "bench.cli.run_command:plan", "What a run would do, cost and take; calls nothing."),
+    ("list", LOOK, "bench.cli.workspace:list_", "List benchmarks, providers, metrics, evaluators, models or runs."),
+    ("describe", LOOK, "bench.cli.describe:describe", "Describe a benchmark, provider, metric or run."),
+    ("validate", LOOK, "bench.cli.workspace:validate", "Check configs and their data."),
+    ("schema", LOOK, "bench.cli.workspace:schema", "Print the JSON Schema of a kind of file, for editors."),
+    ("new", LOOK, "bench.cli.workspace:new", "Write a config with comments to start from."),
+    ("download", LOOK, "bench.cli.workspace:download", "Download and check the data of a benchmark."),
+    ("doctor", LOOK, "bench.cli.doctor:doctor", "Test the calls that a run makes to a provider."),
+    ("plan", RUN, "bench.cli.run_command:plan", "Show what a run would do, its cost and its time."),
     ("run", RUN, "bench.cli.run_command:run", "Measure providers on benchmarks."),
     ("eval", RUN, "bench.cli.run_command:eval_", "The same as run; takes BENCHMARK PROVIDER too."),
     ("resume", RUN, "bench.cli.run_command:resume", "Continue a run; needs no other flag."),
-    ("status", RUN, "bench.cli.status:status", "How far a run is, also one of another process."),
-    ("pause", RUN, "bench.cli.status:pause", "Ask a live run to stop cleanly."),
-    ("builds", RUN, "bench.cli.builds:builds_app", "What runs have ingested, its cost, and what is still held."),
-    ("clean", RUN, "bench.cli.clean:clean", "Clear left namespaces, delete old runs."),
-    ("retry", RUN, "bench.cli.rescore:retry", "Run again what failed, nothing else."),
+    ("status", RUN, "bench.cli.status:status", "Show the progress of a run."),
+    ("pause", RUN, "bench.cli.status:pause", "Stop a live run cleanly."),
+    ("builds", RUN, "bench.cli.builds:builds_app", "Show and clear the memories that runs have ingested."),
+    ("clean", RUN, "bench.cli.clean:clean", "Delete old runs, and clear namespaces that they left."),
+    ("retry", RUN, "bench.cli.rescore:retry", "Run the failed items again."),
     ("rescore", RUN, "bench.cli.rescore:rescore", "Judge or measure stored answers again."),
-    ("extend", RUN, "bench.cli.rescore:extend", "More items in the same run."),
-    ("fork", RUN, "bench.cli.rescore:fork", "A new run on kept memories, search results or answers."),
-    ("merge", RUN, "bench.cli.status:merge", "Join the ranges of one plan."),
-    ("results", READ, "bench.cli.results:results", "The numbers of a run."),
-    ("failures", READ, "bench.cli.results:failures", "Why each lost item was lost."),
-    ("compare", READ, "bench.cli.results:compare", "Which of two is better, and how sure."),
-    ("leaderboard", READ, "bench.cli.results:leaderboard", "All comparable results side by side."),
-    ("export", READ, "bench.cli.results:export", "Rows as json, jsonl, csv, parquet or trec."),
-    ("score", READ, "bench.cli.score:score", "Score a ranking or answers made elsewhere."),
-    ("review", READ, "bench.cli.review:review", "People label some verdicts; the score is corrected by them."),
-    ("dispute", READ, "bench.cli.dispute:dispute", "The same answers under several judges and judge prompts."),
-    ("explore", READ, "bench.cli.serve:explore", "The web pages of this workspace, read-only."),
-    ("serve", RUN, "bench.cli.serve:serve", "The web pages as a service that also runs."),
-    ("sign", PROVE, "bench.cli.receipts:sign", "One signed receipt a job."),
+    ("extend", RUN, "bench.cli.rescore:extend", "Run more items in the same run."),
+    ("fork", RUN, "bench.cli.rescore:fork", "Start a run from the memories, hits or answers of another."),
+    ("merge", RUN, "bench.cli.status:merge", "Merge runs of ranges into one run."),
+    ("results", READ, "bench.cli.results:results", "Show the results of a run."),
+    ("failures", READ, "bench.cli.results:failures", "Show why items were lost."),
+    ("compare", READ, "bench.cli.results:compare", "Test which of two providers or runs is better."),
+    ("leaderboard", READ, "bench.cli.results:leaderboard", "Show all comparable results in tables."),
+    ("export", READ, "bench.cli.results:export", "Write the rows of a run as json, jsonl, csv, parquet or trec."),
+    ("score", READ, "bench.cli.score:score", "Score rankings or answers of another tool."),
+    ("review", READ, "bench.cli.review:review", "Let people label answers, and correct the score with them."),
+    ("dispute", READ, "bench.cli.dispute:dispute", "Judge the same answers with several judges and prompts."),
+    ("explore", READ, "bench.cli.serve:explore", "Open the web pages of this workspace, read-only."),
+    ("serve", RUN, "bench.cli.serve:serve", "Serve the web pages, and start runs from them."),
+    ("sign", PROVE, "bench.cli.receipts:sign", "Sign one receipt per job."),
     ("verify", PROVE, "bench.cli.verify:verify", "Check receipts offline."),
-    ("reproduce", PROVE, "bench.cli.receipts:reproduce", "Run again what a receipt states and compare."),
-    ("sheet", PROVE, "bench.cli.sheet:sheet", "The 19 facts behind a result, and which are missing."),
-    ("diff", PROVE, "bench.cli.receipts:diff", "What differs between two receipts."),
+    ("reproduce", PROVE, "bench.cli.receipts:reproduce", "Repeat the run of a receipt and compare."),
+    ("sheet", PROVE, "bench.cli.sheet:sheet", "List 19 facts about a result, and mark the missing ones."),
+    ("diff", PROVE, "bench.cli.receipts:diff", "Show the differences of two receipts."),
     ("publish", PROVE, "bench.cli.publish:publish", "Append a receipt to the public log."),
-    ("log", PROVE, "bench.cli.publish:log_app", "Check or cosign the public log, or abandon a run."),
-    ("keys", PROVE, "bench.cli.keys:keys_app", "Make, trust, list, rotate and revoke signing keys."),
-    ("completion", LOOK, "bench.cli.workspace:completion", "Shell completion for bash, zsh or fish."),
+    ("log", PROVE, "bench.cli.publish:log_app", "Check or cosign the public log, or mark a run as abandoned."),
+    ("keys", PROVE, "bench.cli.keys:keys_app", "Create, trust, list, rotate and revoke signing keys."),
+    ("completion", LOOK, "bench.cli.workspace:completion", "Print the shell completion for bash, zsh or fish."),
 )
 
 
@@ -213,10 +213,10 @@ Flags of every command, before or after it
   --workspace DIR    folder with configs, datasets, checkpoints, results (default: .)
   --env-file FILE    variables to read instead of .env
   --display MODE     auto, live, plain, json or none
-  --json             machine-readable output on stdout, nothing else there
-  -q, -v             less, more on stderr
+  --json             only machine-readable output on stdout
+  -q, -v             less output or more output on stderr
   --log-file FILE    all events as JSON lines
-  --no-color         no colours (NO_COLOR, CI and TERM=dumb are respected too)
+  --no-color         no colors (also with NO_COLOR, CI or TERM=dumb)
   --traceback        show where an error was raised
   --version          print version, commit and extras
 

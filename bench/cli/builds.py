@@ -26,7 +26,7 @@ builds_app = App(name="builds", help="What runs have ingested: identity, cost, a
 @builds_app.default
 @builds_app.command(name="list")
 def builds_list() -> int:
-    """Every build of this workspace, newest run first."""
+    """List every build of this workspace, newest run first."""
     found = _every(current.get().workspace)
     if current.get().json:
         console.json_value({"builds": [one.as_json for one in found]})
@@ -39,7 +39,7 @@ def builds_list() -> int:
 
 @builds_app.command(name="show")
 def builds_show(name: str, /) -> int:
-    """The builds of one run, or those with one fingerprint, with every field.
+    """Show the builds of one run, or those with one fingerprint, with all fields.
 
     Parameters
     ----------
@@ -58,14 +58,14 @@ def builds_show(name: str, /) -> int:
 
 @builds_app.command(name="rm")
 def builds_rm(run_id: str, /, *, yes: Annotated[bool, Parameter(name=["--yes", "-y"], negative=())] = False) -> int:
-    """Clear what providers still hold of a run's builds; the run and its results stay.
+    """Clear the memories of a run's builds at their providers. The run and its results stay.
 
     Parameters
     ----------
     run_id
         The run that ingested them.
     yes
-        Really do it.
+        Confirm. Without it, the command only shows what it would do.
     """
     from bench.cli.clean import clean
 

@@ -41,23 +41,23 @@ def clean(
     forget: Many = None,
     yes: Annotated[bool, Parameter(name=["--yes", "-y"], negative=())] = False,
 ) -> int:
-    """Delete old runs; lists their sizes first and asks for --yes. A run with left namespaces clears them first.
+    """Delete old runs. Without --yes, only lists them with their sizes. Namespaces left at providers are cleared first.
 
     Parameters
     ----------
     run_id
         One run.
     older_than
-        Runs whose journal was not written for that long, for example 30d or 12h.
+        Runs whose journal was not written for this time, for example 30d or 12h.
     orphans
-        Only clear the namespaces that stopped runs left at providers; delete no run.
+        Only clear the namespaces that stopped runs left at providers. Delete no run.
     moved
-        Providers that are the same service by another address or config: clear with these what was left there.
+        Providers with another address or config, but the same service: use the new config to clear the left namespaces.
     forget
-        Providers that are gone for good: stop what was left there; the journal, where it stays (``--orphans``), states
-        so, and that it was not cleared. Without ``--orphans`` it is deleted, and nothing keeps that.
+        Providers that no longer exist: do not try to clear their namespaces. With ``--orphans``, the journal records
+        that they were not cleared. Without it, the journal is deleted too.
     yes
-        Really do it.
+        Confirm. Without it, the command only shows what it would do.
     """
     workspace = current.get().workspace
     found = [_cleanable(folder) for folder in _chosen(workspace, run_id, older_than, orphans=orphans)]

@@ -28,16 +28,16 @@ def describe(
     memories: Switch = False,
     selection: SelectionFlags | None = None,
 ) -> int:
-    """What a benchmark, provider, metric or run is, what its numbers mean and what it needs.
+    """Describe a benchmark, provider, metric or run: what it is, what its numbers mean and what it needs.
 
-    With --items: JSON lines of what a run would ask, of the items that are named or of all.
+    With --items: print the named items, or all items, as JSON lines.
 
     Parameters
     ----------
     name
         A name of bench list.
     memories
-        JSON lines: what a run would ingest.
+        Print the memories that a run would ingest, as JSON lines.
     """
     chosen = selection or SelectionFlags()
     if memories or chosen.items is not None:

@@ -37,18 +37,18 @@ def doctor(
     embedding_model: str | None = None,
     timeout: str | None = None,
 ) -> int:
-    """Ask a provider for everything a run will ask of it: setup, add, search, isolation, clear.
+    """Test the calls that a run makes to a provider: setup, add, search, isolation, clear.
 
     Parameters
     ----------
     provider
         A name of bench list providers.
     keep
-        Leave its namespaces there to look at.
+        Do not clear the namespaces of the test.
     embedding_model
-        For providers that take vectors.
+        Model for providers that need vectors.
     timeout
-        Time to wait for one answer, for example 60s (15s, or the longer one that the provider's config gives).
+        Maximum time of one answer, for example 60s. Default: 15s, or the provider's own timeout if it is longer.
     """
     from bench.config.run import RunRequest
 

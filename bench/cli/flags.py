@@ -57,15 +57,15 @@ class SelectionFlags:
     """Which items a run takes, in this order: range, filters, sample, limit."""
 
     limit: Whole = None
-    """at most N items, the first ones of what the other flags select (default: all)"""
+    """at most N items: the first ones that the other flags select (default: all)"""
     sample: Whole = None
-    """N items, drawn with --seed in equal shares of the question types"""
+    """N random items (--seed), with the same share of each question type as in the data"""
     per_type: Switch = None
     """with --sample: N of each question type"""
     start: Whole = None
     """first position of the range, counted from 1"""
     end: Whole = None
-    """last position of the range, inclusive"""
+    """last position of the range, included"""
     shard: Maybe = None
     """i/n: the i-th of n equal ranges"""
     items: Annotated[Many, Parameter(name=["--items", "--item"])] = None
@@ -84,13 +84,13 @@ class RunFlags(SelectionFlags):
     """Everything ``bench run`` takes."""
 
     benchmarks: Annotated[Many, Parameter(name=["--benchmarks", "--benchmark"], group=WHAT)] = None
-    """names (default: the embedded demo)"""
+    """names of benchmarks (default: demo)"""
     providers: Annotated[Many, Parameter(name=["--providers", "--provider"], group=WHAT)] = None
-    """names, or variants NAME@LABEL (default: the built-in ones that need no key)"""
+    """names of providers, or variants NAME@LABEL (default: the built-in ones that need no key)"""
     config: Annotated[Path | None, Parameter(name=["--config", "-c"], group=WHAT)] = None
-    """run file with any of these flags, and prices: and metrics:"""
+    """run file: any of these flags, and also prices: and metrics:"""
     set_: Annotated[Many, Parameter(name="--set", group=WHAT)] = None
-    """PROVIDER.path=VALUE: one value of a provider's config"""
+    """PROVIDER.path=VALUE: replace one value of a provider's config"""
     dry_run: Annotated[Switch, Parameter(group=WHAT)] = None
     """show the plan (items, calls, tokens, cost, time) and call nothing, as bench plan does"""
     download: Annotated[Switch, Parameter(group=WHAT)] = None
@@ -98,28 +98,28 @@ class RunFlags(SelectionFlags):
     answering_model: Annotated[
         Many, Parameter(name=["--answering-model", "--answering-models", "--model"], group=MODELS)
     ] = None
-    """models, none, or builtin/extractive (default: the benchmark's)"""
+    """models that answer, none, or builtin/extractive (default: the benchmark's)"""
     judge_model: Annotated[Many, Parameter(name=["--judge-model", "--judge-models"], group=MODELS)] = None
-    """models, or none (default: the benchmark's)"""
+    """models that judge, or none (default: the benchmark's)"""
     embedding_model: Annotated[Maybe, Parameter(group=MODELS)] = None
-    """for providers that take vectors, for example ollama/nomic-embed-text (default: the provider's)"""
+    """model for providers that need vectors, for example ollama/nomic-embed-text (default: the provider's)"""
     max_answer_tokens: Annotated[Whole, Parameter(group=MODELS)] = None
-    """tokens of an answer, reasoning included"""
+    """maximum tokens of an answer, including reasoning"""
     max_judge_tokens: Annotated[Whole, Parameter(group=MODELS)] = None
-    """tokens of a verdict, reasoning included"""
+    """maximum tokens of a judge's reply, including reasoning"""
     answer_prompt: Annotated[Maybe, Parameter(group=MODELS)] = None
-    """file or text"""
+    """answer prompt: file or text"""
     judge_prompt: Annotated[Many, Parameter(group=MODELS)] = None
-    """file or text; TYPE=FILE for one question type"""
+    """judge prompt: file or text; TYPE=FILE for one question type"""
     judge_calibration: Annotated[Switch, Parameter(group=MODELS)] = None
-    """measure the judge's own errors first"""
+    """measure the judge's errors first, with answers whose verdict is known"""
     k: Annotated[
         list[int] | None,
         Parameter(name=["-k", "--k"], consume_multiple=True, negative=(), converter=whole_numbers, group=METHOD),
     ] = None
-    """memories that a search returns; several: one job per value, over one ingest (default: the benchmark's)"""
+    """memories that a search returns; several values: one job each, over one ingest (default: the benchmark's)"""
     context_budget: Annotated[Whole, Parameter(group=METHOD)] = None
-    """tokens of context in an answer prompt (default: the benchmark's)"""
+    """maximum tokens of context in an answer prompt (default: the benchmark's)"""
     epochs: Annotated[Whole, Parameter(group=METHOD)] = None
     """repeats of each item (default: 1)"""
     metrics: Annotated[Many, Parameter(name=["--metrics", "--metric"], group=METHOD)] = None
@@ -127,43 +127,43 @@ class RunFlags(SelectionFlags):
     phases: Annotated[Many, Parameter(name=["--phases", "--phase"], group=METHOD)] = None
     """run only these: ingest, index, search, answer, evaluate (default: all)"""
     track: Annotated[Literal["uniform", "vendor"] | None, Parameter(group=METHOD)] = None
-    """vendor: the answer prompt is the provider's own (default: uniform)"""
+    """vendor: use the provider's own answer prompt (default: uniform)"""
     isolation: Annotated[Literal["off", "probe", "full"] | None, Parameter(group=METHOD)] = None
     """how thoroughly to check that no corpus sees the memories of another one (default: probe)"""
     cleanup: Annotated[Literal["corpus", "run", "never"] | None, Parameter(group=METHOD)] = None
     """clear memories after each corpus, after the run, or never (default: corpus)"""
     reuse_build: Annotated[Maybe, Parameter(group=METHOD)] = None
-    """RUN, auto or never: search what an earlier run has ingested and kept (default: never)"""
+    """RUN, auto or never: search the memories that an earlier run ingested and kept (default: never)"""
     allow_code_execution: Annotated[Switch, Parameter(group=METHOD)] = None
-    """let code-correctness run answers"""
+    """allow the evaluator code-correctness to execute answers"""
     concurrency: Annotated[Maybe, Parameter(group=LIMITS)] = None
     """requests in flight over all endpoints, or auto (default: 10)"""
     ingest_concurrency: Annotated[Whole, Parameter(group=LIMITS)] = None
     """corpora ingested at once (default: --concurrency)"""
     rate: Annotated[Many, Parameter(group=LIMITS)] = None
-    """NAME[.add|.search]=R/s or R/m"""
+    """NAME[.add|.search]=R/s or R/m: rate limit of a provider or model"""
     max_cost: Annotated[float | None, Parameter(group=LIMITS)] = None
-    """USD that the run may cost over all its resumes; stops cleanly, exit 3"""
+    """maximum USD of the run, including resumes; then it stops cleanly with exit 3"""
     max_time: Annotated[Maybe, Parameter(group=LIMITS)] = None
-    """for example 6h, of this process; stops cleanly, exit 3"""
+    """maximum time of this process, for example 6h; then it stops cleanly with exit 3"""
     max_error_rate: Annotated[float | None, Parameter(group=LIMITS)] = None
     """a job with a larger share of failed items is INVALID (default: 0.02)"""
     timeout: Annotated[Maybe, Parameter(group=LIMITS)] = None
-    """seconds, one attempt of one call"""
+    """maximum time of one attempt of a call: seconds, or for example 90s"""
     item_timeout: Annotated[Maybe, Parameter(group=LIMITS)] = None
-    """seconds, all phases of one item"""
+    """maximum time of all phases of an item: seconds, or for example 15m"""
     no_circuit_breaker: Annotated[Switch, Parameter(group=LIMITS)] = None
-    """continue when the first 20 searches find nothing"""
+    """continue even if the first 20 searches return nothing"""
     batch: Annotated[Switch, Parameter(group=LIMITS)] = None
-    """answers and verdicts through the batch endpoints of models: about half the price, up to a day later"""
+    """send answers and verdicts to the batch endpoints of models: about half the price, up to a day later"""
     cache: Annotated[Literal["read", "write", "readwrite"] | None, Parameter(group=LIMITS)] = None
-    """take replies of models from earlier runs of this workspace, keep them for later ones, or both"""
+    """reuse replies of models from earlier runs of this workspace (read), store them (write), or both"""
     workers: Annotated[Maybe, Parameter(group=LIMITS)] = None
-    """processes of this machine that share the work by whole corpora, or auto: one for each core"""
+    """number of worker processes on this machine, or auto (one per core); each gets whole corpora"""
     cluster: Annotated[Maybe, Parameter(group=LIMITS)] = None
     """dask scheduler address, or local:N"""
     shards: Annotated[Whole, Parameter(group=LIMITS)] = None
-    """tasks for --cluster"""
+    """number of tasks for --cluster"""
     run_id: Annotated[Maybe, Parameter(group=ABOUT)] = None
     """name of the new run"""
     resume: Annotated[Maybe, Parameter(group=ABOUT)] = None
@@ -175,11 +175,11 @@ class RunFlags(SelectionFlags):
     output: Annotated[Maybe, Parameter(group=ABOUT)] = None
     """folder for reports (default: results/)"""
     min_score: Annotated[Many, Parameter(group=ABOUT)] = None
-    """METRIC=V: exit 4 below it"""
+    """METRIC=V: exit 4 if the metric is below V"""
     on_end: Annotated[Maybe, Parameter(group=ABOUT)] = None
-    """command started when the run has ended"""
+    """command to start when the run has ended"""
     sign: Annotated[Switch, Parameter(group=ABOUT)] = None
-    """sign receipts when the report is durable"""
+    """sign receipts after the report is written"""
     key: Annotated[Maybe, Parameter(group=ABOUT)] = None
     """signing key for --sign"""
     publishable: Annotated[Switch, Parameter(group=ABOUT)] = None

@@ -30,13 +30,13 @@ def keys_new(
     roles: Annotated[list[str] | None, Many] = None,
     key_dir: Path | None = None,
 ) -> int:
-    """Make a key pair: private in the key folder, public in keys/, trusted from now on.
+    """Create a key pair. The private key is in the key folder; the public key is in keys/ and is trusted from now on.
 
     Parameters
     ----------
     name
-        Name of the key and its files. A private key of this name in the key folder is used again: its public half is
-        put into this workspace.
+        Name of the key and its files. If the key folder has a private key of this name, its public key is written to
+        this workspace.
     roles
         receipt, log, or both (default).
     key_dir
@@ -51,14 +51,14 @@ def keys_new(
 
 @keys_app.command(name="trust")
 def keys_trust(file: Path, /, *, name: str | None = None, roles: Annotated[list[str] | None, Many] = None) -> int:
-    """Trust a public key of another workspace or person: it is copied into keys/ and trusted from now on.
+    """Trust a public key of another workspace or person. It is copied to keys/.
 
     Parameters
     ----------
     file
         A public key (PEM), for example keys/NAME.pub of the other workspace.
     name
-        Its name here. Default: the file's name.
+        Name of the key in this workspace. Default: the name of the file.
     roles
         receipt, log, or both (default).
     """
@@ -71,7 +71,7 @@ def keys_trust(file: Path, /, *, name: str | None = None, roles: Annotated[list[
 
 @keys_app.command(name="list")
 def keys_list() -> int:
-    """Every trusted key: name, fingerprint, roles, status, range of log indices."""
+    """List the trusted keys: name, fingerprint, roles, status, range of log indexes."""
     from bench.receipt.keys import list_keys
 
     found = list_keys(keyring())
@@ -86,14 +86,14 @@ def keys_list() -> int:
 
 @keys_app.command(name="rotate")
 def keys_rotate(new_name: str | None = None, *, old: str | None = None, key_dir: Path | None = None) -> int:
-    """Put a new key in an old one's place, with a statement signed by both.
+    """Replace a key by a new one, with a statement that both keys sign.
 
     Parameters
     ----------
     new_name
-        Name of the new key. Default: the old one's with a number.
+        Name of the new key. Default: the name of the old key with a number.
     old
-        Name or fingerprint of the key that goes; needed when several are active.
+        Name or fingerprint of the replaced key; required if several keys are active.
     key_dir
         Folder of the private keys.
     """
@@ -112,16 +112,16 @@ def keys_revoke(
     reason: str | None = None,
     key_dir: Path | None = None,
 ) -> int:
-    """Stop believing a key from a log index on.
+    """Stop trusting a key from a log index on.
 
     Parameters
     ----------
     name
         Name or fingerprint of the key.
     from_index
-        First log index at which the key is not believed.
+        First log index at which the key is not trusted.
     reason
-        Why; it is in the log.
+        Reason, for the log.
     key_dir
         Folder of the private keys.
     """

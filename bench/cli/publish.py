@@ -29,18 +29,18 @@ def publish(
     retract: str | None = None,
     reason: str | None = None,
 ) -> int:
-    """Append a receipt to the public log, or take one back. Nothing is ever deleted.
+    """Append a receipt to the public log, or retract one. Nothing is ever deleted.
 
     Parameters
     ----------
     receipt
-        A valid receipt of kind run, its items file beside it.
+        A valid receipt of kind run, with its items file in the same folder.
     supersedes
-        Id of the published receipt whose place it takes.
+        Id of the published receipt that this one replaces.
     retract
-        Id of a published receipt to take back.
+        Id of a published receipt to retract.
     reason
-        Why, for --supersedes and --retract.
+        Reason, for --supersedes and --retract.
     """
     from bench.receipt.publish import publish as publish_receipt
     from bench.receipt.publish import retract as take_back
@@ -65,7 +65,7 @@ log_app = App(
 
 @log_app.command(name="verify")
 def log_verify(folder: Path | None = None, *, since: Path | None = None, witness: Many = None) -> int:
-    """Check a public log: every line, root, signature, past and file. Exit 0, 3 (log key not trusted) or 5.
+    """Check a public log: lines, roots, signatures, history and files. Exit 0 valid, 3 log key not trusted, 5 invalid.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def log_verify(folder: Path | None = None, *, since: Path | None = None, witness
     since
         A checkpoint file that you kept.
     witness
-        Keys NAME+ID+KEY of witnesses that must have cosigned the checkpoint.
+        Keys NAME+ID+KEY of the witnesses whose signatures the checkpoint must have.
     """
     from bench.receipt.keyring import PUBLISHED
     from bench.receipt.log_check import check_log
@@ -97,7 +97,7 @@ def _show(outcome: LogOutcome) -> int:
 
 @log_app.command(name="tiles")
 def log_tiles(output: Path, /, *, folder: Path | None = None) -> int:
-    """Write the public log as static files that clients of C2SP tlog-tiles read. Exit 0, 3 or 5 as log verify.
+    """Write the public log as static files for clients of C2SP tlog-tiles. Exit codes as in log verify.
 
     Parameters
     ----------
@@ -127,16 +127,16 @@ def log_tiles(output: Path, /, *, folder: Path | None = None) -> int:
 
 @log_app.command(name="cosign")
 def log_cosign(folder: Path | None = None, *, name: str, key: Path) -> int:
-    """Add a witness's signature to the log's checkpoint, if the log continues what was cosigned before.
+    """Add a witness's signature to the checkpoint of the log, if the log extends the checkpoint that it signed before.
 
     Parameters
     ----------
     folder
         The log's folder. Default: results/published of the workspace.
     name
-        The witness, such as witness.example/w1.
+        Name of the witness, such as witness.example/w1.
     key
-        Its private key file; the newest checkpoint that it saw is kept beside it.
+        Private key file of the witness. The newest checkpoint that it signed is stored in the same folder.
     """
     from bench.receipt.keyring import PUBLISHED
     from bench.receipt.witness import WitnessKey, witness_log
@@ -153,14 +153,14 @@ def log_cosign(folder: Path | None = None, *, name: str, key: Path) -> int:
 
 @log_app.command(name="abandon")
 def log_abandon(run_id: str, *, reason: str | None = None) -> int:
-    """Say publicly that an announced run was abandoned.
+    """Log that an announced run was abandoned.
 
     Parameters
     ----------
     run_id
         The announced run.
     reason
-        Why.
+        Reason.
     """
     from bench.receipt.publish import abandon
 

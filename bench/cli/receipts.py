@@ -43,14 +43,14 @@ def sign(
     allow_partial: Switch = False,
     also: Literal["dsse"] | None = None,
 ) -> int:
-    """One signed receipt a job, verified before it is reported.
+    """Sign one receipt per job. Each receipt is verified before it is reported.
 
     Parameters
     ----------
     run_id
         A run of this workspace, or a path to its journal; without it the newest run.
     key
-        Private key file; else the environment, else the only active key of the key folder.
+        Private key file. Default: the key in the environment, else the only active key of the key folder.
     benchmark
         Only this benchmark's jobs.
     provider
@@ -58,11 +58,11 @@ def sign(
     output
         A folder, or FILE.json for a single job. Default: results/RUN_ID/receipts.
     with_answers
-        Put the answers' texts into the items file.
+        Include the texts of the answers in the items file.
     allow_partial
-        Sign what has ended so far, as kind partial: never publishable.
+        Sign an unfinished run. The receipt has the kind partial and cannot be published.
     also
-        dsse: beside each receipt an in-toto statement in a DSSE envelope, ID.intoto.jsonl, signed with the same key.
+        dsse: for each receipt, also write an in-toto statement in a DSSE envelope, ID.intoto.jsonl, with the same key.
     """
     from bench.journal.paths import find_run, report_folder
     from bench.receipt.sign import SigningRequest, sign_run
@@ -115,14 +115,14 @@ def reproduce(
     pubkey: Annotated[list[Path] | None, Many] = None,
     items: Path | None = None,
 ) -> int:
-    """Run again what a receipt states and compare. Exit 0 same, 8 differs, 2 cannot run here, 5 not valid.
+    """Repeat the run of a receipt and compare. Exit 0 same, 8 differs, 2 cannot run here, 5 not valid.
 
     Parameters
     ----------
     receipt
         The receipt file.
     sign
-        Sign a receipt of the rerun that names this one.
+        Sign a receipt of the rerun. It names the first receipt.
     key
         Private key file for --sign.
     trusted
@@ -130,7 +130,7 @@ def reproduce(
     pubkey
         Trust exactly these public keys for this call.
     items
-        The items file, when it does not lie beside the receipt.
+        The items file, if it is not in the folder of the receipt.
     """
     from bench import events
     from bench.receipt.reproduce import Setting
@@ -160,7 +160,7 @@ def reproduce(
 
 
 def diff(a: Path, b: Path) -> int:
-    """What differs between two receipts. Exit 0 for equal result digests, else 8. Two runs are compared as by compare.
+    """Show the differences of two receipts. Exit 0 for equal result digests, else 8. Two runs: as bench compare.
 
     Parameters
     ----------

@@ -40,14 +40,14 @@ def retry(
     items: Many = None,
     concurrency: str | None = None,
 ) -> int:
-    """Ask again what ended as an error or was not ready, and nothing else; wrong answers are never asked again.
+    """Run the items again that ended as error or not_ready. Wrong answers are never run again.
 
     Parameters
     ----------
     phase
         Only items that failed in this phase.
     items
-        Only these item ids; one that did not fail is refused.
+        Only these item ids. An item that did not fail is an error.
     concurrency
         Requests in flight, or auto.
     """
@@ -98,14 +98,14 @@ def rescore(
     evaluators: Many = None,
     metrics: Many = None,
 ) -> int:
-    """Judge or measure the stored answers again, in the same run: no provider is called, old verdicts stay.
+    """Judge or measure the stored answers again, in the same run. No provider is called, and old verdicts stay.
 
     Parameters
     ----------
     judge_model
-        Other judges; with two or more verdicts per answer their agreement is shown.
+        Other judges. With two or more verdicts per answer, their agreement is shown.
     judge_prompt
-        File or text; TYPE=FILE for one question type. Several prompts are asked in turn, the last one counts.
+        File or text; TYPE=FILE for one question type. With several prompts, the last one counts.
     evaluators
         Evaluators instead of the benchmark's own.
     metrics
@@ -183,7 +183,7 @@ def _show_panels(folder: Path, generations: Mapping[int, str]) -> None:
 
 
 def extend(run_id: str, /, *, flags: SelectionFlags | None = None) -> int:
-    """Ask more items in a run: the same plan with a wider selection; what has ended stays, what is new is run."""
+    """Run more items in an existing run: the same plan with a wider selection. Ended items stay."""
     from bench.engine.resume import extended_plan
 
     catalog, environment = surroundings()
@@ -200,15 +200,16 @@ def fork(
     from_: Annotated[Literal["ingest", "answer", "evaluate"], Parameter(name="--from")],
     flags: RunFlags | None = None,
 ) -> int:
-    """A new run that begins with the memories (--from ingest), search results or answers of another.
+    """Start a new run from the memories (ingest), search results (answer) or answers (evaluate) of another run.
 
-    With --from answer or evaluate no provider is called, and what the other run lacks stays pending. With --from ingest
-    the memories that the other run has kept are searched; it is bench run with that run's flags and --reuse-build.
+    With --from answer or evaluate, no provider is called, and items that the other run has not ended stay pending. With
+    --from ingest, the memories that the other run kept are searched; this is bench run with that run's flags and
+    --reuse-build.
 
     Parameters
     ----------
     from_
-        What the other run gives: kept memories (ingest), search results (answer) or answers (evaluate).
+        First phase of the new run; ingest uses kept memories, answer search results, evaluate answers.
     """
     from bench.engine.resume import forked_plan, refitted_plan, stored_items
 

@@ -50,28 +50,28 @@ def results(
     benchmark: str | None = None,
     rebuild: Annotated[bool, Parameter(negative=())] = False,
 ) -> int:
-    """The numbers of a run: tables, or --json, --markdown, --csv, --html FILE, --junit FILE.
+    """Show the results of a run as tables, --json, --markdown, --csv, --html FILE or --junit FILE.
 
     Parameters
     ----------
     run_id
         A run of this workspace, or a path to a journal; without it the newest run.
     by
-        Dimensions to break the headline down by: question_type, group, or a metadata key.
+        Dimensions for a breakdown of the headline metric: question_type, group, or a metadata key.
     markdown
         The whole report as Markdown.
     csv
-        A line a metric and label, unrounded.
+        One line per metric and label, not rounded.
     html
         One self-contained page.
     junit
         JUnit XML for CI: one suite per job, one case per item.
     compare
-        Two or more providers of RUN_ID; without RUN_ID, as bench compare: the newest run of each.
+        Two or more providers of RUN_ID. Without RUN_ID: the newest run of each, as in bench compare.
     benchmark
         Only the jobs of this benchmark; --compare without RUN_ID needs it.
     rebuild
-        Make results/results.sqlite again from the journals.
+        Rebuild results/results.sqlite from the journals.
     """
     if rebuild:
         return _rebuilt()
@@ -216,20 +216,20 @@ def failures(
     limit: Annotated[int, Parameter(converter=whole_number)] = SHOWN_ITEMS,
     full: Annotated[bool, Parameter(negative=())] = False,
 ) -> int:
-    """Why each lost item was lost: one cause per item, counts add up; an error is one line with its number of items.
+    """Show why items were lost, with one reason per item. Equal errors are one line with the number of items.
 
     Parameters
     ----------
     run_id
         A run of this workspace, or a path to a journal; without it the newest run.
     kind
-        Only these causes, for example not_retrieved.
+        Only these reasons, for example not_retrieved.
     benchmark, provider
         Only the jobs of these.
     limit
-        At most so many items and errors of each job; 0 shows all. --json always holds all.
+        Maximum number of items and errors per job. 0 shows all; --json always has all.
     full
-        Whole texts in the tables.
+        Show long texts in full.
     """
     from bench.report.failures import losses_grids, losses_json, lost_items
 
@@ -269,20 +269,20 @@ def export(
     site: Path | None = None,
     follow: Annotated[bool, Parameter(negative=())] = False,
 ) -> int:
-    """A run's rows for other tools; streams. Durations are whole microseconds, also those of metrics.
+    """Write the rows of a run for other tools. All durations are whole microseconds, also in metrics.
 
     Parameters
     ----------
     run_id
         A run of this workspace, or a path to a journal; without it the newest run.
     format
-        json, jsonl, csv, parquet, otlp-json (OpenTelemetry traces); into a folder: trec (.run and .qrels files),
-        inspect (a log per job, for inspect view), every-eval-ever (a record and its instances per job); otlp sends
-        the traces to the collector that OTEL_EXPORTER_OTLP_ENDPOINT names (extra [otel]).
+        Files: json, jsonl, csv, parquet, otlp-json (OpenTelemetry traces). Folders: trec (.run and .qrels files),
+        inspect (one log per job, for inspect view), every-eval-ever (one record per job). otlp sends the traces to
+        the collector that OTEL_EXPORTER_OTLP_ENDPOINT names (extra [otel]).
     output
         A file, a folder for trec, inspect and every-eval-ever, or - for stdout.
     site
-        A folder for the pages of RUN_ID, or of every run, as files that need no server.
+        Write the web pages of RUN_ID, or of every run, to this folder. They need no server.
     follow
         With --format otlp: continue until the run ends.
     """
@@ -390,26 +390,26 @@ def compare(
     fail_on_regression: Many = None,
     force: Switch = False,
 ) -> int:
-    """Which of two is better, and how sure: paired by item, like for like or not at all.
+    """Test which of two providers or runs is better, paired by item. Both must be comparable.
 
     Parameters
     ----------
     pairs
-        RUN_ID:PROVIDER, two or more; RUN_ID:PROVIDER:MODEL where a run has several answering models.
-        RUN_ID RUN_ID compares each provider of the first run with the same one of the others; one RUN_ID compares its
-        providers with each other, and so does no argument at all with the newest run.
+        Two or more of RUN_ID:PROVIDER, or RUN_ID:PROVIDER:MODEL if a run has several answering models. RUN_ID RUN_ID
+        compares each provider of the first run with the same provider of the others. One RUN_ID compares the providers
+        of this run. Default: the providers of the newest run.
     benchmark
-        Only this benchmark; with --providers: the newest complete valid run of each.
+        Only this benchmark. With --providers: use the newest complete valid run of each provider.
     providers
         Two or more providers by name.
     metric
-        The headline metrics, and the only rows. Default: the benchmark's first.
+        Headline metrics, and the only rows. Default: the benchmark's first metric is the headline.
     markdown
         The whole comparison as Markdown.
     fail_on_regression
-        METRIC:POINTS: exit 4 when a later side is worse than the first by more than POINTS/100.
+        METRIC:POINTS: exit 4 if a later side is worse than the first by more than POINTS/100.
     force
-        Compare what is not like for like; the output is marked.
+        Compare even if the sides are not comparable. The output is marked.
     """
     from bench.report.compare import compare_sides
     from bench.report.comparison_text import comparison_grids, comparison_json, comparison_markdown, conclusions
@@ -482,19 +482,19 @@ def leaderboard(
     csv: Switch = False,
     html: Path | None = None,
 ) -> int:
-    """All comparable results side by side: the newest complete valid run of each provider and models.
+    """Show all comparable results: the newest complete valid run of each provider with its models.
 
     Parameters
     ----------
     view
-        overall (macro over benchmarks), benchmark, type (question types),
-        provider (models fixed) or model (provider fixed).
+        benchmark: providers per benchmark; type: also per question type; overall: mean over benchmarks;
+        provider: providers over benchmarks; model: answering models of each provider.
     benchmark
         Only these benchmarks.
     markdown
         Tables as Markdown.
     csv
-        One line a row, unrounded.
+        One line per value, not rounded.
     html
         One self-contained page.
     """

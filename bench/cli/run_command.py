@@ -169,7 +169,7 @@ GATE_FAILED = 4
 
 
 def run(*names: str, flags: RunFlags | None = None) -> int:
-    """Measure providers on benchmarks; without flags the embedded demo with the built-ins that need no key.
+    """Measure providers on benchmarks. Default: the demo and the built-in providers that need no key.
 
     Parameters
     ----------
@@ -205,7 +205,7 @@ def eval_(*names: str, flags: RunFlags | None = None) -> int:
 
 
 def resume(run_id: str, /, *, flags: RunFlags | None = None) -> int:
-    """Continue with a run: its plan is in its journal, run-time flags may change."""
+    """Continue a run. Its plan is in its journal; flags that do not change results may be different."""
     from bench.engine import resumed_plan
     from bench.journal import Reader
     from bench.journal.paths import find_run
@@ -226,14 +226,14 @@ def resume(run_id: str, /, *, flags: RunFlags | None = None) -> int:
 
 
 def plan(*names: str, detect: float | None = None, flags: RunFlags | None = None) -> int:
-    """What a run would do: items, calls, tokens, cost, least possible time. Calls nothing.
+    """Show what a run would do: items, calls, tokens, cost, shortest possible time. Makes no call.
 
     Parameters
     ----------
     names
         BENCHMARK PROVIDER ...: the same as --benchmarks and --providers.
     detect
-        Also show how many questions it takes to detect this difference, for example 0.05 for five points.
+        Also show how many questions are needed to detect this difference, for example 0.05 for five points.
     """
     from bench.cli.plan import show_plan
     from bench.plan import make_plan

@@ -35,28 +35,28 @@ def score(
     metrics: Many = None,
     allow_code_execution: Annotated[bool | None, Parameter(negative=())] = None,
 ) -> int:
-    """Score someone else's ranking or answers as a run would; no provider is called. Prints what results prints.
+    """Score rankings or answers of another tool as in a run. No provider is called. Prints the output of bench results.
 
     Parameters
     ----------
     runfile
         A TREC run file, or JSON lines {"item": ID, "hits": [session or turn ids in order], "answer": TEXT}.
     benchmark
-        The benchmark whose items they are.
+        The benchmark of these items.
     name
-        What to call their system; the file's name if not given.
+        Name of the system in the results. Default: the name of the file.
     k
-        Hits that count; the benchmark's own number if not given.
+        Number of hits that count. Default: the benchmark's.
     judge_model
-        As in run, for benchmarks that are judged.
+        As in bench run, for benchmarks with a judge.
     judge_prompt
-        As in run.
+        As in bench run.
     embedding_model
-        For evaluators that compare by meaning.
+        Model for evaluators that compare embeddings.
     metrics
         Replace the benchmark's list.
     allow_code_execution
-        Let code-correctness run answers.
+        Allow the evaluator code-correctness to execute answers.
     """
     from bench.cli.run_command import surroundings
     from bench.config.run import RunRequest

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def sheet(
     target: str, /, *, benchmark: str | None = None, provider: str | None = None, html: Path | None = None
 ) -> int:
-    """List the 19 facts that a reader needs to believe a result, and which of them are missing; Markdown or --json.
+    """List 19 facts that a reader needs to judge a result, and mark the missing ones. Markdown or --json.
 
     Parameters
     ----------

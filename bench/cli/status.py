@@ -23,14 +23,14 @@ ENDED = frozenset({"complete", "partial", "failed", "stopped", "paused", "interr
 
 
 def status(run_id: str | None = None, *, watch: Annotated[bool, Parameter(negative=())] = False) -> int:
-    """How far a run is; without RUN_ID the newest one. Also reads a live run of another process.
+    """Show the progress of a run, also while another process runs it. Default: the newest run.
 
     Parameters
     ----------
     run_id
         A run of this workspace, or a path to a journal.
     watch
-        Show it again each second until it ends.
+        Update each second until the run ends.
     """
     workspace = current.get().workspace
     folder = find_run(workspace, run_or_newest(run_id))
@@ -92,7 +92,7 @@ def _shards_text(shards: Mapping[str, int]) -> str:
 
 
 def pause(run_id: str, /) -> int:
-    """Ask a live run to stop cleanly: it ends what is in flight and exits 3."""
+    """Stop a live run cleanly: it finishes the calls in flight and exits with 3."""
     from bench.engine.run import PAUSE_FILE
 
     folder = folder_of(run_id)
@@ -124,7 +124,7 @@ def merge(
     *,
     into: str,
 ) -> int:
-    """Join runs of one plan: ranges of other machines, copied here as folders or files.
+    """Merge runs of one plan: ranges that ran on other machines, copied here as folders or files.
 
     Parameters
     ----------

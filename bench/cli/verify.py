@@ -46,23 +46,23 @@ def verify(
     Parameters
     ----------
     receipts
-        Receipt files; a folder represents each *.json in it and, with a log in it, for that log.
+        Receipt files, or folders: each *.json in the folder, and the public log if the folder has one.
     trusted
         Trusted keys. Default: keys/trusted.json of the workspace.
     pubkey
         Trust exactly these public keys for this call.
     items
-        The items file, when it does not lie beside the receipt.
+        The items file, if it is not in the folder of the receipt.
     dataset
-        The dataset file, to be compared by its bytes.
+        The dataset file. Its digest is compared with the receipt.
     log
         Folder of the public log. Default: results/published of the workspace.
     policy
         strict: every warning fails.
     profile
-        przm-p1 or przm-p2: a receipt of the original system.
+        Format of the receipt; przm-p1 and przm-p2: receipts of the original system.
     export
-        Write canonical.bin, sig.bin and pub.pem here and print the openssl command.
+        Write canonical.bin, sig.bin and pub.pem to this folder, and print the openssl command that checks them.
     """
     from bench.receipt.verify import VerificationRequest
     from bench.receipt.verify import verify as verify_all

@@ -38,12 +38,12 @@ def list_(
     *,
     tags: Many = None,
 ) -> int:
-    """Benchmarks, providers, metrics, evaluators, models or runs.
+    """List benchmarks, providers, metrics, evaluators, models or runs.
 
     Parameters
     ----------
     kind
-        What to list; without it benchmarks and providers.
+        What to list. Default: benchmarks and providers.
     tags
         Only entries with all of these tags.
     """
@@ -51,7 +51,7 @@ def list_(
 
 
 def validate(paths: list[Path] | None = None, /) -> int:
-    """Check configs and the data they name; without PATH every config of the workspace and the shipped ones.
+    """Check configs and their data. Default: every config of the workspace and the shipped ones.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def validate(paths: list[Path] | None = None, /) -> int:
 
 
 def schema(kind: Literal["benchmark", "manifest", "provider", "run", "receipt", "event"], /) -> int:
-    """JSON Schema of a file kind: editors complete and check YAML with it."""
+    """Print the JSON Schema of a kind of file. Editors use it to complete and check YAML."""
     from bench.cli.schema import editors_schema
 
     console.json_value(editors_schema(kind))
@@ -92,16 +92,16 @@ def new(
     *,
     from_: Annotated[Path | None, Parameter(name="--from")] = None,
 ) -> int:
-    """A commented, valid config to start from, in configs/ of the workspace.
+    """Write a valid config with comments into configs/ of the workspace.
 
     Parameters
     ----------
     kind
         provider or benchmark.
     name
-        Its name: lower case, digits, dots and dashes.
+        Name of the config: lower case letters, digits, dots and dashes.
     from_
-        Data file, or folder of them, whose fields are guessed (benchmark).
+        Data file or folder of data files. The config is guessed from it (benchmark).
     """
 
     made = write_new(kind, name, data=from_, workspace=current.get().workspace)
@@ -129,14 +129,14 @@ def new(
 
 
 def download(benchmark: str, /, *, from_: Annotated[str | None, Parameter(name="--from")] = None) -> int:
-    """Fetch a benchmark's data, checked against its sha256; an interrupted download resumes.
+    """Download the data of a benchmark and check its sha256. An interrupted download resumes.
 
     Parameters
     ----------
     benchmark
         A name of bench list.
     from_
-        A file or URL to take it from instead.
+        A file or URL to use instead of the benchmark's own address.
     """
     from bench import events
 
@@ -187,7 +187,7 @@ class _Progress:
 
 
 def completion(shell: Literal["bash", "zsh", "fish"], /) -> int:
-    """Shell completion: eval the output, or put it where your shell looks."""
+    """Print the shell completion. Eval the output, or write it to a file that your shell reads."""
     from bench.cli.app import build
 
     console.raw(f"{build().generate_completion(shell=shell, prog_name='bench').rstrip()}\n\n{REGISTERED[shell]}\n")

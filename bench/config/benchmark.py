@@ -92,15 +92,15 @@ class BenchmarkFile(ConfigModel):
     data: Data
     """location of the rows"""
     fields: SchemaSection = Field(alias="schema")
-    """the section ``schema``"""
+    """where the parts of a row are"""
     categories: Mapping[str, str] = Field(default_factory=dict)
     """id in the data -> name of the question type"""
     categories_strict: bool = False
-    """true: an id without a name is an error, not a note"""
+    """true: an id without a name is an error; false: it gives a note"""
     question_types: tuple[QuestionType, ...] = ()
     """the allowed question types; any other type is an error"""
     groups: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
-    """name -> question types: extra rows of a report"""
+    """name -> question types; additional rows of a report"""
     evidence: EvidenceFields = EvidenceFields()
     """location of the sessions and turns that hold the answer"""
     abstention: Abstention = Abstention()
@@ -128,7 +128,7 @@ class BenchmarkFile(ConfigModel):
     epochs_reducer: Literal["mean", "mode", "max"] = "mean"
     """how the values of an item's epochs are combined"""
     metrics: tuple[str | MetricEntry, ...] = ()
-    """names, or name with method, config, breakdown and evaluator"""
+    """names, or objects with name, method, config, breakdown and evaluator"""
     required_capabilities: tuple[Capability, ...] = ("add_memory", "retrieve_memory")
     """operations that a provider must support; other providers are skipped"""
     runtime: Runtime = Runtime()

@@ -49,11 +49,12 @@ class _Ingestion(ManifestPart):
     date_header: bool = True
     """begin the text of a session with its date"""
     answer_session_ids_field: FieldPath | None = None
-    """path of the ids of the sessions that hold the answer"""
+    """path of the ids of the evidence sessions"""
     evidence_field: FieldPath | None = None
-    """path of the ids of the turns that hold the answer"""
+    """path of the ids of the evidence turns"""
     evidence_parser: Parser = "direct"
-    """direct: ids as they are; dialog_refs: D1:3 and the like, in lists or one text; exact_text: quoted turns"""
+    """form of the evidence: direct (ids), dialog_refs (D1:3, in lists or one text), exact_text (quoted turns), ranges,
+    position"""
 
 
 class Simple(_Ingestion):
@@ -64,7 +65,7 @@ class Simple(_Ingestion):
     content_field: FieldPath
     """path of the text, or of the list of texts"""
     is_array: bool = False
-    """content_field is a list; each element becomes a memory"""
+    """true: content_field is a list, and each element becomes a memory"""
     metadata_fields: tuple[str, ...] = ()
     """row fields that are sent as metadata; gold is rejected"""
 
@@ -76,7 +77,7 @@ class SessionBased(_Ingestion):
     """Conversations: a list of sessions, or an object with numbered keys."""
 
     strategy: Literal["session-based"]
-    """dated conversations"""
+    """each row has conversations with dates"""
     sessions_field: FieldPath
     """path of the conversations of a row"""
     session_ids_field: FieldPath | None = None
@@ -212,9 +213,9 @@ class Manifest(ManifestPart):
     flatten: ItemFlatten | None = None
     """make one item of each child of a list in each row, instead of one per row"""
     id_field: FieldPath | None = None
-    """path of the item's id; without it the first of id, question_id, sample_id, case_id that row 1 has"""
+    """path of the item's id; default: the first of id, question_id, sample_id, case_id that row 1 has"""
     groups: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
-    """name -> question types: extra rows of a report"""
+    """name -> question types; additional rows of a report"""
     abstention: Abstention = Abstention()
     """which items have no answer and must not be answered"""
     question_date: QuestionDate = QuestionDate()

@@ -104,7 +104,7 @@ class Data(ConfigModel):
     files: tuple[str, ...] = ()
     """several local files instead of a path, read one after the other"""
     file: str | None = None
-    """the file inside the repository"""
+    """path of the file in the repository"""
     revision: str | None = None
     """pinned commit of the repository"""
     local_path: str | None = None
@@ -177,7 +177,7 @@ class ContextSection(ConfigModel):
     type: Literal["array", "object", "string", "session"] = "array"
     """array: list of sessions; object: one key per session; string: one text; session: one session"""
     id: FieldValue | None = None
-    """id of the one session of type session or string"""
+    """id of the session, for types session and string"""
     session: SessionParts | None = None
     """paths of id, date and turns in each element of an array"""
     date_field: FieldPath | None = None
@@ -300,7 +300,7 @@ class EvidenceFields(ConfigModel):
     """The location of the gold evidence."""
 
     session_ids_field: FieldPaths | None = None
-    """path of the ids of sessions that hold the answer, or a list of paths"""
+    """path of the ids of the evidence sessions, or a list of paths"""
     turn_ids_field: FieldPaths | None = None
     """path of the ids of turns that hold the answer, or a list of paths"""
     turn_flag: FieldPath | None = None
@@ -308,8 +308,9 @@ class EvidenceFields(ConfigModel):
     texts_field: FieldPaths | None = None
     """path of the sentences that hold the answer, for granularity text"""
     parser: Parser = "direct"
-    """``direct``: a turn's id; ``dialog_refs``: ids such as ``D1:3``, also several in one text; ``exact_text``: the
-    turn's own text; ``ranges``: numbers and ranges at its end, ``1, 3-5``; ``position``: ``SESSION#N``, from 0"""
+    """form of the evidence. ``direct``: ids; ``dialog_refs``: ids such as ``D1:3``, also several in one text;
+    ``exact_text``: texts of turns; ``ranges``: ids that end with numbers and ranges, ``1, 3-5``; ``position``:
+    ``SESSION#N``, counted from 0"""
     reference: FieldValue | None = None
     """template that makes an id from each object that the evidence path finds"""
     grade: FieldValue | None = None
@@ -326,9 +327,9 @@ class Abstention(ConfigModel):
     """Rules for items that have no answer in the history; one matching rule is enough."""
 
     id_pattern: Pattern | None = None
-    """regular expression found in the item's id"""
+    """regular expression that matches in the item's id"""
     question_types: tuple[str, ...] = ()
-    """types whose items have no answer"""
+    """question types whose items have no answer"""
     field: FieldPath | None = None
     """path of a flag that is true when there is no answer"""
     equals: bool | int | str | None = None
@@ -370,7 +371,7 @@ class PublicFacts(ConfigModel):
 
 
 class FieldOnly(ConfigModel):
-    """A section that only names a field."""
+    """A section with one path."""
 
     field: FieldPath
     """path of the value"""
@@ -450,9 +451,9 @@ class AnswerPrompt(ConfigModel):
     by_question_type: Mapping[str, str] = Field(default_factory=dict)
     """question type -> text, or @file"""
     user_override: bool = True
-    """false: --answer-prompt is refused"""
+    """false: --answer-prompt is an error"""
     prompt_fields: tuple[str, ...] = ()
-    """metadata names that the prompt may use"""
+    """names of metadata that the prompt may contain"""
 
 
 class JudgePromptFiles(ConfigModel):
@@ -463,11 +464,11 @@ class JudgePromptFiles(ConfigModel):
     default: str | None = None
     """text, or @file"""
     by_question_type: Mapping[str, str] = Field(default_factory=dict)
-    """name -> text, or @file"""
+    """question type or prompt name -> text, or @file"""
     abstention: str | None = None
     """prompt for items without an answer; takes precedence over the type's"""
     user_override: bool = True
-    """false: --judge-prompt is refused"""
+    """false: --judge-prompt is an error"""
 
 
 class Evaluation(ConfigModel):
@@ -476,7 +477,7 @@ class Evaluation(ConfigModel):
     methods: Mapping[str, Method] = Field(default_factory=dict)
     """value of methodsBy, or * for any -> evaluator of these items"""
     methods_by: str = "question_type"
-    """question_type, a metadata key, or choices (present, absent)"""
+    """what methods selects by: question_type, a metadata key, or choices (present, absent)"""
     values: tuple[float, ...] = ()
     """possible values of a rubric point, for rubric-points; by default 0, 0.5 and 1"""
     labels: Mapping[str, float] = Field(default_factory=dict)

@@ -102,7 +102,7 @@ class Docker(ConfigModel):
     compose: str
     """compose file, relative to this file's folder"""
     service: str
-    """name of the service in it"""
+    """name of the service in the compose file"""
     healthcheck: str
     """path or URL; a 2xx response means that the service is ready"""
     base_url: HttpUrl
@@ -117,7 +117,7 @@ class Mcp(ConfigModel):
     command: tuple[str, ...] | None = None
     """program and arguments of a stdio server; it is stopped at the end of the run"""
     env: dict[str, VariableName] = Field(default_factory=dict)
-    """variable of the server -> environment variable that holds its value"""
+    """variable of the server -> name of the environment variable with its value"""
     cwd: str | None = None
     """working directory of the server, relative to this file's folder"""
     url: HttpUrl | None = None
@@ -158,7 +158,7 @@ class ProviderConfig(ConfigModel):
     auth: tuple[Auth, ...] = ()
     """authentication of requests"""
     scoping: Scoping = Scoping()
-    """how a namespace is written in calls"""
+    """how namespaces are named and sent"""
     vars: dict[str, str] = Field(default_factory=dict)
     """texts that templates of this file may use"""
     setup: tuple[SetupCall, ...] = ()
@@ -178,7 +178,7 @@ class ProviderConfig(ConfigModel):
     errors: Errors = Errors()
     """statuses and response bodies with a special meaning"""
     limits: LimitsSection = LimitsSection()
-    """rates, concurrency and the largest k"""
+    """rates and concurrency"""
     rate_limit: RateLimit = RateLimit()
     """retries and pauses, with the keys of older files"""
     capabilities: CapabilitiesConfig = CapabilitiesConfig()
@@ -188,7 +188,7 @@ class ProviderConfig(ConfigModel):
     docker: Docker | None = None
     """compose file and health check, for type docker"""
     mcp: Mcp | None = None
-    """command or address of the server, and its tools"""
+    """command or address of the MCP server"""
     adapter: str | None = None
     """Python class used instead of endpoints: ./file.py:Class or an entry point"""
     local: dict[str, object] = Field(default_factory=dict)

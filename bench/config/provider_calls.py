@@ -72,7 +72,7 @@ class ScoreSection(ConfigModel):
     kind: Literal["similarity", "distance", "rank"] = "similarity"
     """similarity: higher is better; distance: lower is better; rank: a position, so hits have no scores"""
     transform: Literal["none", "1-x", "1/(1+x)", "-x"] = "none"
-    """applied to the number x"""
+    """formula that is applied to the number x"""
     order: Literal["as_returned", "asc", "desc"] = "as_returned"
     """as_returned: keep the service's order; else sort by score, ties as returned"""
 
@@ -127,13 +127,13 @@ class SearchResponse(ConfigModel):
     content_join: str = "\n"
     """separator between several texts of one hit"""
     score_field: str | None = None
-    """short for score.field"""
+    """short form of score.field"""
     score: ScoreSection = ScoreSection()
     """path and meaning of the score"""
     chunks_field: str | None = None
     """path in a hit of the chunks that matched; shown, and part of the hit's text"""
     id_field: str | None = None
-    """short for id_from with one field"""
+    """short form of id_from with one field"""
     id_from: Literal["none"] | list[IdForm] | None = None
     """ways to find the memory ids, tried in order; none: hits have no ids. Unset: metadata bench_id, then $.id"""
     when: str | None = None
@@ -176,9 +176,9 @@ class MultipartSection(ConfigModel):
     """One file of a multipart body."""
 
     filename: str
-    """a template"""
+    """name of the file, a template"""
     content: str
-    """a template"""
+    """content of the file, a template"""
     type: str = "application/octet-stream"
     """media type"""
 

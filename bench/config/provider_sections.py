@@ -150,9 +150,9 @@ class Auth(ConfigModel):
     env_var: VariableName | None = None
     """environment variable that holds the key; required unless none"""
     param: str | None = None
-    """URL parameter that carries the key, for query"""
+    """URL parameter with the key, for type query"""
     user: str | None = None
-    """user name, for basic"""
+    """user name, for type basic"""
     optional: bool = False
     """send no key while the variable is unset, instead of an error"""
 
@@ -217,7 +217,7 @@ class Chunk(ConfigModel):
     """Size and overlap in tokens for ``unit: chunk``."""
 
     size: PositiveInt
-    """tokens of a chunk"""
+    """size of a chunk in tokens"""
     overlap: NonNegativeInt = 0
     """tokens shared with the next chunk"""
 
@@ -254,7 +254,7 @@ class IngestSection(ConfigModel):
     unit: Literal["benchmark", "turn", "session", "corpus", "chunk"] = "benchmark"
     """unit of one memory; benchmark: the benchmark's unit"""
     chunk: Chunk | None = None
-    """size of a memory, for unit chunk"""
+    """size of a chunk, for unit chunk"""
     text: str | None = None
     """plain, speaker, dated or a template with speaker, when and content; unset: the benchmark's text"""
     timestamp: Literal["iso", "date", "unix", "unix_ms", "omit"] = "iso"
@@ -298,7 +298,7 @@ class ClientEmbeddings(ConfigModel):
     batch: PositiveInt = 64
     """texts per request"""
     normalize: bool = False
-    """scale vectors to length 1"""
+    """true: scale vectors to length 1"""
     query_prefix: str = ""
     """prefix of a query"""
     document_prefix: str = ""
@@ -313,7 +313,7 @@ class CapabilitiesConfig(ConfigModel):
     supports_batch: bool = False
     """an add call takes several memories"""
     supports_metadata: bool = False
-    """memories keep metadata"""
+    """the service stores metadata of memories"""
     supports_rerank: bool = False
     """the service reranks hits"""
     ids: bool = True
@@ -323,7 +323,7 @@ class CapabilitiesConfig(ConfigModel):
     scores: bool = True
     """hits have scores"""
     clear: bool = True
-    """a namespace can be emptied"""
+    """a namespace can be cleared"""
     delete_memory: bool | None = None
     """single memories can be deleted; unset: true if endpoints.delete exists"""
     update_memory: bool | None = None

@@ -167,7 +167,7 @@ class Experiment(ConfigModel):
     """The flags that can change a result; they are part of the plan's digest."""
 
     benchmarks: Words = ()
-    """empty = the embedded demo"""
+    """names of benchmarks; default: the demo"""
     providers: Words = ()
     """names or variants ``name@label``; empty = the built-ins that need no key"""
     set: Pairs = Field(default_factory=dict)
@@ -190,7 +190,7 @@ class Experiment(ConfigModel):
     max_judge_tokens: Count | None = None
     """most tokens of a judge's reply, reasoning included"""
     answer_prompt: str | None = None
-    """text, ``@file`` or the name of an existing file"""
+    """text of the answer prompt, ``@file``, or the name of an existing file"""
     judge_prompt: Texts = ()
     """text, ``@file`` or the name of an existing file; ``TYPE=FILE`` for one question type"""
     k: Cutoffs = ()

@@ -231,51 +231,51 @@ _MATCH = ("threshold", "case_sensitive", "normalize_whitespace", "unicode")
 _JUDGED = ("threshold", "temperature", "model")
 BUILT_IN: Mapping[str, BuiltInEvaluator] = {
     "exact-match": BuiltInEvaluator(
-        says="1 if the answer equals an accepted one after normalisation", open=_exact, keys=(*_MATCH, "variant")
+        says="1 if the answer equals an accepted answer after normalization", open=_exact, keys=(*_MATCH, "variant")
     ),
     "contains": BuiltInEvaluator(
-        says="1 if an accepted answer is in the answer as whole words",
+        says="1 if the answer contains an accepted answer as whole words",
         open=_contains,
         keys=(*_MATCH, "word_boundary"),
         version=2,  # 2: a part of a longer number is no match
     ),
-    "token-f1": BuiltInEvaluator(says="F1 of shared tokens as value", open=_token_f1, keys=("threshold", "variant")),
-    "locomo-f1": BuiltInEvaluator(says="LoCoMo's official score by category", open=_locomo, keys=("threshold",)),
+    "token-f1": BuiltInEvaluator(says="F1 of shared tokens", open=_token_f1, keys=("threshold", "variant")),
+    "locomo-f1": BuiltInEvaluator(says="LoCoMo's official score per category", open=_locomo, keys=("threshold",)),
     "semantic-similarity": BuiltInEvaluator(
-        says="cosine of embeddings as value; needs an embedding model", open=_similarity, keys=("threshold", "model")
+        says="cosine of the embeddings; needs an embedding model", open=_similarity, keys=("threshold", "model")
     ),
     "mcq": BuiltInEvaluator(
-        says="the option that the answer states, else names, is the right one; none is wrong",
+        says="1 if the answer states or names the right option; an answer without an option is wrong",
         open=_choice,
     ),
     "rubric": BuiltInEvaluator(
-        says="a judge scores all rubric lines in one call, each 0, 0.5 or 1", open=_rubric, keys=_JUDGED
+        says="a judge scores all rubric points in one call, each with 0, 0.5 or 1", open=_rubric, keys=_JUDGED
     ),
     "rubric-points": BuiltInEvaluator(
-        says="a judge call a rubric line, each worth one of evaluation.values; the mean is the value",
+        says="a judge scores each rubric point in its own call, with one of evaluation.values; the mean",
         open=_points,
         keys=(*_JUDGED, "values"),
     ),
     "order-agreement": BuiltInEvaluator(
-        says="a judge aligns the answer with the rubric's events; tau-b of their order times F1 is the value",
+        says="a judge aligns the answer with the events of the rubric; tau-b of the order times F1",
         open=_order,
         keys=_JUDGED,
     ),
     "labels": BuiltInEvaluator(
-        says="a judge chooses one of evaluation.labels, each with a value", open=_labels, keys=(*_JUDGED, "labels")
+        says="a judge chooses one of evaluation.labels; the value of the label", open=_labels, keys=(*_JUDGED, "labels")
     ),
     "memory-audit": BuiltInEvaluator(
-        says="a judge looks for each rubric line in what the provider lists, and at each listed memory",
+        says="a judge looks for each rubric point in the listed memories, and checks each listed memory",
         open=_audit,
         keys=_JUDGED,
     ),
     "phrases": BuiltInEvaluator(
-        says="each phrase of the accepted answer (parted by ; or ,) is in the answer as whole words",
+        says="1 if the answer contains each phrase of the accepted answer (split at ; or ,) as whole words",
         open=_phrases,
         keys=("threshold",),
     ),
     "ordered-phrases": BuiltInEvaluator(
-        says="as phrases, and in their order", open=_ordered_phrases, keys=("threshold",)
+        says="same as phrases, in the order of the accepted answer", open=_ordered_phrases, keys=("threshold",)
     ),
     "llm-judge": BuiltInEvaluator(
         says="a judge decides whether the answer is right", open=_judge, keys=(*_JUDGED, "protocol", "max_tokens")
@@ -286,12 +286,12 @@ BUILT_IN: Mapping[str, BuiltInEvaluator] = {
         keys=_JUDGED,
     ),
     "deletion-check": BuiltInEvaluator(
-        says="nothing of a deleted text is left in hits or answer",
+        says="1 if neither hits nor answer contain the deleted text",
         open=_deletion,
         keys=("fuzzy_match", "fuzzy_threshold"),
     ),
     "code-correctness": BuiltInEvaluator(
-        says="the item's tests run on the answer; needs --allow-code-execution", open=_code, keys=("time_limit_s",)
+        says="runs the tests of the item on the answer; needs --allow-code-execution", open=_code, keys=("time_limit_s",)
     ),
 }
 
@@ -351,7 +351,7 @@ ALIASES = {
 NONE = "none"
 CUSTOM = "custom"
 NOT_BUILT_IN = {
-    CUSTOM: "a Python class beside the config",
+    CUSTOM: "a Python class of the config",
     NONE: "retrieval only: nothing is evaluated",
 }
 

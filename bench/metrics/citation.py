@@ -61,7 +61,7 @@ def _citation(k: int | None, params: Mapping[str, object]) -> Arithmetic:
 ENTRIES = (
     RegisteredMetric(
         name="citation_accuracy",
-        summary="1 if the answer cites what the reference cites, after normalisation",
+        summary="1 if the answer has the citation of the reference, after normalization",
         category="answer",
         build=_citation,
         aliases={"legal_citation_accuracy": {}},

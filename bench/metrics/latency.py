@@ -138,7 +138,7 @@ ENTRIES = (
     ),
     RegisteredMetric(
         name="ingest_throughput",
-        summary="memories ingested per second of wall time, concurrency beside it",
+        summary="ingested memories per second of wall time; depends on --ingest-concurrency",
         category="performance",
         build=lambda k, params: Arithmetic(of_row=_memories, fold=PerSecond()),
         aliases={"ingest_throughput_items_per_sec": {}},

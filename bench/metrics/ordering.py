@@ -73,7 +73,7 @@ def _build(k: int | None, params: Mapping[str, object]) -> Arithmetic:
 ENTRIES = (
     RegisteredMetric(
         name="order_agreement",
-        summary="tau-b of the order of aligned events, in 0..1, times the F1 of the alignment",
+        summary="tau-b of the order of aligned events, mapped to 0..1, times the F1 of the alignment",
         category="answer",
         build=_build,
     ),

@@ -97,13 +97,13 @@ def _audit(name: str, summary: str, formula: Callable[..., float | None], *names
 ENTRIES = (
     RegisteredMetric(
         name="correctness_floored",
-        summary="mean value with each rubric point cut down to a whole number, as BEAM's script does: 0.5 is 0",
+        summary="mean value with each rubric point rounded down to a whole number, as in BEAM's script: 0.5 becomes 0",
         category="answer",
         build=_floored,
     ),
     RegisteredMetric(
         name="choice_letter",
-        summary="a published reading of the letter: exact (nothing around it), stated (LongBench), only (PersonaMem)",
+        summary="1 if the letter is right by a published rule: exact (MemBench), stated (LongBench), only (PersonaMem)",
         category="answer",
         build=_named("rule", ("mcq",)),
         define=lambda params: f"choice_letter.{params['rule']}",
@@ -112,7 +112,7 @@ ENTRIES = (
     ),
     RegisteredMetric(
         name="label_share",
-        summary="share of items to which the judge gave a label: label_share.LABEL",
+        summary="share of items with a label of the judge: label_share.LABEL",
         category="answer",
         build=_named("label", ("labels",)),
         define=lambda params: f"label_share.{params['label']}",

@@ -269,7 +269,7 @@ ENTRIES = (
     RegisteredMetric(
         name="recall",
         summary="any: 1 if any expected id is among the first K (printed as recall@K (any)); fraction: covered / R; "
-        "all: everything covered; capped: covered / min(R, K)",
+        "all: 1 if all expected ids are covered; capped: covered / min(R, K); R = number of expected ids",
         category="retrieval",
         build=_built(recall),
         define=_recall_definition,
@@ -283,7 +283,7 @@ ENTRIES = (
     ),
     RegisteredMetric(
         name="precision",
-        summary="relevant slots among the first K / K; denominator: returned divides by min(K, returned)",
+        summary="relevant hits among the first K / K; denominator returned: / min(K, returned hits)",
         category="retrieval",
         build=_built(precision),
         cut="required",
@@ -294,8 +294,8 @@ ENTRIES = (
     ),
     RegisteredMetric(
         name="ndcg",
-        summary="discounted gain of the first K over the best possible K; variant longmemeval only to compare "
-        "with that paper",
+        summary="discounted gain of the first K hits / the best possible gain; variant longmemeval: the formula of that "
+        "paper",
         category="retrieval",
         build=_built(ndcg),
         define=_ndcg_definition,
@@ -312,7 +312,7 @@ ENTRIES = (
     ),
     RegisteredMetric(
         name="map",
-        summary="mean over relevant slots of the precision there, divided by all relevant ids",
+        summary="average precision: sum of the precisions at the relevant hits, divided by the number of relevant ids",
         category="retrieval",
         build=_built(average_precision),
         cut="optional",
@@ -321,7 +321,7 @@ ENTRIES = (
     ),
     RegisteredMetric(
         name="mrr",
-        summary="1 / rank of the first relevant slot",
+        summary="1 / rank of the first relevant hit",
         category="retrieval",
         build=_built(reciprocal_rank),
         cut="optional",
@@ -330,14 +330,14 @@ ENTRIES = (
     ),
     RegisteredMetric(
         name="retrieval_precision",
-        summary="relevant slots / everything returned",
+        summary="relevant hits / all returned hits",
         category="retrieval",
         build=_built(precision_of_returned),
         parameters={"duplicates": DUPLICATES},
     ),
     RegisteredMetric(
         name="retrieval_recall",
-        summary="expected ids covered / R, over everything returned",
+        summary="covered expected ids / all expected ids, over all returned hits",
         category="retrieval",
         build=_built(recall_of_returned),
         parameters={"duplicates": DUPLICATES},
@@ -351,7 +351,7 @@ ENTRIES = (
     ),
     RegisteredMetric(
         name="retrieval_coverage",
-        summary="share of the expected ids returned; variant any: 1 if one was",
+        summary="share of the expected ids that were returned; variant any: 1 if one was returned",
         category="retrieval",
         build=_built(coverage),
         parameters={"variant": Parameter(default="share", choices=("share", "any")), "duplicates": DUPLICATES},

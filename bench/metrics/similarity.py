@@ -90,7 +90,7 @@ ENTRIES = (
     ),
     RegisteredMetric(
         name="deletion_check",
-        summary="1 if nothing of the deleted text is left in hits or answer",
+        summary="1 if neither hits nor answer contain the deleted text",
         category="answer",
         build=_deletion,
         version=2,  # 2: fuzzy_match reads pairs of characters in scripts without spaces

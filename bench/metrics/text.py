@@ -273,7 +273,7 @@ def length(prediction: object) -> float | None:
 ENTRIES = (
     RegisteredMetric(
         name="exact_match",
-        summary="1 if the answer equals a reference after normalisation",
+        summary="1 if the answer equals a reference after normalization",
         category="answer",
         build=exact_match,
         parameters={"variant": Parameter(default="plain", choices=("plain", "squad", "locomo")), **NORMAL},
@@ -290,7 +290,7 @@ ENTRIES = (
     ),
     RegisteredMetric(
         name="token_f1",
-        summary="F1 of the tokens of answer and reference; as SQuAD in every script, or in the dialect of a paper",
+        summary="F1 of the tokens of answer and reference: as in SQuAD, for every script, or as in a paper (variant)",
         category="answer",
         build=token_f1,
         define=lambda params: f"token_f1.{params['variant']}",
@@ -300,7 +300,7 @@ ENTRIES = (
     ),
     RegisteredMetric(
         name="locomo_qa_score",
-        summary="LoCoMo's official answer score: token F1 by category, 5 = states that it is not mentioned",
+        summary="LoCoMo's official answer score: token F1 per category; in category 5, a refusal is right",
         category="answer",
         build=locomo_qa_score,
         version=2,  # 2: scripts without spaces are cut into characters
@@ -309,7 +309,7 @@ ENTRIES = (
     ),
     RegisteredMetric(
         name="answer_length",
-        summary="characters of the answer",
+        summary="number of characters of the answer",
         category="answer",
         build=answer_length,
         unit="characters",

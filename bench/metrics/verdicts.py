@@ -255,13 +255,13 @@ ENTRIES = (
     ),
     RegisteredMetric(
         name="abstention_accuracy",
-        summary="correct / scored over the items whose right answer is to abstain",
+        summary="correct items / scored items, over the items whose right answer is to abstain",
         category="answer",
         build=_abstention,
     ),
     RegisteredMetric(
         name="over_abstention_rate",
-        summary="share of the answerable scored items whose answer is a refusal",
+        summary="share of the scored items with an answer in the memories that were answered with a refusal",
         category="answer",
         build=_over_abstention,
         lower_is_better=True,

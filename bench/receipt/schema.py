@@ -118,44 +118,44 @@ class PerQuery(Wire):
     """The items file, by digest and Merkle roots."""
 
     format: Literal["jcs-lines/1"]
-    """a row a line, in RFC 8785 form"""
+    """one row per line, in RFC 8785 form"""
     file: Name
-    """bare name of the items file, which lies beside the receipt"""
+    """name of the items file in the folder of the receipt"""
     count: Natural
-    """rows in it: the items that have ended"""
+    """number of rows: the items that have ended"""
     bytes: Natural
-    """size of the file"""
+    """size of the file in bytes"""
     sha256: Hex64
     """SHA-256 of the whole file"""
     merkle_root: Hex64
-    """RFC 6962 root; a leaf is a row without its line end"""
+    """Merkle root (RFC 6962); a leaf is a row without its line end"""
     deterministic_root: Hex64
-    """the same root over what of each row no clock and no model had a part in"""
+    """Merkle root over the part of each row that does not depend on a clock or a model"""
 
 
 class Reproducibility(Wire):
     """What a rerun can be expected to give."""
 
     class_: Annotated[Literal["exact", "statistical", "none"], Field(alias="class")]
-    """exact: a rerun gives the same resultDigest; statistical: about the same scores; none: no one can say"""
+    """exact: a rerun gives the same resultDigest; statistical: about the same scores; none: unknown"""
     reasons: tuple[Text, ...]
-    """why it is not exact, for people; empty when it is"""
+    """reasons in words why the class is not exact; empty if it is exact"""
 
 
 class Signer(Wire):
-    """Who signed; the signature layer judges the values."""
+    """The signer. The values are checked with the signature."""
 
     algorithm: Text
     """only Ed25519 is accepted"""
     public_key_fingerprint: Text
-    """SHA-256 of the key's DER form (SubjectPublicKeyInfo), written sha256:HEX"""
+    """SHA-256 of the public key in DER form (SubjectPublicKeyInfo), written sha256:HEX"""
 
 
 class Signature(Signer):
-    """The signature as it came."""
+    """The signature."""
 
     value: Text
-    """base64url without padding, over the RFC 8785 form of all but this block"""
+    """signature over the RFC 8785 form of the receipt without this block; base64url without padding"""
 
 
 def _sorted_by(key: Callable[[object], tuple[str, ...]], fields: str) -> AfterValidator:
@@ -186,67 +186,67 @@ class Body(Wire):
     """A receipt before it is signed."""
 
     schema_: Annotated[Literal["bench.receipt/1"], Field(alias="schema")]
-    """what these fields mean; another field is another schema"""
+    """schema of the receipt; additional fields need another schema"""
     receipt_id: Ulid
-    """ULID, made when it was issued; never used twice"""
+    """unique id (ULID), created when the receipt was issued"""
     kind: Literal["run", "partial"]
-    """run: every selected item has ended; partial: some are pending, or the run was a range of them"""
+    """run: all selected items have ended; partial: some are pending, or the run was a range"""
     bench_version: Name
     """version of bench that made the run"""
     ran_at: Instant
-    """first call to the provider, UTC"""
+    """time of the first call to the provider, UTC"""
     finished_at: Instant
-    """end of the last item, UTC"""
+    """time at which the last item ended, UTC"""
     issued_at: Instant
-    """when the receipt was made, UTC"""
+    """time at which the receipt was created, UTC"""
     time_source: Literal["self-asserted"]
-    """all times are the signer's own word"""
+    """all times are stated by the signer and not proven"""
     run: Run
-    """settings of the run, and how it continued"""
+    """settings of the run, and its resumes"""
     benchmark: Benchmark
     """dataset, protocol and selection"""
     provider: ReceiptProvider
     """the memory system that was measured"""
     models: Annotated[tuple[ModelUse, ...], _sorted_by(_model_key, "role, requested")]
-    """every model in each role it had; sorted by role, requested"""
+    """every model in each of its roles, sorted by role and requested"""
     prompts: Annotated[tuple[PromptUse, ...], _sorted_by(_prompt_key, "role")]
-    """every prompt by its hash; sorted by role"""
+    """hash of every prompt, sorted by role"""
     metrics: Annotated[tuple[MetricUse, ...], _sorted_by(_metric_key, "name")]
-    """every metric with a score; sorted by name"""
+    """every metric with a score, sorted by name"""
     environment: ReceiptEnvironment
     """machine and code"""
     counts: ReceiptCounts
     """how the planned items ended"""
     scores: Scores
-    """results by class: deterministic, judged, measured, cost"""
+    """scores by class: deterministic, judged, measured, cost"""
     per_query: PerQuery
-    """the items file, from which the scores can be computed again"""
+    """digests of the items file, from which the scores can be computed again"""
     config_digest: Hex64
-    """SHA-256 over what was measured and how; equal digests are comparable"""
+    """SHA-256 over everything that affects comparability; receipts with equal digests are comparable"""
     result_digest: Hex64
     """SHA-256 over config, selection, counts and deterministic scores; equal after an exact rerun"""
     reproducibility: Reproducibility
     """what a rerun can be expected to give"""
     supersedes: Ulid | None
-    """id of the receipt that this one takes the place of; null otherwise"""
+    """id of the receipt that this one replaces, or null"""
     reproduces: Ulid | None
-    """id of the receipt that this run repeats; null otherwise"""
+    """id of the receipt that this run repeats, or null"""
     memory_cost: ReceiptMemoryCost | None = None
-    """what the build and each question cost; null where nothing was searched, absent in receipts of older versions"""
+    """cost of the build and of each question; null if nothing was searched; missing in receipts of older versions"""
 
 
 class Receipt(Body):
     """A receipt whose signer is named; the signature beside it belongs to the signature layer."""
 
     signer: Signer
-    """who signed, inside the signed bytes; equal to the two fields of signature"""
+    """the signer, as a signed part of the receipt; equal to the fields in signature"""
 
 
 class SignedReceipt(Receipt):
     """The whole document as it lies in a file, for those who want a JSON Schema of it."""
 
     signature: Signature
-    """the only part that is not signed"""
+    """the signature; the only part that is not signed"""
 
 
 def read_receipt(document: JSON) -> Receipt:

@@ -28,19 +28,19 @@ class ByState(Wire):
     incorrect: Natural
     """the answer was not accepted"""
     partial: Natural
-    """some of what was asked for was there"""
+    """a part of the answer was right"""
     abstained: Natural
-    """the system answered that it does not know"""
+    """the answer was a refusal, such as "I don't know""""
     error: Natural
-    """a call failed for good; errorKinds states why"""
+    """a call failed permanently; errorKinds has the reasons"""
     not_ready: Annotated[int, Field(strict=True, ge=0, alias="not_ready")]
-    """what was added could not be found in time"""
+    """the index was not ready in time"""
     unsupported: Natural
-    """the provider lacks what the benchmark needs"""
+    """the provider lacks a required capability"""
     unscored: Natural
-    """answered, but no verdict could be had"""
+    """answered, but without a verdict"""
     measured: Natural
-    """retrieval only; no answer was asked for"""
+    """retrieval only, without an answer"""
 
     def of(self) -> dict[str, int]:
         """The counts by state name."""
@@ -51,71 +51,71 @@ class ReceiptCounts(Wire):
     """How the planned items ended."""
 
     planned: Natural
-    """items of the selection times epochs"""
+    """selected items times epochs"""
     pending: Natural
-    """planned and not ended yet"""
+    """planned items that have not ended"""
     scored: Natural
-    """correct, incorrect, partial and abstained together"""
+    """sum of correct, incorrect, partial and abstained"""
     by_state: ByState
-    """ended items by how they ended; with pending they add up to planned"""
+    """number of ended items per state; their sum plus pending is planned"""
     error_kinds: Mapping[str, Natural]
-    """kind of error -> items; adds up to byState.error"""
+    """kind of error -> number of items; the sum is byState.error"""
     retries: Natural
-    """attempts beyond the first, over all rows"""
+    """number of attempts after the first, over all rows"""
 
 
 class ReceiptInterval(Wire):
-    """Where the true mean plausibly lies."""
+    """Confidence interval of a mean."""
 
     low: Number
     """lower bound"""
     high: Number
     """upper bound"""
     level: Number
-    """confidence, as 0.95"""
+    """confidence level, such as 0.95"""
     method: Name
-    """how it was computed"""
+    """method of the computation"""
 
 
 class Label(Wire):
     """A score over the items with one label."""
 
     value: Number | None
-    """mean over these items; null when there is none"""
+    """mean over these items; null if there are none"""
     n: Natural
-    """items with a value"""
+    """number of items with a value"""
 
 
 class ReceiptScore(Wire):
     """One metric over the whole job."""
 
     definition: Name
-    """id of the metric's exact definition; another formula has another id"""
+    """id of the metric's definition; another formula has another id"""
     value: Number | None
-    """mean over n, in full precision; null when n is 0"""
+    """mean over n in full precision; null if n is 0"""
     value_failures_as_zero: Number | None
-    """mean over n and nFailed with a failure as 0; null when there is neither"""
+    """mean over n + nFailed with each failure as 0; null if both are 0"""
     n: Natural
-    """items with a value"""
+    """number of items with a value"""
     n_excluded: Natural
-    """items to which it does not apply"""
+    """number of items to which the metric does not apply"""
     n_failed: Natural
-    """items that failed, are pending or lack a verdict of the judge"""
+    """number of items that failed, are pending or have no verdict of the judge"""
     aggregate: Annotated[str, Field(strict=True, pattern=r"^(mean|other|macro:.+)$")]
-    """mean; macro:DIMENSION, the mean of its labels' means; or other"""
+    """mean; macro:DIMENSION (the mean of the means of its labels); or other"""
     interval: ReceiptInterval | None
-    """confidence interval of value; null where none was computed"""
+    """confidence interval of value, or null"""
     breakdown: Mapping[str, Mapping[str, Label]]
     """dimension -> label -> score of its items"""
 
 
 class Times(Wire):
-    """Durations in microseconds; null where n is 0."""
+    """Durations in microseconds. They are null if n is 0."""
 
     n: Natural
-    """durations measured"""
+    """number of measured durations"""
     min: Natural | None
-    """the shortest"""
+    """shortest duration"""
     p50: Natural | None
     """median, nearest rank"""
     p95: Natural | None
@@ -123,7 +123,7 @@ class Times(Wire):
     p99: Natural | None
     """99th percentile, nearest rank"""
     max: Natural | None
-    """the longest"""
+    """longest duration"""
 
     def ordered(self) -> tuple[int | None, ...]:
         """From the least to the greatest."""
@@ -131,109 +131,109 @@ class Times(Wire):
 
 
 class Pace(Wire):
-    """Something a second."""
+    """A rate per second."""
 
     n: Natural
-    """measurements behind it"""
+    """number of measurements"""
     value: Number | None
-    """how many a second; null where no time passed"""
+    """rate per second; null if no time passed"""
 
 
 class ReceiptUsage(Wire):
-    """Calls, tokens and money; null money = not known."""
+    """Calls, tokens and money. Unknown money is null."""
 
     calls: Natural
-    """requests to models or to a priced service"""
+    """requests to models or to a service with a price"""
     prompt_tokens: Natural
-    """all input, cached input included"""
+    """all input tokens, including cached input"""
     completion_tokens: Natural
-    """all output, reasoning included"""
+    """all output tokens, including reasoning"""
     usd_micros: Natural | None
-    """millionths of a US dollar; null when any price is not known"""
+    """millionths of a US dollar; null if a price is unknown"""
 
 
 class Cost(ReceiptUsage):
     """Usage of the whole job, and by role."""
 
     price_table: Text | None
-    """which prices were used; null when nothing cost anything"""
+    """source of the prices; null if nothing had a price"""
     by_role: Mapping[str, ReceiptUsage]
-    """role -> its part of the four figures"""
+    """role -> its part of the four values"""
 
 
 class ReceiptTotals(Wire):
-    """Calls, tokens, money and time of one side of the bill."""
+    """Sum of calls, tokens, money and time."""
 
     calls: Natural
     """requests to models and to the memory system"""
     tokens: Natural
-    """input and output, as reported or counted"""
+    """input and output tokens, reported by the endpoint or counted locally"""
     usd_micros: Natural | None
-    """millionths of a US dollar; null when the price of a call that ended well is not known"""
+    """millionths of a US dollar; null if the price of a successful call is unknown"""
     time_us: Natural
-    """without the waiting of our own queue and limiter"""
+    """microseconds, without the time that calls wait inside bench"""
 
 
 class ReceiptBuild(Wire):
-    """The ingest that was searched, and who paid for it."""
+    """The ingest that was searched, and the run that paid for it."""
 
     fingerprint: Hex64 | None
-    """of its memories in order, settings and versions; null where a part is not known"""
+    """digest of memories in order, settings and versions; null if a part is unknown"""
     paid_by: Name
-    """run that ingested; another one than run.runId where the build was reused"""
+    """run that ingested; differs from run.runId if the build was reused"""
     lane: Name
-    """benchmark and provider of that run"""
+    """benchmark and provider of the build"""
     corpora: Natural | None
-    """corpora in it; null where the journal does not state it"""
+    """number of corpora; null if the journal does not have it"""
     memories: Natural
-    """memories in it"""
+    """number of memories"""
     paid: ReceiptTotals
-    """what this job's lane paid; nothing where another run or another lane did"""
+    """cost paid by this job's lane; zero if another run or lane paid"""
     price: ReceiptTotals
-    """what it cost, no matter which run paid"""
+    """cost of the build, no matter which run paid"""
 
 
 class ReceiptContext(Wire):
-    """How much of its corpus the answering model read, by estimate (chars/4)."""
+    """The part of its corpus that the answering model read, estimated with chars/4."""
 
     answers: Natural
-    """answers that a model gave"""
+    """number of answers of a model"""
     tokens: Natural
-    """of their contexts together"""
+    """sum of the tokens of their contexts"""
     corpus_tokens: Natural | None
-    """of the corpus of each of them, together; null where the journal does not state it"""
+    """sum of the tokens of the corpus of each answer; null if the journal does not have it"""
     corpora: Natural
-    """how many corpora that are"""
+    """number of these corpora"""
     share: Number | None
     """tokens / corpusTokens"""
 
 
 class ReceiptBreakEven(Wire):
-    """When the memory is cheaper than the whole corpus in each prompt."""
+    """The number of questions after which the memory is cheaper than the whole corpus in each prompt."""
 
     questions: Natural | None
-    """questions on one corpus after which it is; null = never, or not known"""
+    """number of questions on one corpus; null: never, or unknown"""
     never: Flag
-    """true where a question to the memory is not cheaper"""
+    """true if a question to the memory is not cheaper, so no number of questions is enough"""
     reason: Text
-    """why there is no number; empty where there is one"""
+    """reason why there is no number; empty if there is one"""
 
 
 class ReceiptMemoryCost(Wire):
-    """The build, paid once, and the query, paid for each question; the judge is not in it."""
+    """The cost of the build (once) and of the queries (per question), without the judge."""
 
     build: ReceiptBuild
-    """the ingest of every corpus"""
+    """ingest of all corpora"""
     questions: Natural
-    """items times epochs that were searched"""
+    """number of searched items, times epochs"""
     query: ReceiptTotals
-    """search and answer of all of them"""
+    """search and answer of all questions"""
     usd_micros_per_correct: Number | None
-    """price of the build and of all queries, divided by the correct items"""
+    """cost of the build and of all queries, divided by the number of correct items"""
     context: ReceiptContext | None
-    """null where no model answered"""
+    """context share; null if no model answered"""
     break_even: ReceiptBreakEven | None
-    """null where no model answered, and for a control"""
+    """break-even; null if no model answered, and for controls"""
 
 
 def _timed(measured: Mapping[str, Times | Pace]) -> Mapping[str, Times | Pace]:
@@ -247,13 +247,13 @@ def _timed(measured: Mapping[str, Times | Pace]) -> Mapping[str, Times | Pace]:
 
 
 class Scores(Wire):
-    """By class: computable from rows alone, given by a model, or measured with a clock."""
+    """Scores by class: computed from the rows, judged by a model, or measured with a clock."""
 
     deterministic: Mapping[str, ReceiptScore]
-    """metric -> score that the rows alone give, without any model"""
+    """metric -> score that is computed from the rows without a model"""
     judged: Mapping[str, ReceiptScore]
-    """metric -> score in which a model gave verdicts"""
+    """metric -> score from verdicts of a model"""
     measured: Annotated[Mapping[str, Times | Pace], AfterValidator(_timed)]
-    """NAME_us -> durations, NAME_per_s -> pace; by the clock, never the same twice"""
+    """NAME_us -> durations, NAME_per_s -> rate; they differ in each run"""
     cost: Cost
     """calls, tokens and money"""

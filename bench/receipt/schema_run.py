@@ -23,58 +23,58 @@ from bench.receipt.base_model import Flag, Hex16, Hex40, Hex64, Instant, Integer
 
 
 class ReceiptIsolation(Wire):
-    """How many namespaces were probed, and how the probes ended."""
+    """Number and results of the isolation probes."""
 
     probed: Natural
-    """probes for content that does not belong to a namespace"""
+    """number of probes for content of another namespace"""
     passed: Natural
-    """probes that found nothing"""
+    """number of probes that found nothing"""
     failed: Natural
-    """probes that found something foreign"""
+    """number of probes that found content of another namespace"""
 
 
 class Preregistration(Wire):
-    """The log entry that announced the run before its first call."""
+    """The entry of the public log that announced the run before its first call."""
 
     log_index: Natural
-    """place of that entry in the log, from 0"""
+    """index of the entry in the log, from 0"""
     entry_sha256: Hex64
     """SHA-256 of the entry's line"""
 
 
 class LogHead(Wire):
-    """The public log as it was seen when the run started."""
+    """The state of the public log at the start of the run."""
 
     origin: Name
     """name of the log"""
     size: Natural
-    """entries it had"""
+    """number of entries"""
     root_hash: Hex64
-    """Merkle root over them"""
+    """Merkle root over the entries"""
 
 
 class ReceiptResume(Wire):
-    """One continuation of the run."""
+    """One resume of the run."""
 
     at: Instant
-    """when it continued, UTC"""
+    """time of the resume, UTC"""
     code_commit: Hex40 | None
-    """commit that it continued with; null where no one knows it"""
+    """commit of the code after the resume; null if unknown"""
     bench_version: Name
-    """version that it continued with"""
+    """version of bench after the resume"""
 
 
 class ReceiptShard(Wire):
-    """A part that ran on its own: item positions, 1-based, inclusive."""
+    """A range of items that ran separately. Positions count from 1, and both ends are included."""
 
     index: Positive
-    """which part, from 1"""
+    """number of the part, from 1"""
     of: Positive
-    """how many parts there are"""
+    """number of parts"""
     from_: Annotated[int, Field(strict=True, ge=1, alias="from")]
-    """position of its first item"""
+    """position of the first item"""
     to: Positive
-    """position of its last item"""
+    """position of the last item"""
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
@@ -89,31 +89,31 @@ class Run(Wire):
     run_id: Name
     """name of the run in its workspace"""
     plan_digest: Hex64
-    """SHA-256 of the plan that was agreed before the first call"""
+    """SHA-256 of the plan, which is fixed before the first call"""
     seed: Integer
-    """of everything drawn by chance"""
+    """seed of samples, random baselines and models"""
     epochs: Positive
-    """how often each item was asked"""
+    """repeats of each item"""
     concurrency: Positive
-    """items in flight at most; for auto its ceiling"""
+    """maximum requests in flight; for auto, the upper limit"""
     k: Positive | None
-    """hits asked for; null where the protocol asks for none"""
+    """number of hits of a search; null if the protocol has no search"""
     context_budget_tokens: Positive | None
-    """tokens of hits that the answering model may see; null is not a limit"""
+    """maximum tokens of hits in an answer prompt; null: no limit"""
     track: Literal["uniform", "vendor"]
     """uniform: the same answer prompt for every provider; vendor: the provider's own"""
     isolation: Literal["off", "probe", "full"]
-    """off; probe: each namespace is looked at before use; full: also for content of other corpora"""
+    """off; probe: each namespace is checked before use; full: it is also searched for content of other corpora"""
     isolation_proof: ReceiptIsolation
-    """how these probes ended"""
+    """results of these checks"""
     preregistration: Preregistration | None
-    """the public announcement before the first call; null without one"""
+    """public announcement before the first call, or null"""
     log: LogHead | None
-    """null where there was no log"""
+    """state of the public log, or null"""
     resumes: tuple[ReceiptResume, ...]
-    """each time the run continued after a stop, in order"""
+    """all resumes, in order"""
     shards: tuple[ReceiptShard, ...]
-    """the ranges it was run in; empty when run whole"""
+    """ranges of the run; empty if it was not divided"""
 
 
 Role = Literal["embedding", "answering", "judge", "provider-internal"]
@@ -127,108 +127,108 @@ class DatasetFile(Wire):
     bytes: Natural
     """size of the file"""
     items: Natural
-    """questions in it, before any selection"""
+    """number of questions, before any selection"""
     source: Text
-    """where it comes from; unknown where the benchmark does not say"""
+    """address of the source, or unknown"""
     license: Text
-    """of the data; unknown where the benchmark does not say"""
+    """license of the data, or unknown"""
 
 
 class ReceiptSelection(Wire):
-    """Which items were meant."""
+    """The selected items."""
 
     filter: Mapping[str, object]
-    """what narrowed the items: range, ids, question types and the like; empty = all"""
+    """range, ids, question types and other filters; empty: all items"""
     limit: Natural | None
-    """the first so many of what was left; null = all"""
+    """number of first items after the filters; null: all"""
     sample: Natural | None
-    """how many were drawn by the seed; null = not drawn"""
+    """number of items drawn with the seed; null: not drawn"""
     order: Literal["dataset", "seeded"]
-    """seeded where items were drawn, else dataset"""
+    """seeded if items were drawn, else dataset"""
 
 
 class Benchmark(Wire):
     """The dataset and its protocol."""
 
     name: Name
-    """of the benchmark's config"""
+    """name of the benchmark"""
     version: Text
-    """of items and protocol"""
+    """version of items and protocol"""
     split: Text | None
-    """part of the dataset; null where it has none"""
+    """part of the dataset, or null"""
     config_sha256: Hex64
-    """of the resolved config, environment unresolved and secrets left out"""
+    """SHA-256 of the merged config, with variables unresolved and without secrets"""
     dataset: DatasetFile
-    """the file the items are from"""
+    """the data file"""
     selection: ReceiptSelection
-    """which of its items were meant"""
+    """the selected items"""
 
 
 class ReceiptProvider(Wire):
     """The memory system under test."""
 
     name: Name
-    """of the provider's config"""
+    """name of the provider"""
     version: Text
-    """of the system that answered; unknown where it is not known"""
+    """version of the memory system, or unknown"""
     version_source: Literal["api", "image", "package", "declared"]
-    """where it comes from: the service, its image, its installed package, or the config"""
+    """source of the version: the service (api), its image, its installed package, or the config (declared)"""
     kind: Literal["hosted", "local", "docker", "mcp"]
-    """hosted: an API elsewhere; local: here or in this process; docker: a container; mcp: an MCP server"""
+    """hosted: a remote API; local: on this machine or in this process; docker: a container; mcp: an MCP server"""
     config_sha256: Hex64
-    """of the config, environment unresolved and secrets left out"""
+    """SHA-256 of the config, with variables unresolved and without secrets"""
     endpoint_host: Text | None
-    """host of its address, without user, path or query; null without an address"""
+    """host of the address, or null"""
     image_digest: Text | None
-    """of the container image; null where it is not known"""
+    """digest of the container image, or null"""
 
 
 class ModelUse(Wire):
-    """One model in one role; ``reported`` is the id that the endpoint returned."""
+    """One model in one role."""
 
     role: Role
-    """what it was used for; provider-internal: inside the memory system"""
+    """use of the model; provider-internal: inside the memory system"""
     provider: Text
     """vendor prefix of the model's name"""
     requested: Name
-    """the model's name as it was asked for"""
+    """name of the model in the request"""
     reported: Text | None
-    """the name that the endpoint gave back; null where it gave none"""
+    """name of the model in the reply, or null"""
     params: Mapping[str, object]
-    """settings that were asked for, such as temperature"""
+    """settings in the request, such as temperature"""
     seed: Integer | None
-    """that the endpoint was given; null for none"""
+    """seed in the request, or null"""
 
 
 class PromptUse(Wire):
-    """One prompt by its hash."""
+    """The hash of one prompt."""
 
     role: Name
-    """whose prompt, and for which question type"""
+    """role that uses the prompt, and its question type"""
     sha256: Hex64
-    """of its text in UTF-8, placeholders in place"""
+    """SHA-256 of the text in UTF-8, with its placeholders"""
     source: Literal["default", "benchmark", "custom", "vendor"]
-    """who wrote it: bench, the benchmark, the one who ran it, or the vendor of the provider"""
+    """author: bench (default), the benchmark, the user (custom), or the vendor of the provider"""
 
 
 class MetricUse(Wire):
-    """One metric and the id of its definition."""
+    """One metric and its definition."""
 
     name: Name
-    """as scores carry it"""
+    """name of the metric, as in scores"""
     definition: Name
-    """id of its exact definition"""
+    """id of the definition"""
 
 
 class Git(Wire):
-    """The checkout as it was before the run's first write."""
+    """The checkout before the first write of the run."""
 
     commit: Hex40 | None
-    """full hash of what was checked out; null where no one knows it"""
+    """full hash of the commit; null if unknown"""
     tag: Text | None
-    """tag on that commit; null without one"""
+    """tag of the commit, or null"""
     dirty: Flag | None
-    """files differed from the commit (results, checkpoints and datasets aside); null without a checkout"""
+    """true: files differ from the commit (except results, checkpoints and datasets); null without a checkout"""
 
 
 class ReceiptEnvironment(Wire):
@@ -237,26 +237,26 @@ class ReceiptEnvironment(Wire):
     python: Text
     """version of the interpreter"""
     implementation: Text
-    """which interpreter, such as CPython"""
+    """implementation of the interpreter, such as CPython"""
     platform: Text
-    """system and processor family, as linux/x86_64"""
+    """system and processor family, such as linux/x86_64"""
     cpu: Text
-    """model of the processor as the system tells it"""
+    """model of the processor, as the system reports it"""
     cpu_count: Natural
-    """logical processors"""
+    """number of logical processors"""
     memory_bytes: Natural
-    """main memory of the machine"""
+    """main memory in bytes"""
     container_image: Text | None
-    """image it ran in, by its own word (MEMORYBENCH_IMAGE); null outside of one"""
+    """container image, as declared in MEMORYBENCH_IMAGE, or null"""
     container_digest: Text | None
-    """digest of that image, by its own word; null outside of one"""
+    """digest of the image, as declared in MEMORYBENCH_IMAGE_DIGEST, or null"""
     lock_sha256: Hex64 | None
-    """SHA-256 of the lock file of dependencies; null without one"""
+    """SHA-256 of the lock file of dependencies, or null"""
     packages: Mapping[str, Text]
     """installed distribution -> version"""
     git: Git
     """the checkout of the code"""
     code_tree_sha256: Hex64
-    """SHA-256 over the sorted digests of the installed package's files"""
+    """SHA-256 over the sorted digests of the files of the installed package"""
     host_hash: Hex16
-    """first 16 hex digits of SHA-256 over host name and run id: tells machines of a run apart, names none"""
+    """first 16 hex digits of SHA-256 over host name and run id; tells machines apart without naming them"""

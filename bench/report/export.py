@@ -41,48 +41,48 @@ HITS_PAYLOAD = "hits"
 JUDGE_PAYLOAD = "judge_prompts"
 
 FIELDS: Mapping[str, str] = {
-    "run_id": "the run",
-    "benchmark": "its name",
-    "provider": "the memory system, a variant as `name@label`",
-    "models": "embedding, answering and judge model; null where none is used",
-    "item_id": "the item",
-    "corpus": "the conversation or haystack that it asks about",
-    "epoch": "which repeat of the item, from 1",
-    "question_type": "of the item; null where it has none",
-    "state": "how it ended",
-    "score": "value of the first verdict, 0 to 1; null = no verdict",
-    "correct": "of the first verdict",
-    "retrieved": "the first k hits, each as its evidence ids; null = no way back to ids",
-    "metrics": "metric -> this item's value; those of time in whole microseconds, whatever unit a table shows",
-    "labels": "dimension -> label, as in breakdowns",
-    "attempts": "phase -> how often it was tried",
+    "run_id": "id of the run",
+    "benchmark": "name of the benchmark",
+    "provider": "name of the provider; a variant is `name@label`",
+    "models": "embedding, answering and judge model; null if none is used",
+    "item_id": "id of the item",
+    "corpus": "id of the corpus that the item asks about",
+    "epoch": "number of the repeat, from 1",
+    "question_type": "question type of the item, or null",
+    "state": "how the item ended",
+    "score": "value of the first verdict, 0 to 1; null: no verdict",
+    "correct": "whether the first verdict is correct",
+    "retrieved": "the first k hits, each as a list of evidence ids; null: hits cannot be mapped to ids",
+    "metrics": "metric -> value of this item; times are in whole microseconds",
+    "labels": "dimension -> label of the item, for breakdowns",
+    "attempts": "phase -> number of attempts",
     "latency": "phase -> whole microseconds of its last attempt: `total` and its parts `queue`, `limiter`, `network`, "
     "`provider`",
-    "tokens": "role -> `input` and `output` tokens over all attempts, and whether any was `estimated`",
-    "cost": "role -> `usd` (decimal text) over all attempts, and `unknown_calls` whose price is unknown",
+    "tokens": "role -> `input` and `output` tokens of all attempts; `estimated`: whether some were counted locally",
+    "cost": "role -> `usd` (decimal text) of all attempts; `unknown_calls`: calls with an unknown price",
     "finish": "how the answer ended: stop, length (the token limit), refusal (the model or a filter) or other",
-    "truncated": "the answer was cut at the token limit",
-    "reasoning_tokens": "of the answer, as the endpoint counts; null = unknown",
-    "flags": "what was noted of the answer: cut, refused, empty, tool_call, page, usage_unreadable, prompt_cut, "
-    "cached (it comes from the call cache), batched (it came in a batch), "
-    "prompt_cached (the vendor's cache had a part of the prompt, or took it)",
-    "cached": "which of `answer` and `verdict` come from the call cache: no call, no cost, no latency",
-    "error": "`kind` and `message` of an item that failed; else null",
+    "truncated": "true: the answer was cut at the token limit",
+    "reasoning_tokens": "reasoning tokens of the answer, as the endpoint reports them; null: unknown",
+    "flags": "notes on the answer: cut, refused, empty, tool_call, page, usage_unreadable, prompt_cut, "
+    "cached (from the call cache), batched (from a batch), "
+    "prompt_cached (a part of the prompt was read from the vendor's cache, or written to it)",
+    "cached": "`answer` and `verdict` if they are from the call cache, without call, cost and latency",
+    "error": "`kind` and `message` if the item failed, else null",
 }
-"""what a row states"""
+"""the fields of a row"""
 TEXT_FIELDS: Mapping[str, str] = {
-    "question": "as it was asked",
-    "expected": "the answers that count as right",
-    "evidence": "`sessions` and `turns` that hold the answer",
-    "metadata": "what else the dataset has on the item",
-    "answer": "the answering model's words, without its reasoning",
-    "raw_answer": "the text as the model sent it, where reasoning was taken out of it; else null",
-    "reasoning": "what the endpoint sent as reasoning, apart from the text; else null",
-    "answer_model": "the model as its endpoint named it",
-    "hits": "what was retrieved: `id`, `content`, `when`, `score`, `chunks`, `metadata`",
-    "verdicts": "every evaluator's outcome; `raw` is the judge's own text",
+    "question": "text of the question",
+    "expected": "accepted answers",
+    "evidence": "`sessions` and `turns` with the evidence",
+    "metadata": "other fields of the item in the dataset",
+    "answer": "answer of the model, without reasoning",
+    "raw_answer": "original text of the answer if a part was removed, else null",
+    "reasoning": "reasoning that the endpoint sent separately, else null",
+    "answer_model": "name of the model in the reply",
+    "hits": "retrieved memories: `id`, `content`, `when`, `score`, `chunks`, `metadata`",
+    "verdicts": "verdict of each evaluator; `raw` is the text of the judge",
 }
-"""what an export adds: words of dataset, memory system and models"""
+"""the additional fields of an export: texts of dataset, memory system and models"""
 
 
 async def rows_of(

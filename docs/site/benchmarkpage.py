@@ -70,7 +70,8 @@ def _parts(config: BenchmarkConfig) -> Iterator[str]:
     yield f"{config.description or ''}."
     yield table(["", ""], [[label, value] for label, value in _facts(config) if value])
     yield "Known results: " + ("; ".join(known.baselines) or "none") + "."
-    yield table([f"one hosted provider, k = {config.search.default_limit}", "calls", "tokens (estimate)"], _cost(config))
+    head = [f"one hosted provider, k = {config.search.default_limit}", "calls", "tokens (estimate)"]
+    yield table(head, _cost(config))
 
 
 def _facts(config: BenchmarkConfig) -> Iterator[tuple[str, str]]:
@@ -108,7 +109,8 @@ def _cut_off(config: BenchmarkConfig) -> str:
     cut = config.visibility
     if cut is None:
         return ""
-    return f"a question sees the history {'up to and including' if cut.through else 'before'} position {code(cut.field)}"
+    end = "up to and including" if cut.through else "before"
+    return f"a question sees the history {end} position {code(cut.field)}"
 
 
 def _cost(config: BenchmarkConfig) -> list[list[str]]:

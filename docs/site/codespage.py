@@ -13,12 +13,12 @@ from bench.receipt.findings import ReceiptVerdict
 from docs.site.markdown import code, page, prose, table
 
 LEAD = """\
-An error is two lines on stderr, `error: WHAT, WHERE` and `hint: WHAT TO DO`; with `--json` it is one object on stdout,
-`{"error": {"kind", "message", "hint", "where"}}`."""
+An error is printed as two lines on stderr: `error: WHAT, WHERE` and `hint: WHAT TO DO`. With `--json`, it is one object
+on stdout: `{"error": {"kind", "message", "hint", "where"}}`."""
 
 CALLS = """\
-The call of a provider or model that fails for good is not a crash: it becomes the outcome of its item, with one of
-these kinds. `bench results` counts them, `bench failures` shows them."""
+If a call of a provider or model fails permanently, the run continues. The error becomes the outcome of the item, with
+one of these kinds. `bench results` counts them, and `bench failures` shows them."""
 
 
 def text() -> str:
@@ -33,11 +33,11 @@ def text() -> str:
         "`reproduce` and `diff` exit 8 when the results differ.",
         "## Errors that end a command",
         table(
-            ["kind", "exit", "what it says", "hint unless a better one is known"], _kinds(BenchError, stop=CallError)
+            ["kind", "exit", "meaning", "default hint"], _kinds(BenchError, stop=CallError)
         ),
         "## Errors of an item",
         CALLS,
-        table(["kind", "", "what it says", "hint"], _kinds(CallError)),
+        table(["kind", "", "meaning", "default hint"], _kinds(CallError)),
     )
 
 

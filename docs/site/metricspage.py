@@ -12,9 +12,9 @@ from bench.receipt.recompute import read_definition
 from docs.site.markdown import code, page, prose, table
 
 LEAD = """\
-Every metric that is built in. A name with `K` is cut there: `ndcg_at_10`. An option that changes the arithmetic shows
-in the definition id: `ndcg@10[gain=exponential]/1`. Two definitions are never compared under one name. How the values
-of many items become one number, and what the intervals are: [Statistics](../statistics.md)."""
+These are the built-in metrics. In a name, replace `K` by a number of hits: `ndcg_at_10`. An option that changes the
+arithmetic is part of the definition: `ndcg@10[gain=exponential]/1`. Values with different definitions are never
+compared. For the aggregation of item values and for the intervals, see [Statistics](../statistics.md)."""
 
 
 def text() -> str:
@@ -26,9 +26,10 @@ def _families() -> Iterator[str]:
     for family in FAMILIES:
         source = family.__name__.rpartition(".")[2]
         module = importlib.import_module(family.__name__)
-        title, *rest = (module.__doc__ or "").partition("\n\nExample::")[0].split("\n\n", 1)
+        title, *rest = (module.__doc__ or "").partition("\n\nExample::")[0].split("\n\n")
+        told = [part for part in rest if not part.startswith(("Here too:", "* "))]
         yield f"## {prose(title).rstrip('.')}"
-        yield " ".join([*map(prose, rest), f"Formulas: `bench/metrics/{source}.py`."])
+        yield " ".join([*map(prose, told), f"Formulas: `bench/metrics/{source}.py`."])
         head = ["name", "definition", "value", "range", "better", "options"]
         yield table(head, map(_row, family.ENTRIES))
 

@@ -14,9 +14,9 @@ from bench.report.export import FIELDS, TEXT_FIELDS
 from docs.site.markdown import code, page, table
 
 LEAD = f"""\
-`checkpoints/RUN_ID/journal.sqlite` is the only state of a run: an SQLite file that any SQLite tool opens. The program
-appends to it and never rewrites an outcome. Schema version {VERSION}; a newer one migrates a file when it opens it.
-Read results with `bench export`; the tables are for looking behind it."""
+`checkpoints/RUN_ID/journal.sqlite` contains the whole state of a run. Any SQLite tool can open this file. `bench`
+appends to it and never changes a recorded outcome. The schema version is {VERSION}; a newer version of `bench` migrates
+the file when it opens it. To read results, use `bench export`. Use the tables only for details that the export does not have."""
 
 WORDS: Mapping[str, type[StrEnum]] = {
     "State of a run": RunState,
@@ -27,14 +27,14 @@ WORDS: Mapping[str, type[StrEnum]] = {
 }
 
 EVENTS = """\
-`bench run --json` prints a JSON object a line on stdout: `launch` once, `progress` at least every ten seconds,
-`stopping` after a signal or a limit, `done` last. `bench schema event` prints the JSON Schema."""
+`bench run --json` prints one JSON object per line on stdout: `launch` once, `progress` at least every ten seconds,
+`stopping` after a signal or a limit, and `done` at the end. `bench schema event` prints the JSON Schema."""
 
 
 ROWS = """\
-`bench export --format json` or `jsonl` gives an object an item of a job, with `--epochs` one a repeat.
-`results/RUN_ID/items.jsonl` holds the same without the texts. `csv` and `parquet` hold the scalar fields, the models as
-`embedding_model`, `answering_model` and `judge_model`, the error as `error_kind`, and a column a metric.
+`bench export --format json` and `jsonl` write one object per item of a job, or one per repeat with `--epochs`.
+`results/RUN_ID/items.jsonl` has the same rows without the texts. `csv` and `parquet` have the scalar fields, the models
+as `embedding_model`, `answering_model` and `judge_model`, the error as `error_kind`, and one column per metric.
 
 Every duration is in whole microseconds, also in columns of metrics that tables show in milliseconds."""
 
@@ -53,9 +53,9 @@ def text() -> str:
         table(["event", "fields"], _events()),
         "## Rows of items",
         ROWS,
-        table(["field", "what it holds"], ([code(name), said] for name, said in FIELDS.items())),
-        "Texts, in exports alone:",
-        table(["field", "what it holds"], ([code(name), said] for name, said in TEXT_FIELDS.items())),
+        table(["field", "content"], ([code(name), said] for name, said in FIELDS.items())),
+        "Texts, only in exports:",
+        table(["field", "content"], ([code(name), said] for name, said in TEXT_FIELDS.items())),
         "## Tables",
         *(f"```sql\n{sql.strip()}\n```" for _, sql in sorted(MIGRATIONS.items())),
     )

@@ -1,4 +1,4 @@
-"""The page of environment variables: our own settings, the models' and the shipped providers'."""
+"""The page of environment variables: those of ``bench``, of the models and of the shipped providers."""
 
 from __future__ import annotations
 
@@ -10,31 +10,32 @@ from bench.models.names import VENDORS
 from docs.site.markdown import code, page, table
 
 LEAD = """\
-A variable of the process wins over the same name in `.env` of the workspace; `--env-file` names another file. A secret
-is only ever named in a config; where a variable holds a secret, `NAME_FILE` may name a file with it instead."""
+`bench` reads variables from the environment of the process, then from `.env` of the workspace. `--env-file` names
+another file than `.env`. A config contains only the name of a variable with a secret, never the secret. Instead of a
+variable `NAME` with a secret, you can set `NAME_FILE` to the path of a file that contains the secret."""
 
 OURS: Mapping[str, str] = {
-    "MEMORYBENCH_IMAGE": "container image of the run, as declared by an image build; goes into receipts",
-    "MEMORYBENCH_IMAGE_DIGEST": "its digest",
-    "MEMORYBENCH_GIT_COMMIT": "commit of the code where there is no checkout; self-declared",
-    "MEMORYBENCH_GIT_TAG": "its tag",
+    "MEMORYBENCH_IMAGE": "container image of the run, set when the image is built; part of receipts",
+    "MEMORYBENCH_IMAGE_DIGEST": "digest of the image in `MEMORYBENCH_IMAGE`",
+    "MEMORYBENCH_GIT_COMMIT": "commit of the code if there is no checkout; declared, not proven",
+    "MEMORYBENCH_GIT_TAG": "tag of the commit in `MEMORYBENCH_GIT_COMMIT`",
     "MEMORYBENCH_SCRIPT": "JSON Lines file with the replies of `builtin/scripted`",
-    "MEMORYBENCH_SIGNING_KEY_FILE": "private key for `bench sign`",
-    "MEMORYBENCH_SIGNING_KEY": "the same as PEM text; removed from the environment once read",
+    "MEMORYBENCH_SIGNING_KEY_FILE": "file with the private key for `bench sign`",
+    "MEMORYBENCH_SIGNING_KEY": "private key for `bench sign` as PEM text; removed from the environment once read",
     "MEMORYBENCH_SIGNING_KEY_PASSPHRASE_FILE": "file with the passphrase of the key",
-    "MEMORYBENCH_LOG_KEY_FILE": "private key for entries of the public log",
-    "MEMORYBENCH_TOKEN_FILE": "token of `bench serve`",
-    "MEMORYBENCH_WORKSPACE": "workspace of a cluster's worker, where it is not the folder that it was started in",
-    "XDG_CONFIG_HOME": "private keys lie in `$XDG_CONFIG_HOME/bench/keys` (default `~/.config`)",
+    "MEMORYBENCH_LOG_KEY_FILE": "file with the private key for entries of the public log",
+    "MEMORYBENCH_TOKEN_FILE": "file with the token of `bench serve`",
+    "MEMORYBENCH_WORKSPACE": "workspace of a cluster worker, if it is not the folder in which the worker was started",
+    "XDG_CONFIG_HOME": "private keys are in `$XDG_CONFIG_HOME/bench/keys` (default `~/.config`)",
     "HF_TOKEN": "token for datasets of type `huggingface`",
     "HF_ENDPOINT": "address of the Hugging Face hub or of a mirror; default `https://huggingface.co`",
-    "NO_COLOR": "no colours",
-    "CI": "plain lines instead of a live table, as with `TERM=dumb`",
-    "TERM": "`dumb`: plain lines",
-    "SSL_CERT_FILE": "PEM file of the CA that is trusted, in place of the system's; for a private CA",
-    "HTTP_PROXY": "proxy for http addresses, with user and password where it wants them",
+    "NO_COLOR": "any value: no colors",
+    "CI": "any value: plain lines instead of a live table",
+    "TERM": "`dumb`: plain lines instead of a live table",
+    "SSL_CERT_FILE": "PEM file of a private CA, used instead of the CAs of the system",
+    "HTTP_PROXY": "proxy for http addresses, with user and password if needed",
     "HTTPS_PROXY": "proxy for https addresses",
-    "NO_PROXY": "hosts that are reached without it",
+    "NO_PROXY": "hosts that are reached without a proxy",
 }
 """A test finds every name that the code reads."""
 
@@ -46,9 +47,9 @@ def text() -> str:
         LEAD,
         "## Our own",
         table(["variable", "meaning"], _own()),
-        "`--on-end CMD` starts its command with `BENCH_RUN_ID` and `BENCH_EXIT_CODE` set.",
+        "`--on-end CMD` sets `BENCH_RUN_ID` and `BENCH_EXIT_CODE` for its command.",
         "## Models",
-        table(["prefix", "key", "other address"], _models()),
+        table(["prefix", "variable with the key", "variable with another address"], _models()),
         "## Shipped providers",
         table(["provider", "variables"], _providers()),
     )
