@@ -67,7 +67,7 @@ def dispute(
     markdown: Switch = False,
     html: Path | None = None,
 ) -> int:
-    """Judge the same answers with two or more judges and judge prompts, and show what decides the value.
+    """Judge the same answers with two or more judges and judge prompts, and show how the score depends on them.
 
     Parameters
     ----------
@@ -77,13 +77,13 @@ def dispute(
     judge_model
         Two or more judges.
     judge_prompt
-        Two or more files or texts.
+        Two or more judge prompts: files or texts.
     benchmark
         The benchmark of answer files.
     markdown
-        The tables as Markdown.
+        Print the tables as Markdown.
     html
-        One self-contained page.
+        Write one page without external resources to this file.
     """
     from bench.cli.results import show_grids
     from bench.cli.run_command import surroundings

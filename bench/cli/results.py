@@ -59,13 +59,13 @@ def results(
     by
         Dimensions for a breakdown of the headline metric: question_type, group, or a metadata key.
     markdown
-        The whole report as Markdown.
+        Print the whole report as Markdown.
     csv
         One line per metric and label, not rounded.
     html
-        One self-contained page.
+        Write one page without external resources to this file.
     junit
-        JUnit XML for CI: one suite per job, one case per item.
+        Write JUnit XML for CI to this file: one suite per job, one case per item.
     compare
         Two or more providers of RUN_ID. Without RUN_ID: the newest run of each, as in bench compare.
     benchmark
@@ -405,7 +405,7 @@ def compare(
     metric
         Headline metrics, and the only rows. Default: the benchmark's first metric is the headline.
     markdown
-        The whole comparison as Markdown.
+        Print the whole comparison as Markdown.
     fail_on_regression
         METRIC:POINTS: exit 4 if a later side is worse than the first by more than POINTS/100.
     force
@@ -492,11 +492,11 @@ def leaderboard(
     benchmark
         Only these benchmarks.
     markdown
-        Tables as Markdown.
+        Print the tables as Markdown.
     csv
         One line per value, not rounded.
     html
-        One self-contained page.
+        Write one page without external resources to this file.
     """
     from bench.report.leaderboard import board_csv, board_grids, board_json, load_board, tables_of
 

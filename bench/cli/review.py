@@ -38,23 +38,23 @@ def review(
     provider: str | None = None,
     seed: int = 0,
 ) -> int:
-    """Draw answers for people to label (--n), read the labels back (--labels), and show the corrected score.
+    """Draw answers for people to label (--n), then read their labels (--labels) and show the corrected score.
 
     Parameters
     ----------
     run_id
         A run of this workspace with verdicts of a judge.
     n
-        Answers to draw of each memory system and answering model, more of them where a judge is in doubt or the judges
-        differ. The judges of a run share them.
+        Number of answers per provider and answering model. Answers with doubtful or different verdicts are drawn more
+        often. All judges of a run share the answers.
     output
-        The TSV file to write; it names no provider and no verdict.
+        The TSV file to write, without provider names and verdicts.
     labels
-        The file with its last column filled in: right or wrong; an empty cell is left out.
+        The file with right or wrong in its last column. Rows with an empty cell are left out.
     provider
         Only this provider's jobs.
     seed
-        Of the draw.
+        Seed of the draw.
     """
     folder = find_run(current.get().workspace, run_id)
     if n is not None and labels is not None:

@@ -33,15 +33,15 @@ def explore(
     Parameters
     ----------
     run_id
-        Open this run first; without it the newest run.
+        Open this run first. Default: the newest run.
     run
         The same as RUN_ID.
     host
-        Address to listen on; any but this machine's own needs --token-file.
+        Address to listen on. Any address other than this machine's own needs --token-file.
     port
-        Port to listen on; 0 chooses a free one.
+        Port to listen on. 0 chooses a free port.
     token_file
-        File that holds the token; made when it is absent.
+        File with the token. It is created if it does not exist.
     """
     from bench.journal.paths import find_run, run_ids
     from bench.web.app import Settings
@@ -62,18 +62,18 @@ def serve(
     token_file: Path | None = None,
     max_runs: Whole = 1,
 ) -> int:
-    """The web pages as a service that also runs: starts, queues, pauses and resumes runs.
+    """Serve the web pages, and start, queue, pause and resume runs from them.
 
     Parameters
     ----------
     host
-        Address to listen on; any but this machine's own needs --token-file.
+        Address to listen on. Any address other than this machine's own needs --token-file.
     port
-        Port to listen on; 0 chooses a free one.
+        Port to listen on. 0 chooses a free port.
     token_file
-        File that holds the token; made when it is absent. Default: checkpoints/.token.
+        File with the token. It is created if it does not exist. Default: checkpoints/.token.
     max_runs
-        Runs at once; others wait in order.
+        Maximum number of runs at the same time. Others wait in order.
     """
     from bench.errors import UsageError
     from bench.web.app import Settings

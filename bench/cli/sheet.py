@@ -31,7 +31,7 @@ def sheet(
     provider
         Only this provider's jobs.
     html
-        One self-contained page instead.
+        Write one page without external resources to this file instead.
     """
     from bench.report.rendering import grids_page, markdown
 

@@ -15,8 +15,8 @@ from bench.cli.app import COMMANDS, EXAMPLES, LOOK, PROVE, READ, RUN, build
 from docs.site.markdown import code, page, prose, table
 
 LEAD = """\
-Every command, as its parser knows it. A flag that takes several values takes them spaced, comma-separated or repeated.
-The flags below "Flags of every command" may come before or after any command."""
+All commands with their flags. If a flag accepts several values, separate them with spaces or commas, or repeat the
+flag. The flags in [Flags of every command](#flags-of-every-command) can be before or after any command."""
 
 
 def text() -> str:

@@ -10,9 +10,9 @@ import bench
 from docs.site.markdown import page, table
 
 LEAD = """\
-Every message that an error of the program starts with, by package, with its hint where it has one. `{name}` is a value
-of your run. A message that begins with a verb, such as `is malformed`, follows the place (`FILE:LINE`) and the name of
-a field. [Troubleshooting](../troubleshooting.md) explains the common ones."""
+All error messages, by package, with their hints. `{name}` is replaced by a value. Some messages begin with a verb, such
+as `is malformed`. They follow the place (`FILE:LINE`) and the name of a field. For the common errors, see
+[Troubleshooting](../troubleshooting.md)."""
 
 SOURCE = Path(bench.__file__).parent
 

@@ -15,26 +15,26 @@ Schema = Mapping[str, object]
 INTRODUCTIONS: Mapping[Kind, tuple[str, str]] = {
     "benchmark": (
         "Benchmark config (YAML)",
-        "Every key of `configs/benchmarks/NAME.yaml`. Keys may be camelCase or snake_case. How to write one: "
+        "Every key of `configs/benchmarks/NAME.yaml`. Keys may be camelCase or snake_case. To write one, see "
         "[Add a benchmark](../add-a-benchmark.md).",
     ),
     "manifest": (
         "Benchmark manifest (JSON)",
-        "Every key of `configs/benchmarks/NAME/manifest.json`. How to write one: "
+        "Every key of `configs/benchmarks/NAME/manifest.json`. To write one, see "
         "[Add a benchmark](../add-a-benchmark.md).",
     ),
     "provider": (
         "Provider config (YAML)",
-        "Every key of `configs/providers/NAME.yaml`. Keys may be camelCase or snake_case; those under `headers`, "
-        "`body`, `query` and `vars` belong to the API. What they do: [Add a provider](../add-a-provider.md).",
+        "Every key of `configs/providers/NAME.yaml`. Keys may be camelCase or snake_case. Keys under `headers`, "
+        "`body`, `query` and `vars` belong to the API. For examples, see [Add a provider](../add-a-provider.md).",
     ),
     "run": (
         "Run file (YAML)",
-        "Every key of a file for `bench run -c FILE`. A flag of the same name wins.",
+        "Every key of a file for `bench run -c FILE`. A flag overrides the key of the same name.",
     ),
     "receipt": (
         "Receipt (JSON)",
-        "Every field of a receipt of schema `bench.receipt/1`. What it is worth: "
+        "Every field of a receipt of schema `bench.receipt/1`. For its meaning, see "
         "[What a receipt proves](../what-a-receipt-proves.md).",
     ),
 }
@@ -45,7 +45,7 @@ def text(kind: Kind) -> str:
     title, lead = INTRODUCTIONS[kind]
     schema = schema_of(kind)
     known = _map(schema.get("$defs"))
-    shown = f"`bench schema {kind}` prints the same as a JSON Schema; editors complete and check a file with it."
+    shown = f"`bench schema {kind}` prints the same as a JSON Schema. Editors use it to complete and check a file."
     parts = [_keys(schema)]
     for name in _reached(schema, known):
         if _map(known[name].get("properties")):
