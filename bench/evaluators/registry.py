@@ -291,7 +291,9 @@ BUILT_IN: Mapping[str, BuiltInEvaluator] = {
         keys=("fuzzy_match", "fuzzy_threshold"),
     ),
     "code-correctness": BuiltInEvaluator(
-        says="runs the tests of the item on the answer; needs --allow-code-execution", open=_code, keys=("time_limit_s",)
+        says="runs the item's tests on the answer; needs --allow-code-execution",
+        open=_code,
+        keys=("time_limit_s",),
     ),
 }
 

@@ -30,7 +30,7 @@ class ByState(Wire):
     partial: Natural
     """a part of the answer was right"""
     abstained: Natural
-    """the answer was a refusal, such as "I don't know""""
+    """the answer was a refusal: the system does not know"""
     error: Natural
     """a call failed permanently; errorKinds has the reasons"""
     not_ready: Annotated[int, Field(strict=True, ge=0, alias="not_ready")]

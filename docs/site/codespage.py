@@ -32,9 +32,7 @@ def text() -> str:
         table(["code", "verdict"], _verdicts()),
         "`reproduce` and `diff` exit 8 when the results differ.",
         "## Errors that end a command",
-        table(
-            ["kind", "exit", "meaning", "default hint"], _kinds(BenchError, stop=CallError)
-        ),
+        table(["kind", "exit", "meaning", "default hint"], _kinds(BenchError, stop=CallError)),
         "## Errors of an item",
         CALLS,
         table(["kind", "", "meaning", "default hint"], _kinds(CallError)),
