@@ -308,9 +308,8 @@ class EvidenceFields(ConfigModel):
     texts_field: FieldPaths | None = None
     """path of the sentences that hold the answer, for granularity text"""
     parser: Parser = "direct"
-    """form of the evidence. ``direct``: ids; ``dialog_refs``: ids such as ``D1:3``, also several in one text;
-    ``exact_text``: texts of turns; ``ranges``: ids that end with numbers and ranges, ``1, 3-5``; ``position``:
-    ``SESSION#N``, counted from 0"""
+    """``direct``: ids; ``dialog_refs``: ids such as ``D1:3``, also several in one text; ``exact_text``: texts of turns;
+    ``ranges``: ids that end with numbers and ranges, ``1, 3-5``; ``position``: ``SESSION#N``, from 0"""
     reference: FieldValue | None = None
     """template that makes an id from each object that the evidence path finds"""
     grade: FieldValue | None = None

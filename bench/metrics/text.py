@@ -300,7 +300,7 @@ ENTRIES = (
     ),
     RegisteredMetric(
         name="locomo_qa_score",
-        summary="LoCoMo's official answer score: token F1 per category; in category 5, a refusal is right",
+        summary="LoCoMo's official answer score: token F1 per category; category 5: one of two phrases",
         category="answer",
         build=locomo_qa_score,
         version=2,  # 2: scripts without spaces are cut into characters
