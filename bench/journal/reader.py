@@ -13,15 +13,16 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
+from functools import wraps
 from itertools import groupby
 from operator import attrgetter, itemgetter
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 import aiosqlite
 
@@ -92,6 +93,27 @@ SqlRow = tuple[Any, ...]
 """columns of an SQLite row; the types are declared by the named tuples"""
 
 
+Asked = ParamSpec("Asked")
+Answer = TypeVar("Answer")
+
+
+def asked_once(
+    method: Callable[Concatenate[Reader, Asked], Coroutine[Any, Any, Answer]],
+) -> Callable[Concatenate[Reader, Asked], Coroutine[Any, Any, Answer]]:
+    """Answer a question once per snapshot; jobs that share a lane ask it again."""
+
+    @wraps(method)
+    async def ask(self: Reader, /, *given: Asked.args, **named: Asked.kwargs) -> Answer:
+        if self.answers is None:
+            return await method(self, *given, **named)
+        key = (method.__name__, *given, *named.items())
+        if key not in self.answers:
+            self.answers[key] = await method(self, *given, **named)
+        return cast("Answer", self.answers[key])
+
+    return ask
+
+
 class Reader:
     """A read-only view of one journal; use it with ``async with Reader.open(path) as reader``."""
 
@@ -101,6 +123,8 @@ class Reader:
         self.path = path
         self.meta = meta
         self.resumes = resumes
+        self.answers: dict[tuple[object, ...], object] | None = None
+        """answers given inside a snapshot; None outside, where the next answer may differ"""
         self._connection = connection
 
     @staticmethod
@@ -116,12 +140,17 @@ class Reader:
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[None]:
-        """Read everything in the block from one snapshot, while the writer continues."""
+        """Read everything in the block from one snapshot, while the writer continues; an inner one is the outer one."""
+        if self.answers is not None:
+            yield
+            return
         with reported(self.path):
             await self._connection.execute("BEGIN")
+        self.answers = {}
         try:
             yield
         finally:
+            self.answers = None
             await self._connection.rollback()
 
     # ------------------------------------------------------------------ the run
@@ -201,18 +230,33 @@ class Reader:
         rows = await self._all("failed_for", clean(job))
         return [FailedFor(kind=str(kind), text=str(text), count=int(count)) for kind, text, count in rows]
 
+    @asked_once
     async def flagged(self, owner: str, phase: Phase) -> list[Flagged]:
         """Return the notes on the items of a phase, grouped by text."""
+        if not await self._any("any_flag"):
+            return []
         rows = await self._all("flagged", clean(owner), PHASES[phase])
         return [Flagged(tuple(json.loads(flags)), *rest) for flags, *rest in rows if flags is not None]
 
+    @asked_once
+    async def repliers(self) -> dict[str, set[str]]:
+        """Name the models that replied in each role, in any phase and attempt."""
+        found: dict[str, set[str]] = {}
+        for role, model in await self._all("repliers"):
+            found.setdefault(role, set()).add(model)
+        return found
+
+    @asked_once
     async def reply_models(self, owner: str, phase: Phase, role: str) -> dict[str, int]:
         """Count the replies of a phase by the model that their endpoint names, the most frequent first."""
         rows = await self._all("reply_models", clean(owner), PHASES[phase], role)
         return {str(model): int(str(count)) for model, count in rows}
 
+    @asked_once
     async def unscored_for(self, job: str) -> list[Unscored]:
         """Return the reasons for missing verdicts of a job, most frequent first."""
+        if not await self._any("any_unscored"):
+            return []
         rows = await self._all("unscored_for", clean(job))
         return [Unscored(evaluator=str(name), reason=str(reason), count=int(count)) for name, reason, count in rows]
 
@@ -445,13 +489,16 @@ class Reader:
                 for row in rows:
                     yield CallRow(*row).call()
 
+    @asked_once
     async def hit_counts(self, lane: str) -> HitCounts:
         """Return the number of searches of a lane, of their hits and of unmapped hits, and their flags."""
-        hits, unmapped, searches = map(int, (await self._all("hit_counts", clean(lane)))[0])
+        _, _, hits, unmapped, searches, flagged, long = await self._searched(lane)
         flags = {
             str(flag): FlagCount(int(count), tuple(dict.fromkeys((str(first), str(last)))))
-            for flag, count, first, last in await self._all("search_flags", clean(lane))
+            for flag, count, first, last in (await self._all("search_flags", clean(lane)) if flagged else ())
         }
+        if not long:
+            return HitCounts(hits=hits, unmapped=unmapped, searches=searches, flags=flags)
         async with aclosing(self._chunks("long_searches", VALUES_AT_ONCE, clean(lane))) as chunks:
             async for rows in chunks:
                 for data, item in rows:
@@ -466,30 +513,47 @@ class Reader:
                         unmapped += int(str(found.get("unmapped", 0)))
         return HitCounts(hits=hits, unmapped=unmapped, searches=searches, flags=flags)
 
+    @asked_once
+    async def _searched(self, lane: str) -> tuple[int, ...]:
+        return tuple(map(int, (await self._all("searched", clean(lane)))[0]))
+
     async def spending(self) -> tuple[Decimal, int]:
         """Return the total cost of the call log in USD, and the number of calls with unknown cost."""
         with reported(self.path):
             return await read_spending(self._connection)
 
+    @asked_once
     async def phase_spent(self, owner: str, phase: Phase) -> PhaseSpent:
         """Return the totals of a phase of an owner over every attempt: items, calls, tokens, cost, time."""
-        ((units, time_us),) = await self._all("phase_units", clean(owner), PHASES[phase])
+        if phase is Phase.SEARCH:
+            units, time_us, *_ = await self._searched(owner)
+        else:
+            parts = await self._answered(owner, phase)
+            units, time_us = (sum(part[place] for part in parts) for place in (1, 2))
         calls, tokens, unpriced, cost = 0, 0, 0, Decimal(0)
-        for cost_usd, ok, count, used in await self._all("phase_calls", clean(owner), PHASES[phase]):
+        paid = await self._all("phase_calls", clean(owner), PHASES[phase]) if await self._any("any_call") else ()
+        for cost_usd, ok, count, used in paid:
             calls, tokens = calls + int(count), tokens + int(used)
             unpriced += int(count) if ok and cost_usd is None else 0
             cost += Decimal(cost_usd or 0) * int(count)
         return PhaseSpent(
-            units=int(units), calls=calls, tokens=tokens, cost_usd=f"{cost:f}", unpriced=unpriced, time_us=int(time_us)
+            units=units, calls=calls, tokens=tokens, cost_usd=f"{cost:f}", unpriced=unpriced, time_us=time_us
         )
 
     async def contexts(self, answering: str) -> dict[str, tuple[int, int]]:
         """Return per corpus the number of answers of a model, and the total tokens of their contexts."""
-        return {str(name): (int(n), int(tokens)) for name, n, tokens in await self._all("contexts", clean(answering))}
+        return {name: (n, tokens) for name, _, _, n, tokens in await self._answered(answering, Phase.ANSWER) if n}
 
+    @asked_once
+    async def _answered(self, owner: str, phase: Phase) -> list[SqlRow]:
+        return await self._all("answered", clean(owner), PHASES[phase])
+
+    @asked_once
     async def spent(self, owner: str) -> dict[str, Spent]:
         """Return the totals of an owner's call log by role, with every attempt and retry."""
         total: dict[str, Spent] = {}
+        if not await self._any("any_call"):
+            return total
         async with aclosing(self._chunks("owner_calls", VALUES_AT_ONCE, clean(owner))) as chunks:
             async for rows in chunks:
                 part = spent_by_role(CallRow(*row).call() for row in rows)
@@ -505,6 +569,10 @@ class Reader:
 
     async def _all(self, query: str, *columns: str | int | None) -> list[SqlRow]:
         return await self.rows(READ[query], *columns)
+
+    @asked_once
+    async def _any(self, query: str) -> bool:
+        return bool((await self._all(query))[0][0])
 
     async def _chunks(self, query: str, size: int, *columns: str | int) -> AsyncGenerator[list[SqlRow], None]:
         with reported(self.path):

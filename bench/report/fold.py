@@ -169,6 +169,11 @@ async def fold(reader: Reader, *, by: Sequence[str] = (), benchmark: str | None 
     Raises:
         UsageError: no row has a dimension of ``by``, or no job is of this benchmark.
     """
+    async with reader.snapshot():
+        return await _fold(reader, by=by, benchmark=benchmark)
+
+
+async def _fold(reader: Reader, *, by: Sequence[str], benchmark: str | None) -> Report:
     status = await reader.status()
     events = [event for _, event in await reader.events()]
     standing = await still_true(reader, events)

@@ -43,6 +43,8 @@ async def reply_notes(reader: Reader, record: JobRecord) -> list[str]:
     ):
         if asked is None or asked.partition("/")[0] in NAMED_BY_USERS:
             continue
+        if all(same_model(asked, name) for name in (await reader.repliers()).get(role, ())):
+            continue
         counts = await reader.reply_models(owner, phase, role)
         total = sum(counts.values())
         found += [

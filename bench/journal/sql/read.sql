@@ -107,6 +107,9 @@ FROM (
 WHERE typeof(measured) = 'text' AND measured LIKE '%"flags"%'
 GROUP BY 1, 2;
 
+-- name: any_flag
+SELECT EXISTS (SELECT 1 FROM entry WHERE typeof(measured) = 'text' AND measured LIKE '%"flags"%');
+
 -- name: reply_models
 -- the models that replied in the newest attempt of each item in a phase, as their endpoints name them
 SELECT c.model, count(*) FROM (
@@ -117,6 +120,10 @@ JOIN call c ON c.entry = newest.entry
 WHERE c.role = ?3 AND c.outcome = 'ok' AND c.model IS NOT NULL
 GROUP BY c.model ORDER BY count(*) DESC, c.model;
 
+-- name: repliers
+-- every model that replied in a role
+SELECT DISTINCT role, model FROM call WHERE outcome = 'ok' AND model IS NOT NULL;
+
 -- name: unscored_for
 -- the verdicts that judges owe in the newest scoring of each item, by evaluator and reason, the commonest first
 SELECT v.evaluator, v.reason, count(*) FROM (
@@ -126,6 +133,11 @@ SELECT v.evaluator, v.reason, count(*) FROM (
 JOIN verdict v ON v.entry = s.entry
 WHERE v.judged AND v.value IS NULL AND v.reason NOT IN ('no_judge', 'no_rubric', 'no_statements')
 GROUP BY v.evaluator, v.reason ORDER BY count(*) DESC, v.evaluator, v.reason;
+
+-- name: any_unscored
+SELECT EXISTS (
+  SELECT 1 FROM verdict
+  WHERE judged AND value IS NULL AND reason NOT IN ('no_judge', 'no_rubric', 'no_statements'));
 
 -- name: generations
 SELECT max(generation) FROM score WHERE owner = (SELECT id FROM owner WHERE name = ?1);
@@ -229,6 +241,9 @@ SELECT v.* FROM json_each(?1) j CROSS JOIN verdict v ON v.entry = j.value ORDER 
 -- name: calls
 SELECT c.* FROM json_each(?1) j CROSS JOIN call c ON c.entry = j.value ORDER BY c.entry, c.seq;
 
+-- name: any_call
+SELECT EXISTS (SELECT 1 FROM call);
+
 -- name: owner_calls
 SELECT c.* FROM phase p JOIN call c ON c.entry = p.entry
 WHERE p.owner = (SELECT id FROM owner WHERE name = ?1)
@@ -236,14 +251,27 @@ UNION ALL
 SELECT c.* FROM corpus_row r JOIN call c ON c.entry = r.id
 WHERE r.lane = (SELECT id FROM owner WHERE name = ?1);
 
--- name: hit_counts
--- of the searches of a lane: hits that can be mapped, those of them that map to no memory, searches; short rows only
-SELECT coalesce(sum(json_array_length(e.data, '$.retrieved')), 0),
-  coalesce(sum(json_extract(e.data, '$.unmapped')) FILTER (WHERE json_type(e.data, '$.retrieved') = 'array'), 0),
-  count(*)
-FROM phase p JOIN entry e ON e.id = p.entry
-WHERE p.owner = (SELECT id FROM owner WHERE name = ?1) AND p.phase = 3 AND p.outcome = 'ok'
-  AND typeof(e.data) = 'text';
+-- name: searched
+-- the searches of a lane in one pass. All: items. Those that ended well: time without queue and limiter; in short rows
+-- hits that can be mapped, those of them that map to no memory, searches, and searches with a flag; long rows
+-- LIMIT keeps SQLite from computing what is named here again for each use
+SELECT coalesce(sum(is_first), 0), coalesce(sum(time_us) FILTER (WHERE ok), 0),
+  coalesce(sum(json_array_length(data, '$.retrieved')) FILTER (WHERE short AND mapped), 0),
+  coalesce(sum(json_extract(data, '$.unmapped')) FILTER (WHERE short AND mapped), 0),
+  count(*) FILTER (WHERE short), count(*) FILTER (WHERE short AND json_array_length(data, '$.flags') > 0),
+  count(*) FILTER (WHERE ok AND typeof(data) = 'blob')
+FROM (
+  SELECT CASE WHEN p.attempt = 1 THEN 1 ELSE NOT EXISTS (
+      SELECT 1 FROM phase q WHERE q.owner = p.owner AND q.phase = p.phase AND q.corpus = p.corpus AND q.unit = p.unit
+        AND q.epoch = p.epoch AND q.attempt < p.attempt) END AS is_first,
+    p.outcome = 'ok' AS ok, p.outcome = 'ok' AND typeof(e.data) = 'text' AS short, e.data,
+    instr(e.data, '"retrieved":[') AS mapped,
+    CASE WHEN instr(e.times, '"network":') OR instr(e.times, '"provider":')
+      THEN coalesce(e.times ->> '$.network', 0) + coalesce(e.times ->> '$.provider', 0)
+      ELSE e.times ->> '$.total' END AS time_us
+  FROM phase p JOIN entry e ON e.id = p.entry
+  WHERE p.owner = (SELECT id FROM owner WHERE name = ?1) AND p.phase = 3
+  LIMIT -1);
 
 -- name: search_flags
 -- each flag of a search with its count and two of its items; short rows only
@@ -262,16 +290,27 @@ WHERE p.owner = (SELECT id FROM owner WHERE name = ?1) AND p.phase = 3 AND p.out
 -- equal costs together; a failed call of unknown cost is not counted as unknown
 SELECT cost_usd, outcome = 'ok', count(*) FROM call GROUP BY 1, 2;
 
--- name: phase_units
--- the items of a phase, and how long its attempts that ended well took without queue and limiter
-SELECT (SELECT count(*) FROM (
-    SELECT 1 FROM phase WHERE owner = (SELECT id FROM owner WHERE name = ?1) AND phase = ?2
-    GROUP BY corpus, unit, epoch)),
-  coalesce(sum(coalesce(n + p, n, p, whole)), 0)
+-- name: answered
+-- a phase in one pass, by corpus: items; the time of those that ended well, without queue and limiter; the newest
+-- answers that a model gave, and the tokens of their contexts (short rows only)
+SELECT corpus, sum(is_first), coalesce(sum(time_us) FILTER (WHERE ok), 0), count(tokens), coalesce(sum(tokens), 0)
 FROM (
-  SELECT e.times ->> '$.network' AS n, e.times ->> '$.provider' AS p, e.times ->> '$.total' AS whole
+  SELECT p.corpus, CASE WHEN p.attempt = 1 THEN 1 ELSE NOT EXISTS (
+      SELECT 1 FROM phase q WHERE q.owner = p.owner AND q.phase = p.phase AND q.corpus = p.corpus AND q.unit = p.unit
+        AND q.epoch = p.epoch AND q.attempt < p.attempt) END AS is_first,
+    p.outcome = 'ok' AS ok,
+    CASE WHEN instr(e.times, '"network":') OR instr(e.times, '"provider":')
+      THEN coalesce(e.times ->> '$.network', 0) + coalesce(e.times ->> '$.provider', 0)
+      ELSE e.times ->> '$.total' END AS time_us,
+    CASE WHEN p.outcome = 'ok' AND typeof(e.measured) = 'text' AND e.measured ->> '$.model' IS NOT '(given)'
+      AND NOT EXISTS (
+        SELECT 1 FROM phase q JOIN entry f ON f.id = q.entry
+        WHERE q.owner = p.owner AND q.phase = p.phase AND q.corpus = p.corpus AND q.unit = p.unit
+          AND q.epoch = p.epoch AND q.attempt > p.attempt AND typeof(f.measured) = 'text')
+      THEN e.measured ->> '$.context_tokens' END AS tokens
   FROM phase p JOIN entry e ON e.id = p.entry
-  WHERE p.owner = (SELECT id FROM owner WHERE name = ?1) AND p.phase = ?2 AND p.outcome = 'ok');
+  WHERE p.owner = (SELECT id FROM owner WHERE name = ?1) AND p.phase = ?2)
+GROUP BY corpus;
 
 -- name: phase_calls
 -- the calls of every attempt of a phase, equal costs together: cost, ended well, calls, tokens in and out
@@ -279,17 +318,6 @@ SELECT c.cost_usd, c.outcome = 'ok', count(*), coalesce(sum((c.usage ->> '$[0]')
 FROM phase p JOIN call c ON c.entry = p.entry
 WHERE p.owner = (SELECT id FROM owner WHERE name = ?1) AND p.phase = ?2
 GROUP BY 1, 2;
-
--- name: contexts
--- the newest answers that a model gave, by corpus: how many, and the tokens of their contexts; short rows only
-SELECT corpus, count(*), sum(tokens) FROM (
-  SELECT p.corpus, p.outcome, e.measured ->> '$.context_tokens' AS tokens, e.measured ->> '$.model' AS model,
-    max(p.attempt)
-  FROM phase p JOIN entry e ON e.id = p.entry
-  WHERE p.owner = (SELECT id FROM owner WHERE name = ?1) AND p.phase = 4 AND typeof(e.measured) = 'text'
-  GROUP BY p.corpus, p.unit, p.epoch)
-WHERE outcome = 'ok' AND tokens IS NOT NULL AND model IS NOT '(given)'
-GROUP BY corpus;
 
 -- name: payload
 SELECT body FROM payload WHERE hash = ?1;
