@@ -229,7 +229,7 @@ class RateLimited(CallError):
 
 
 class Unavailable(CallError):
-    """408, 425, 5xx, lost connection or timeout, after all retries."""
+    """408, 425, 5xx or a lost connection, after all retries. After a timeout, the kind is ``timeout``."""
 
     def __init__(self, message: str, *, timed_out: bool = False, hint: str | None = None) -> None:
         super().__init__(message, hint=hint)

@@ -112,7 +112,7 @@ class BenchmarkFile(ConfigModel):
     date_formats: tuple[DateFormat, ...] = ()
     """strptime formats that are tried before the built-in ones; unix and unix_ms are numeric dates since 1970"""
     corpus: FieldOnly | None = None
-    """field whose value rows of one corpus share; without it each row is a corpus"""
+    """rows with the same value of this field share one corpus; without it, each row is a corpus"""
     visibility: Visibility | None = None
     """cut-off of the history that an item may see; each distinct cut-off makes a corpus of its own"""
     overlay: str | None = None

@@ -18,7 +18,8 @@ on stdout: `{"error": {"kind", "message", "hint", "where"}}`."""
 
 CALLS = """\
 If a call of a provider or model fails permanently, the run continues. The error becomes the outcome of the item, with
-one of these kinds. `bench results` counts them, and `bench failures` shows them."""
+one of these kinds. `auth`, `quota` and a server that cannot be reached also end the provider's job. `bench results`
+counts the errors, and `bench failures` shows them."""
 
 
 def text() -> str:
@@ -35,7 +36,7 @@ def text() -> str:
         table(["kind", "exit", "meaning", "default hint"], _kinds(BenchError, stop=CallError)),
         "## Errors of an item",
         CALLS,
-        table(["kind", "", "meaning", "default hint"], _kinds(CallError)),
+        table(["kind", "meaning", "default hint"], ([kind, *rest] for kind, _, *rest in _kinds(CallError))),
     )
 
 
