@@ -149,7 +149,7 @@ class ItemFlatten(ConfigModel):
     field: FieldPath
     """path of the list whose children become items"""
     max_items: Positive | None = None
-    """most children per row; the number of dropped children is reported"""
+    """maximum children per row; the number of dropped children is reported"""
     promote_fields: tuple[str, ...] = ()
     """keys of the row that are copied to each child"""
 

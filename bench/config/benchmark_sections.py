@@ -385,7 +385,7 @@ class Visibility(FieldOnly):
 
 class ChunkSection(ConfigModel):
     words: Positive
-    """most words per chunk; chunks end at sentence and line ends"""
+    """maximum words per chunk; chunks end at sentence and line ends"""
 
 
 class Preprocessing(ConfigModel):
@@ -441,7 +441,7 @@ class ModelChoice(ConfigModel):
     temperature: Temperature = 0
     """0 is the most deterministic setting of the model"""
     max_tokens: PositiveInt | None = None
-    """most tokens of a reply, reasoning included; the flag takes precedence; by default 1024"""
+    """maximum tokens of a reply, reasoning included; the flag takes precedence; by default 1024"""
 
 
 class AnswerPrompt(ConfigModel):

@@ -72,7 +72,7 @@ class ModelSettings(ConfigModel):
     """The settings of one model."""
 
     context: PositiveInt | None = None
-    """most tokens of prompt and answer together; the retrieved context is cut to fit"""
+    """maximum tokens of prompt and answer together; the retrieved context is cut to fit"""
     fixed_temperature: bool = False
     """the model rejects a temperature, so none is sent"""
     body: Mapping[str, object] = Field(default_factory=dict)
@@ -80,7 +80,7 @@ class ModelSettings(ConfigModel):
     stream: bool = False
     """the model supports streamed replies only"""
     batch: PositiveInt | None = None
-    """most texts to embed in one request"""
+    """maximum texts to embed in one request"""
     path: str | None = None
     """folder with the weights of a model that runs in this process (``local/NAME``)"""
 

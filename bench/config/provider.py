@@ -108,7 +108,7 @@ class Docker(ConfigModel):
     base_url: HttpUrl
     """URL of the service; when it already answers, nothing is started"""
     health_timeout_s: Annotated[int, Field(ge=1, le=3600)] = 120
-    """most seconds until the service is ready"""
+    """maximum seconds until the service is ready"""
 
 
 class Mcp(ConfigModel):

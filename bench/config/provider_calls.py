@@ -169,7 +169,7 @@ class PageSection(ConfigModel):
     param: str
     """URL parameter for the cursor"""
     max_pages: Annotated[int, Field(ge=1, le=1000)] = 5
-    """most requests per search"""
+    """maximum requests per search"""
 
 
 class MultipartSection(ConfigModel):
@@ -389,7 +389,7 @@ class HealthCall(RequestSection):
     value: str | None = None
     """path of a value that must be present"""
     ready_timeout_s: Annotated[float, Field(gt=0, le=86_400)] = 60
-    """most seconds of 503 responses"""
+    """maximum seconds of 503 responses"""
 
 
 class ListCall(RequestSection):

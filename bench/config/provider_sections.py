@@ -175,7 +175,7 @@ class Sanitize(ConfigModel):
     replace: str = "-"
     """replacement for all other characters"""
     max_length: int = Field(default=64, ge=24)
-    """most characters of the whole name; the readable part is cut"""
+    """maximum characters of the whole name; the readable part is cut"""
     lowercase: bool = False
     """convert to lower case"""
 
@@ -226,18 +226,18 @@ class Batch(ConfigModel):
     """Limits of one add call."""
 
     max_items: PositiveInt = 1
-    """most memories per add call"""
+    """maximum memories per add call"""
     max_bytes: PositiveInt | None = None
-    """most bytes of the memories' text per add call; None = unlimited"""
+    """maximum bytes of the memories' text per add call; unset: unlimited"""
     max_chars: PositiveInt | None = None
-    """most characters of the memories' text per add call; None = unlimited"""
+    """maximum characters of the memories' text per add call; unset: unlimited"""
 
 
 class Split(ConfigModel):
     """The split of a long memory into pieces ``ID#0``, ``ID#1``."""
 
     max_chars: PositiveInt
-    """most characters of a piece; cut at a paragraph, sentence or word"""
+    """maximum characters of a piece; cut at a paragraph, sentence or word"""
     overlap: NonNegativeInt = 0
     """characters shared with the next piece"""
 
@@ -294,7 +294,7 @@ class ClientEmbeddings(ConfigModel):
     model: str
     """VENDOR/MODEL; --embedding-model takes precedence"""
     dimensions: PositiveInt | None = None
-    """length of a vector; another length is an error. None = the model's length"""
+    """length of a vector; another length is an error. Unset: the model's length"""
     batch: PositiveInt = 64
     """texts per request"""
     normalize: bool = False
@@ -306,7 +306,7 @@ class ClientEmbeddings(ConfigModel):
 
 
 class CapabilitiesConfig(ConfigModel):
-    """Features of the service; a benchmark that requires a missing one is skipped."""
+    """Features of the service; a benchmark is skipped if it requires a missing delete, update or list operation."""
 
     supports_chunks: bool = False
     """hits contain the chunks that matched"""
@@ -333,9 +333,9 @@ class CapabilitiesConfig(ConfigModel):
     metadata_values: Literal["any", "flat", "strings", "none"] = "flat"
     """allowed metadata: anything, no nesting, texts only, or none; the rest is dropped"""
     max_k: PositiveInt | None = None
-    """most hits of a search; a larger k is reduced to this and flagged"""
+    """maximum hits of a search; a larger k is reduced to this and flagged"""
     max_query_chars: PositiveInt | None = None
-    """most characters of a query; a longer question is cut at a word and flagged"""
+    """maximum characters of a query; a longer question is cut at a word and flagged"""
     max_tokens: PositiveInt | None = None
     """token limit of a search that takes no k; hits are cut to k by bench"""
 

@@ -186,9 +186,9 @@ class Experiment(ConfigModel):
     models: Mapping[str, ModelSettings] = Field(default_factory=dict)
     """``provider/model`` -> ``body``, ``stream``, ``batch`` and the other settings of ``models`` in a model's file"""
     max_answer_tokens: Count | None = None
-    """most tokens of an answer, reasoning included"""
+    """maximum tokens of an answer, reasoning included"""
     max_judge_tokens: Count | None = None
-    """most tokens of a judge's reply, reasoning included"""
+    """maximum tokens of a judge's reply, reasoning included"""
     answer_prompt: str | None = None
     """text of the answer prompt, ``@file``, or the name of an existing file"""
     judge_prompt: Texts = ()
@@ -196,7 +196,7 @@ class Experiment(ConfigModel):
     k: Cutoffs = ()
     """number of hits; several = one job each, over one ingest; empty = the benchmark's choice"""
     context_budget: Count | None = None
-    """most tokens of retrieved context in an answer prompt"""
+    """maximum tokens of retrieved context in an answer prompt"""
     epochs: Epochs = 1
     epochs_reducer: Literal["mean", "mode", "max"] | None = None
     """how the values of an item's epochs are combined: mean, mode or max"""
@@ -256,7 +256,7 @@ class Operation(ConfigModel):
     """false: a job continues even if its first 20 searches are all empty; or ``no_circuit_breaker: true``"""
     max_error_rate: Annotated[float, Field(ge=0, le=1)] = DEFAULT_MAX_ERROR_RATE
     max_cost: Annotated[float, Field(gt=0)] | None = None
-    """most USD that a run may cost"""
+    """maximum USD that a run may cost"""
     max_time: Annotated[float, BeforeValidator(_seconds), Field(gt=0, le=LONGEST_RUN_S)] | None = None
     min_score: Pairs = Field(default_factory=dict)
     run_id: str | None = None

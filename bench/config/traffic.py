@@ -72,7 +72,7 @@ class Limit(ConfigModel):
     """The limits of one endpoint."""
 
     rps: PositiveFloat | None = None
-    """requests per second; not together with rpm. None = unlimited"""
+    """requests per second; not together with rpm. Unset: unlimited"""
     rpm: PositiveFloat | None = None
     """requests per minute"""
     burst: PositiveFloat | None = None
@@ -122,15 +122,15 @@ class RateLimit(ConfigModel):
     """The pauses of older files: each becomes the least interval of its endpoint's limiter."""
 
     add_delay_ms: Pause = 0
-    """least milliseconds between two add calls"""
+    """minimum milliseconds between two add calls"""
     search_delay_ms: Pause = 0
-    """least milliseconds between two search calls"""
+    """minimum milliseconds between two search calls"""
     batch_delay_ms: Pause = 0
-    """least milliseconds between two add calls; the longer of this and add_delay_ms is used"""
+    """minimum milliseconds between two add calls; the longer of this and add_delay_ms is used"""
     max_retries: Retries = 3
     """attempts after the first"""
     retry_delay_ms: Pause = 2000
-    """most milliseconds of the first pause; doubled on each retry, each pause is drawn at random below it"""
+    """maximum milliseconds of the first pause; doubled on each retry, each pause is drawn at random below it"""
 
 
 def _amount(value: object) -> object:
@@ -147,9 +147,9 @@ class CallPrices(ConfigModel):
     """The price of one call of a provider in USD; a single number is the price of each call."""
 
     add: Usd | None = None
-    """USD per add call; None = unknown"""
+    """USD per add call; unset: unknown"""
     search: Usd | None = None
-    """USD per search call; None = unknown"""
+    """USD per search call; unset: unknown"""
 
     @model_validator(mode="before")
     @classmethod
