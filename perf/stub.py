@@ -3,8 +3,9 @@
 It answers every POST with the same small JSON after ``--latency`` milliseconds. First line on stdout:
 ``{"url": ..., "pid": ...}``. ``GET /stats`` -> ``{"calls", "max_in_flight", "cpu_s", "starts"}`` (seconds of its
 monotonic clock), ``DELETE /stats`` forgets. ``--faults 0.05`` answers that share of calls (seeded) with 429 and
-``Retry-After: 1``, with 503, or by closing the connection, and counts in ``early`` the calls that came again before
-they were allowed. As small as it can be, so that a ratio measures the client::
+``Retry-After: 1``, with 503, or by closing the connection; it counts these in ``faults``, each 429 also in
+``refused``, and in ``early`` the calls that came again before they were allowed. As small as it can be, so that a ratio
+measures the client::
 
     with stub(latency_ms=50) as url:
         ...
@@ -51,6 +52,7 @@ class Counts:
         self.in_flight = 0
         self.max_in_flight = 0
         self.faults = 0
+        self.refused = 0
         self.early = 0
         self.not_before: dict[bytes, float] = {}
 
@@ -61,6 +63,7 @@ class Counts:
             "cpu_s": time.process_time(),
             "starts": self.starts,
             "faults": self.faults,
+            "refused": self.refused,
             "early": self.early,
         }
         return json.dumps(tree).encode()
@@ -115,6 +118,7 @@ class Connection(asyncio.Protocol):
         counts.faults += 1
         kind = self.chance.choice(["429", "503", "close"])
         if kind == "429":
+            counts.refused += 1
             counts.not_before[body] = now + 1
             self.transport.write(b"HTTP/1.1 429 Slow down\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n")
         elif kind == "503":

@@ -38,7 +38,7 @@ name: stub
 description: Answers everything alike
 type: hosted
 connection: {baseUrl: "URL"}
-ingest: {unit: turn, on_unknown: repeat, batch: {max_items: 100}}
+ingest: {unit: turn, on_unknown: repeat, batch: {max_items: BATCH}}
 endpoints:
   add:
     method: POST
@@ -72,12 +72,28 @@ FLAGS: dict[str, object] = {
 }
 
 
-def write(folder: Path, *, items: int, url: str, corpora: int = 4) -> None:
-    """Make the workspace; an answer of the stub is judged correct."""
-    _write(folder / "configs/providers/stub.yaml", PROVIDER.replace("URL", url))
-    _write(folder / "configs/models/stub.yaml", MODELS.replace("URL", url))
+def write(
+    folder: Path,
+    *,
+    items: int,
+    url: str,
+    corpora: int = 4,
+    turns: int = 4,
+    batch: int = 100,
+    tokens_a_minute: int | None = None,
+) -> None:
+    """Make the workspace; an answer of the stub is judged correct. The limit of tokens is that of each model."""
+    limits = "" if tokens_a_minute is None else f"limits: {{tpm: {tokens_a_minute}}}\n"
+    _write(folder / "configs/providers/stub.yaml", PROVIDER.replace("URL", url).replace("BATCH", str(batch)))
+    _write(folder / "configs/models/stub.yaml", MODELS.replace("URL", url) + limits)
     write_benchmark(
-        folder, "perf", items=items, corpora=corpora, turns=4, evaluation="llm-judge", metrics="accuracy, latency_p50"
+        folder,
+        "perf",
+        items=items,
+        corpora=corpora,
+        turns=turns,
+        evaluation="llm-judge",
+        metrics="accuracy, latency_p50",
     )
 
 

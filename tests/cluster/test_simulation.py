@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from perf.scale_sim import ENDPOINTS, Endpoint, limited, simulate, time_text
+from perf.scale_sim import ENDPOINTS, Endpoint, Load, Shard, limited, simulate, time_text
 
 
 def wall_s(found: dict[str, object]) -> float:
@@ -29,6 +29,49 @@ def test_without_spread_the_time_is_calls_by_latency_by_concurrency() -> None:
     steady = [Endpoint("add", None, 0.0, 0.0), Endpoint("search", None, 0.05, 0.0)]
     found = simulate(steady, items=8000, shards=1, concurrency=10)
     assert wall_s(found) == pytest.approx(8000 * 0.05 * 1.046 / 10, rel=0.02), "the mean of a lognormal, not its median"
+
+
+def test_no_run_takes_more_tokens_than_its_limit_and_one_burst() -> None:
+    tight = limited(ENDPOINTS, ["answer=600000t/m"])
+    found = simulate(tight, items=1000, shards=1, concurrency=200)
+    assert wall_s(found) >= 1000 * tight[2].tokens / 10_000 - 6
+    assert found["bound_by"] == "answer tokens"
+    assert limited(tight, ["answer=none"])[2].token_rate is None
+
+
+def test_a_batch_of_ten_takes_a_tenth_of_the_adds() -> None:
+    slow = limited(ENDPOINTS, ["add=2/s", "search=none"])
+    single, ten = (
+        simulate(slow, items=400, shards=1, concurrency=32, load=Load(memories_a_corpus=500, batch=batch))
+        for batch in (1, 10)
+    )
+    assert wall_s(single) >= 2 * 500 / 2
+    assert 2 * 50 / 2 <= wall_s(ten) < wall_s(single) / 5
+
+
+def test_jobs_on_one_build_pay_and_wait_for_one_ingest() -> None:
+    paid = [Endpoint("add", 1.0, 0.1, 1.0), Endpoint("search", None, 0.1, 0.01)]
+    one, three = (
+        simulate(paid, items=200, shards=1, concurrency=8, load=Load(jobs=jobs, spread=0.0)) for jobs in (1, 3)
+    )
+    assert (one["cost_usd"], three["cost_usd"]) == (pytest.approx(59 + 2), pytest.approx(59 + 6))
+    assert wall_s(three) - wall_s(one) == pytest.approx(400 * 0.1 / 8, rel=0.1)
+
+
+def test_what_fails_is_repeated_after_its_wait() -> None:
+    free = [Endpoint("add", None, 0.0, 0.0), Endpoint("search", None, 1.0, 0.0)]
+    base, lost, refused = (
+        wall_s(simulate(free, items=4000, shards=1, concurrency=8, load=Load(spread=0.0, **shares)))
+        for shares in ({}, {"lost": 0.1}, {"refused": 0.01})
+    )
+    assert lost / base == pytest.approx(1 + 0.1 * 1.0 + 0.01 * 2.0, rel=0.03), "mean waits of 1 and 2 s"
+    assert refused / base > 1 + 0.01 * 1.5, "an endpoint that refused one call is closed to all"
+
+
+def test_a_long_run_continues_its_steady_stretch() -> None:
+    some = [ENDPOINTS[0], ENDPOINTS[1]]
+    whole = Shard(some, Load(), items=60_000, share=1.0, concurrency=8, seed=7).run()[0]
+    assert wall_s(simulate(some, items=60_000, shards=1, concurrency=8)) == pytest.approx(whole, rel=0.01)
 
 
 def test_times_are_told_in_the_unit_that_reads_best() -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from figures import Figure, Skipped, child, interleaved, medians, table
 from journal_scale import bare, fill, report, scan
+from scale_check import Case, measure, predict
 from stub import stats, stub
 from usage import used_by
 from workspace import CALLS_AN_ITEM, write
@@ -134,6 +135,15 @@ def test_a_measured_run_costs_four_calls_an_item_as_its_floor_does(tmp_path: Pat
         two = child("child.py", "ours", str(tmp_path), "--concurrency", "4", "--flags", '{"workers": 2}')
         assert (two["status"], two["exit_code"]) == ("complete", 0)
         assert stats(url)["calls"] == 4 + 12 * CALLS_AN_ITEM
+
+
+def test_a_real_run_is_not_faster_than_its_prediction_and_not_much_slower() -> None:
+    limits = {"rates": {"add": 10, "search": 20}, "tokens_a_minute": 3_000_000}
+    case = Case(name="all", items=24, latency_ms=200, concurrency=8, turns=6, batch=2, k=(3, 5), **limits)
+    measured_s, refused, lost = measure(case)
+    predicted_s, _ = predict(case, refused, lost)
+    assert (refused, lost) == (0, 0)
+    assert 0.9 * predicted_s < measured_s < 2 * predicted_s
 
 
 def test_the_machine_is_named_with_the_figures() -> None:
