@@ -257,6 +257,9 @@ def run_once() -> None:
         plan = bench.plan(benchmarks="demo", limit=1, providers=["bm25"], run_id="once")
         asyncio.run(bench.run(plan))
         bench.report("once")
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread():
+            thread.join(timeout=60)
     assert threading.active_count() == 1, "a fork has no threads"
 
 

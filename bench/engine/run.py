@@ -180,13 +180,16 @@ def inmost(group: BaseExceptionGroup[BaseException]) -> BaseException:
 def settled_memory() -> Iterator[None]:
     """Make the garbage collector run rarely and skip loaded objects; it used a seventh of an item's CPU time."""
     before = gc.get_threshold()
-    gc.freeze()
+    frozen_by_host = gc.get_freeze_count() > 0
+    if not frozen_by_host:
+        gc.freeze()
     gc.set_threshold(*SELDOM)
     try:
         yield
     finally:
         gc.set_threshold(*before)
-        gc.unfreeze()
+        if not frozen_by_host:
+            gc.unfreeze()
 
 
 Announce = Callable[[RunMeta], None]
