@@ -27,7 +27,7 @@ from bench.config.run import MetricChoice, RunRequest
 from bench.errors import UsageError
 
 FORBIDDEN = frozenset({"sign", "shards", "allow_code_execution", "publishable", "download", "judge_calibration"})
-"""yes or no, or a number, and yet it starts processes, reads keys, writes elsewhere or fetches"""
+"""flags of a permitted type that start processes, read keys, write elsewhere or download"""
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,99}")
 MODEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@:+-]*(?:/[A-Za-z0-9][A-Za-z0-9._@:+-]*){0,5}")
 METRIC = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@:+ -]{0,99}")
@@ -67,7 +67,7 @@ def admit(flags: Mapping[str, object]) -> RunRequest:
 
 
 def _plain(name: str, value: object) -> None:
-    """Texts that are stored or compared, never resolved."""
+    """Check texts that are stored or compared, never resolved."""
     for text in _texts(value):
         if "${" in text or len(text) > LONGEST:
             _refuse(name, "takes plain text: no ${...}, and at most 100,000 characters")
@@ -96,7 +96,7 @@ def _is_file(text: str) -> bool:
 
 
 def _prompts(name: str, value: object) -> None:
-    """A text with its placeholders, for a model: nothing of it is resolved from the environment."""
+    """Check a prompt with placeholders; nothing in it is resolved from the environment."""
     for entry in _texts(value):
         kind, equals, rest = entry.partition("=")
         text = rest if name == "judge_prompt" and equals and "\n" not in kind and "$" not in kind else entry
@@ -136,14 +136,14 @@ TEXTS: Mapping[str, Callable[[str, object], None]] = {
     "label": _plain,
     "note": _plain,
 }
-"""flags that hold texts, and what each may hold; any other text is refused"""
+"""flags that hold texts, and the check of each; any other text is refused"""
 
 
 # --------------------------------------------------------------------------- types
 
 
 def _may_set(model: type[BaseModel], path: Sequence[str], value: object) -> bool:
-    """Say whether a path of a config model leads to a number or a choice, and the value is one."""
+    """Return True if a path of a config model leads to a number or a choice, and the value is one."""
     names = {fold(name): name for name in model.model_fields}
     found = names.get(fold(path[0]))
     if found is None:
@@ -170,7 +170,7 @@ def _is_word(value: object) -> bool:
 
 
 def _block_of(annotation: object) -> type[BaseModel] | None:
-    """The model of a block of values; none where it is a call or something else."""
+    """Return the model of a block of values; None if the annotation is a call or something else."""
     found = [one for one in _members(annotation) if isinstance(one, type) and issubclass(one, BaseModel)]
     if len(found) != 1 or {"method", "path", "body"} & found[0].model_fields.keys():
         return None
@@ -178,7 +178,7 @@ def _block_of(annotation: object) -> type[BaseModel] | None:
 
 
 def _is_choice(annotation: object) -> bool:
-    """Say whether a value of this type can only be a number, a yes or no, one of a few words, or several of them."""
+    """Return True if a value of this type is a number, a boolean, one of a few words, or several of these."""
     members = list(_members(annotation))
     return bool(members) and all(
         get_origin(one) is Literal or one in VALUES or (isinstance(one, type) and issubclass(one, Enum))
@@ -187,7 +187,7 @@ def _is_choice(annotation: object) -> bool:
 
 
 def _members(annotation: object) -> Iterator[object]:
-    """The alternatives of a type, and the elements of a tuple."""
+    """Yield the alternatives of a type, and the elements of a tuple."""
     origin = get_origin(annotation)
     if origin is Annotated:
         yield from _members(get_args(annotation)[0])
@@ -199,7 +199,7 @@ def _members(annotation: object) -> Iterator[object]:
 
 
 def _texts(value: object) -> Iterator[str]:
-    """Every text in a value, keys of maps included."""
+    """Yield every text in a value, including keys of maps."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):

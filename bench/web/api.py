@@ -99,7 +99,7 @@ OPEN = ("/healthz", "/readyz")
 
 @cache
 def document() -> Json:
-    """The whole document."""
+    """Return the OpenAPI document."""
     from bench.config.json_schema import Described
     from bench.config.run import RunRequest
 
@@ -158,7 +158,7 @@ MOST_ITEMS = 500
 
 
 def routes() -> list[web.RouteDef]:
-    """Every route of the API; the same in ``explore`` and ``serve``."""
+    """Return the routes of the API; the same in ``explore`` and ``serve``."""
     at = "/api/v1"
     return [
         web.get(f"{at}/runs", runs),
@@ -191,7 +191,7 @@ def routes() -> list[web.RouteDef]:
 
 
 def json_answer(document: Mapping[str, object], status: int = 200) -> web.Response:
-    """A document as JSON, without anything that looks like a secret."""
+    """Send a document as JSON, with anything that looks like a secret redacted."""
     text = redact(json.dumps(document, allow_nan=False, default=str))
     return web.Response(status=status, text=text, content_type="application/json")
 
@@ -204,7 +204,7 @@ async def runs(request: web.Request) -> web.Response:
 
 
 async def run(request: web.Request) -> web.Response:
-    """The run's document; of one that has no journal yet, its row of the list."""
+    """Send the document of a run, or its row of the list if it has no journal yet."""
     site, run_id = request.app[SITE], request.match_info["run_id"]
     return json_answer(waiting_row(site, run_id) or await run_document(site, run_id))
 
@@ -218,7 +218,7 @@ async def items(request: web.Request) -> web.Response:
 
 
 async def items_of(request: web.Request) -> Json:
-    """The page of items that a request's query asks for."""
+    """Return the page of items for a request's query."""
     query, site, run_id = request.query, request.app[SITE], request.match_info["run_id"]
     wanted, asked, limit = wanted_of(query), ItemFilter.of(query), _limit(query.get("limit", ""))
     grid = partial(grid_document, site, run_id, wanted, limit=limit, benchmark=asked.benchmark, provider=asked.provider)
@@ -247,7 +247,7 @@ def _offset(cursor: str) -> int:
 
 
 def _ranked(document: Json, outcomes: Json) -> Json:
-    """The grid with the rank of the first evidence, the search time and the context tokens in each cell."""
+    """Add the rank of the first evidence, the search time and the context tokens to each cell of the grid."""
     at = {(unit[0], unit[1]): place for place, unit in enumerate(cast("list[list[str]]", outcomes["units"]))}
     known = {str(job["job"]): job for job in cast("list[Json]", outcomes["jobs"])}
     columns = [known.get(str(job["job"])) for job in cast("list[Json]", document["jobs"])]
@@ -268,7 +268,7 @@ MORE_OF_A_CELL = {"rank": "ranks", "search_us": "search_us", "tokens": "tokens"}
 
 
 def wanted_of(query: Mapping[str, str]) -> Wanted:
-    """The filters of a query string.
+    """Read the filters of a query string.
 
     Raises:
         RequestRefused: a state that there is not.
@@ -304,7 +304,7 @@ async def review(request: web.Request) -> web.Response:
 
 
 async def review_of_run(request: web.Request) -> Json:
-    """The answer to label that a request asks for."""
+    """Return the answer to label for a request's query."""
     site, run_id, query = request.app[SITE], request.match_info["run_id"], request.query
     return await review_document(site, run_id, after=query.get("after"), at=query.get("at"))
 
@@ -314,7 +314,7 @@ async def compare(request: web.Request) -> web.Response:
 
 
 async def compared(request: web.Request) -> Json:
-    """The comparison that a request's query asks for: ``a``, ``b`` ... or several ``job``."""
+    """Return the comparison for a request's query: ``a``, ``b`` ... or several ``job``."""
     query = request.query
     named = [query[name] for name in "abcdef" if query.get(name)]
     return await compare_document(
@@ -331,7 +331,7 @@ async def leaderboard(request: web.Request) -> web.Response:
 
 
 async def board_of(request: web.Request) -> Json:
-    """The leaderboard that a request's query asks for."""
+    """Return the leaderboard for a request's query."""
     query = request.query
     asked = ComparisonFilter(
         view=query.get("view") or "benchmark",
@@ -416,7 +416,7 @@ async def _stop(request: web.Request, why: str) -> web.Response:
 
 
 async def stop_run(site: Site, run_id: str, why: str) -> str:
-    """Pause or cancel a run that runs, waits, or is not there."""
+    """Pause or cancel a run; raise NotFound if there is no such run."""
     assert site.service is not None
     if not site.service.is_at(run_id):
         folder_of(site, run_id)
@@ -443,7 +443,7 @@ async def healthz(request: web.Request) -> web.Response:
 
 
 async def readyz(request: web.Request) -> web.Response:
-    """Ready when the workspace can be read and, for a service, written with a WAL."""
+    """Report ready if the workspace can be read and, for a service, written with a WAL."""
     site = request.app[SITE]
     problem = None if site.workspace.is_dir() else "the workspace is gone"
     if problem is None and not site.read_only:
@@ -453,7 +453,7 @@ async def readyz(request: web.Request) -> web.Response:
 
 
 def _unwritable(folder: Path) -> str | None:
-    """Try what a journal needs: a file, and a write-ahead log beside it."""
+    """Try to create a database with a write-ahead log, as a journal does; return the problem, if any."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder, prefix=".ready-") as place:

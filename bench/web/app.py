@@ -46,12 +46,12 @@ from bench.web.token_file import Secret
 
 MAX_BODY = 2**20
 PACKED = frozenset({"text/html", "text/csv", "text/markdown", "application/json", "image/svg+xml"})
-"""what is sent compressed to those who take it"""
+"""content types that are compressed"""
 STATIC = Path(__file__).with_name("static")
 
 
 def make_app(site: Site) -> web.Application:
-    """Put the site together."""
+    """Create the application of a site."""
     app = web.Application(middlewares=[measure, guard], client_max_size=MAX_BODY)
     app[SITE], app[GAUGES] = site, Gauges()
     app.on_response_prepare.append(add_headers)
@@ -81,7 +81,7 @@ async def measure(request: web.Request, handler: Handler) -> web.StreamResponse:
 
 
 async def warm(workspace: Path) -> None:
-    """Do it in a thread that no one waits for."""
+    """Warm up in a thread, without waiting for it when the site closes."""
     await anyio.to_thread.run_sync(_warm, workspace, abandon_on_cancel=True)
 
 
@@ -110,7 +110,7 @@ LAST_PORT = 65_535
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the command line states."""
+    """The settings of a site, from the command line."""
 
     workspace: Path
     environment: Environment = field(default_factory=Environment)
@@ -127,11 +127,11 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenSite:
-    """A site that listens."""
+    """A site that is listening."""
 
     url: str
     login: str
-    """the address with the token that logs a browser in; the plain one where no token is needed"""
+    """the address with the token that logs a browser in; the plain address if no token is needed"""
     secret: Secret | None
     site: Site
     recovered: tuple[str, ...] = ()
@@ -211,7 +211,7 @@ async def serve_until_signal(settings: Settings, tell: Callable[[OpenSite], None
 
 
 def learn_secrets(environment: Environment) -> None:
-    """Have every variable that is named like a secret redacted from all answers."""
+    """Redact the value of every variable that is named like a secret from all responses."""
     every = Environment(values={**environment.values, **os.environ})
     for value in every.values_of(lambda name: any(word in name.upper() for word in SECRET_WORDS)):
         if len(value) >= SHORTEST:
@@ -236,7 +236,7 @@ def _named(environment: Environment) -> Path | None:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address is reached from this machine alone."""
+    """Return True if an address can be reached only from this machine."""
     if host.lower() == "localhost":
         return True
     try:

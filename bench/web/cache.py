@@ -37,18 +37,18 @@ Json = dict[str, object]
 Stamp = tuple[tuple[int, int], ...]
 
 HURRY_S = 0.04
-"""how long a page waits for what is large"""
+"""how long a page waits for a slow document"""
 PATIENT_S = 10.0
-"""and for what is small, which takes a few hundredths of a second on an idle machine"""
+"""how long a page waits for a fast document, which takes a few hundredths of a second on an idle machine"""
 SMALL_ITEMS = 3000
 ODD = (LookupError, TypeError, ValueError)
-"""what reading a file of another shape raises"""
+"""errors of reading a file with an unexpected shape"""
 MOST = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """What is known now."""
+    """A document as far as it is known now."""
 
     document: Json | None
     fresh: bool
@@ -64,7 +64,7 @@ class Kept:
     _busy: dict[Hashable, anyio.Event] = field(default_factory=dict)
 
     async def of(self, key: Hashable, stamp: Stamp, make: Callable[[], Awaitable[Json]], *, patience_s: float) -> Shown:
-        """Give the document of ``key`` as it is at ``stamp``, or as it last was."""
+        """Return the document of ``key`` as it is at ``stamp``, or the latest known one."""
         with anyio.move_on_after(patience_s):
             while self._current(key, stamp) is None:  # what is under way may be of an earlier stamp
                 if key not in self._busy:
@@ -104,12 +104,12 @@ class Kept:
 
 
 def patience(items: int) -> float:
-    """How long to wait for something that looks at so many items."""
+    """Return how long to wait for a document that is made of this many items."""
     return PATIENT_S if items <= SMALL_ITEMS else HURRY_S
 
 
 def stamp_of(*paths: Path) -> Stamp:
-    """Changes whenever one of the files does."""
+    """Return a stamp that changes whenever one of the files does."""
     found = []
     for path in paths:
         stat = path.stat() if path.exists() else None
@@ -118,13 +118,13 @@ def stamp_of(*paths: Path) -> Stamp:
 
 
 NICE = 5
-"""pages and runs go first"""
+"""the priority of the other process, below that of pages and runs"""
 
 Make = Callable[..., Awaitable[Json]]
 
 
 async def aside(make: Make, *arguments: object, items: int) -> Json:
-    """Make a document of so many items without holding up the pages: in a thread, or apart when there are many."""
+    """Make a document without blocking the pages: in a thread, or with many items in another process."""
     if items > SMALL_ITEMS:
         return await apart(make, *arguments)
     return await anyio.to_thread.run_sync(partial(anyio.run, make, *arguments))
@@ -144,7 +144,7 @@ async def apart(make: Make, *arguments: object) -> Json:
 
 
 def read(said: Json) -> Json:
-    """The document that was reported, or the error that was."""
+    """Return the document that the other process reported, or raise the error that it reported."""
     if "document" in said:
         document = said["document"]
         assert isinstance(document, dict)
@@ -154,13 +154,13 @@ def read(said: Json) -> Json:
 
 
 def main(module: str, name: str, arguments: str) -> None:
-    """Print the document, or why there is none."""
+    """Print the document, or the error."""
     os.nice(NICE)
     sys.stdout.write(json.dumps(told(getattr(importlib.import_module(module), name), json.loads(arguments))))
 
 
 def told(make: Make, arguments: Sequence[object]) -> Json:
-    """The document, or why there is none, as the other process reads it."""
+    """Return the document, or the error, in the form that ``read`` expects."""
     try:
         return {"document": anyio.run(make, *arguments)}
     except BenchError as error:

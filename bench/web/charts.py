@@ -66,9 +66,9 @@ class ChartRow:
     name: str
     value: str = ""
     about: str = ""
-    """everything in words, for pointers and readers"""
+    """the whole row in words, for tooltips and screen readers"""
     group: str = ""
-    """rows of one group follow one another under its name"""
+    """rows of the same group are shown together under its name"""
     dot: float | None = None
     low: float | None = None
     high: float | None = None
@@ -81,7 +81,7 @@ class ChartRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowChart:
-    """What a template draws."""
+    """A chart of rows on one scale, as a template draws it."""
 
     title: str
     rows: tuple[ChartRow, ...]
@@ -111,7 +111,7 @@ Line = tuple[str, float]
 
 
 def intervals(measured: Sequence[Measured], *, title: str, lines: Sequence[Line] = ()) -> RowChart | None:
-    """The chart; None where nothing has a value."""
+    """Chart values with their intervals, one per row; None if there is no value."""
     known = [one for one in measured if one.value is not None]
     if not known:
         return None
@@ -136,7 +136,7 @@ def _row(one: Measured, scale: Scale) -> ChartRow:
 
 
 def forest(differences: Sequence[Measured], *, title: str) -> RowChart | None:
-    """Differences with their intervals around zero; None where there is none."""
+    """Chart differences with their intervals around zero; None if there is no difference."""
     known = [one for one in differences if one.value is not None]
     if not known:
         return None
@@ -155,7 +155,7 @@ MOST_TICKS = 5
 
 
 def latencies(spreads: Sequence[tuple[str, Mapping[str, object]]], *, title: str) -> RowChart | None:
-    """The chart; None where nothing was timed."""
+    """Chart histograms of latencies, one per row; None if nothing was timed."""
     rows = [(name, spread, _bins(spread)) for name, spread in spreads]
     bins = [one for _, _, found in rows for one in found]
     if not bins:
@@ -170,7 +170,7 @@ def _bins(spread: Mapping[str, object]) -> list[Bin]:
 
 
 def _decades(least: int, largest: int) -> Scale:
-    """From bin to bin, with a tick at each power of ten, or fewer."""
+    """Return a logarithmic scale between two bin edges, with at most ``MOST_TICKS`` ticks at powers of ten."""
     low, high = float(least), float(max(largest, least * 10))
     span = math.log10(high / low)
     powers = range(math.ceil(math.log10(low) - 1e-9), math.floor(math.log10(high) + 1e-9) + 1)
@@ -209,7 +209,7 @@ Steps = Sequence[tuple[float, int]]
 
 
 def pace(jobs: Sequence[tuple[str, int, Steps]], *, title: str) -> RowChart | None:
-    """(name, items planned, steps) of each job; None where nothing ended."""
+    """Chart the share of ended items over time from (name, items planned, steps); None if nothing ended."""
     known = [(name, planned, steps) for name, planned, steps in jobs if steps and planned]
     if not known:
         return None
@@ -220,7 +220,7 @@ def pace(jobs: Sequence[tuple[str, int, Steps]], *, title: str) -> RowChart | No
 
 
 def _clock(end_s: float) -> Scale:
-    """From zero, in the largest unit of which at least two have passed."""
+    """Return a scale from zero in the largest unit of which at least two have passed."""
     size, unit = next((one for one in UNITS if end_s >= 2 * one[0]), UNITS[-1])
     scale = from_zero(end_s / size)
     texts = [(tick.at, f"{tick.text} {unit}" if tick.at else "0") for tick in scale.ticks]
@@ -238,7 +238,7 @@ def _pace_row(name: str, planned: int, steps: Steps, scale: Scale, end: float) -
 
 
 def _area(planned: int, steps: Steps, scale: Scale, end: float) -> str:
-    """A staircase: between two steps nothing is known to have ended."""
+    """Return the path of the steps; between two steps no item ended."""
     drawn = ["M0 100"]
     for at, ended in steps:
         drawn.append(f"H{scale.at(at):g}V{100 - 100 * ended / planned:.2f}")
@@ -267,16 +267,16 @@ class Point:
     x: float
     y: float
     best: bool
-    """nothing else takes no more and is no worse"""
+    """no other point is better in one dimension and at least as good in the other"""
     side: Literal["start", "end"]
-    """where its label begins: right of the point, or ends: left of it"""
+    """the side of the label that is at the point: start = the label is right of it, end = left of it"""
     label_y: float
-    """above or below the point where something else is in the way"""
+    """differs from ``y`` where the label would cover something else"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scatter:
-    """What a template draws."""
+    """A chart of points with their frontier, as a template draws it."""
 
     title: str
     takes: str
@@ -326,7 +326,7 @@ def scatter(
 
 
 def _drawn(lines: Sequence[Line], up: Scale) -> tuple[Tick, ...]:
-    """Reference lines; those of one value are one line."""
+    """Return the reference lines; lines of the same value are joined."""
     names: dict[str, list[str]] = {}
     for name, value in lines:
         names.setdefault(f"{value:.2f}", []).append(name)
@@ -342,7 +342,7 @@ def _band(lines: Mapping[str, float], up: Scale) -> tuple[float, float] | None:
 
 
 def frontier(points: Sequence[tuple[float, float]]) -> set[tuple[float, float]]:
-    """The points for which no other takes no more and is no worse, and better in one of the two."""
+    """Return the Pareto frontier: no other point has at most its x and at least its y."""
     return {(x, y) for x, y in points if not any(px <= x and py >= y and (px, py) != (x, y) for px, py in points)}
 
 
@@ -365,7 +365,7 @@ def _down(percent: float) -> float:
 
 
 def _apart(points: Sequence[Point]) -> tuple[Point, ...]:
-    """Give each label the nearest place where it lies on no other label and on no other point."""
+    """Place each label as near as possible to its point without covering another label or point."""
     placed: list[Point] = []
     for point in sorted(points, key=lambda one: (one.y, one.x)):
         taken = [_box(other) for other in placed] + [_dot(other) for other in points if other is not point]
@@ -377,11 +377,11 @@ def _apart(points: Sequence[Point]) -> tuple[Point, ...]:
 
 
 Box = tuple[float, float, float, float]
-"""left, right, top, bottom in pixels of a narrow plot"""
+"""left, right, top and bottom in pixels of a narrow plot"""
 
 
 def _box(point: Point) -> Box:
-    """Where a point's label lies."""
+    """Return the box of a point's label."""
     at, width = point.x / 100 * NARROW, len(point.label) * CHAR
     left, right = (at + 8, at + 8 + width) if point.side == "start" else (at - 8 - width, at - 8)
     return left, right, point.label_y - LINE / 2, point.label_y + LINE / 2
@@ -401,7 +401,7 @@ def _is_inside(box: Box) -> bool:
 
 
 def _steps(line: Sequence[tuple[float, float]]) -> str:
-    """A path along the frontier: what is reachable without taking more."""
+    """Return the path of the frontier as steps."""
     if not line:
         return ""
     return f"M{line[0][0]:g} {line[0][1]:g}" + "".join(f"H{x:g}V{y:g}" for x, y in line[1:])

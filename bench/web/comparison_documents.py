@@ -75,7 +75,7 @@ async def compare_document(
 
 
 def choice_of(sides: Mapping[str, Sequence[str]], query: Mapping[str, str]) -> Json:
-    """The runs and jobs that the form of a comparison shows: as asked, else two jobs of the newest run.
+    """Return the runs and jobs that the form of a comparison shows: as requested, else two jobs of the newest run.
 
     A job of another run than the one that is chosen now is forgotten: its run was changed in the form.
     """
@@ -127,7 +127,7 @@ async def comparison_of(
 
 
 async def _flipped(workspace: Path, pair: PairComparison, items: Sequence[str]) -> list[Json]:
-    """The first items on which one side is better, with what was asked, expected and answered by both."""
+    """Return the first items on which one side is better, with question, expected answer and both answers."""
     found: list[Json] = [{"item": item, "slug": slug_of(item)} for item in items[:FLIPS_SHOWN]]
     for name, side in (("a", pair.a), ("b", pair.b)):
         async with Reader.open(workspace / CHECKPOINTS / side.run_id) as reader:
@@ -150,12 +150,12 @@ async def _answered(reader: Reader, record: JobRecord, name: str, item: str) -> 
 
 FLIPS_SHOWN = 20
 MATRICES = ("overall", "provider")
-"""views whose rows hold a value a benchmark"""
+"""views whose rows hold one value per benchmark"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonFilter:
-    """What is shown; None = everything."""
+    """The filter of the leaderboard; None = no restriction."""
 
     view: str = "benchmark"
     benchmark: str | None = None
@@ -167,7 +167,7 @@ class ComparisonFilter:
 
 
 async def leaderboard_document(site: Site, asked: ComparisonFilter) -> Json:
-    """The newest complete valid job of each provider and models; only comparable rows share a table.
+    """Return the newest complete valid job of each provider and models; only comparable rows share a table.
 
     Raises:
         Refused: a view that there is not.
@@ -203,7 +203,7 @@ def _about(text: str, asked: ComparisonFilter) -> str:
 
 
 def _not_ranked(site: Site, table: Table, invalid: Sequence[RankedJob]) -> list[Json]:
-    """The newest INVALID job of each provider that was measured in the setting of a table and has no row in it."""
+    """Return the newest INVALID job of each provider that has the setting of a table but no row in it."""
     settings = {one.first.setting for one in table.standings}
     there = {one.first.job.provider for one in table.standings}
     found: dict[str, Json] = {}
@@ -216,7 +216,7 @@ def _not_ranked(site: Site, table: Table, invalid: Sequence[RankedJob]) -> list[
 
 
 def _why_invalid(report: Path, provider: str) -> str:
-    """The first reason in the published report of a run; empty where there is no report."""
+    """Return the first reason in the published report of a run; empty if there is no report."""
     try:
         jobs = json.loads(report.read_bytes())["results"]["jobs"]
         return next((str(one["invalid"][0]) for one in jobs if one["provider"] == provider and one["invalid"]), "")
@@ -234,7 +234,7 @@ def _fits(place: RankedJob, asked: ComparisonFilter) -> bool:
 
 
 def _filters(board: Sequence[RankedJob]) -> Json:
-    """What each filter can be."""
+    """Return the choices of each filter."""
     jobs = [place.job for place in board]
     models = (name for job in jobs for name in (job.answering_model, job.judge_model, job.embedding_model))
     return {
@@ -250,7 +250,7 @@ def _known(names: Iterable[str]) -> list[str]:
 
 
 def _ranked(rows: Sequence[Json], table: Table, receipts: Mapping[Signed, str], asked: ComparisonFilter) -> list[Json]:
-    """Each row with its name, its cost as text and its receipt."""
+    """Add the name, the cost as text and the receipt to each row."""
     return [_row(row, standing.first, receipts, asked) for row, standing in zip(rows, table.standings, strict=True)]
 
 
@@ -266,7 +266,7 @@ def _row(row: Json, place: RankedJob, receipts: Mapping[Signed, str], asked: Com
 
 
 def _per_question(place: RankedJob) -> float | None:
-    """What a question cost; None where some calls have no known price, as a point would be drawn too cheap."""
+    """Return the cost of a question; None if a price is unknown, as the point would be drawn too cheap."""
     job = place.job
     if job.cost_usd is None or job.data.get("cost_unknown_calls") or not job.n_planned:
         return None

@@ -27,28 +27,28 @@ CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
 class BadId(UsageError):
-    """An id in a path that is none."""
+    """A part of a path that is not a valid id."""
 
     kind = "bad_id"
     default_hint = "ids are letters, digits, dot, dash and underscore"
 
 
 def run_id(text: str) -> str:
-    """Give the id back, or raise BadId."""
+    """Return the id unchanged, or raise BadId."""
     if not SEGMENT.fullmatch(text):
         raise BadId("this is not a run id")
     return text
 
 
 def slug_of(item: str) -> str:
-    """An item id as one segment of a path."""
+    """Encode an item id as one segment of a path."""
     if PLAIN_ITEM.fullmatch(item):
         return item
     return ENCODED + urlsafe_b64encode(item.encode("utf-8", "surrogatepass")).decode().rstrip("=")
 
 
 def item_of(slug: str) -> str:
-    """Undo ``slug_of``; an id that needed no encoding is taken as it is."""
+    """Decode what ``slug_of`` encoded; an id that needed no encoding is returned unchanged."""
     if not slug.startswith(ENCODED):
         return slug
     text = slug.removeprefix(ENCODED)
@@ -59,7 +59,7 @@ def item_of(slug: str) -> str:
 
 
 def check_path(raw: str) -> None:
-    """Refuse a path whose segments could mean another place, before anything is looked up.
+    """Refuse a path whose segments could lead out of the site, before any lookup.
 
     Raises:
         BadId: empty segments, dots, slashes in disguise, drive letters, control characters, double encoding.
@@ -80,7 +80,7 @@ CONFLICTS = (IdentityError, Locked)
 
 
 class RequestRefused(BenchError):
-    """A request that is answered with a status of its own."""
+    """A refused request with its HTTP status."""
 
     kind = "refused"
 
@@ -105,7 +105,7 @@ class Busy(RequestRefused):
 
 
 def status_of(error: BenchError) -> int:
-    """The HTTP status that fits an error."""
+    """Return the HTTP status of an error."""
     if isinstance(error, RequestRefused):
         return error.status
     if isinstance(error, CONFLICTS):

@@ -14,13 +14,13 @@ from bench.web.cache import Json
 from bench.web.charts import Measured, RowChart, Scatter, Steps, forest, intervals, latencies, pace, scatter
 
 LINES = ("oracle", "no-memory", "random")
-"""bounds that plots show as lines; full-context is a bound, but a reader can buy it"""
+"""bounds that plots show as lines; full-context, which can be bought, is a point"""
 PHASES = ("search", "answer")
-"""phases whose times are compared between jobs; those of a builtin reader say nothing"""
+"""phases whose times are compared between jobs"""
 
 
 def jobs_of(run: Mapping[str, object]) -> list[Json]:
-    """Progress, digests and numbers of each job of a run's document side by side."""
+    """Join progress, digests and numbers of each job of a run's document."""
     progress = cast("Mapping[str, list[Json]]", run["progress"])["jobs"]
     results = run["results"]
     numbers = cast("list[Json]", results["jobs"]) if isinstance(results, Mapping) else []
@@ -35,7 +35,7 @@ def jobs_of(run: Mapping[str, object]) -> list[Json]:
 
 
 def _headline(result: Json | None, standing: Json) -> Json | None:
-    """The first metric with a value of a valid job; while items are pending it has no interval and no second value."""
+    """Return the first metric with a value of a valid job; without interval while items are pending."""
     if result is None or not result["valid"]:
         return None
     metrics = cast("Mapping[str, Json]", result["metrics"])
@@ -46,7 +46,7 @@ def _headline(result: Json | None, standing: Json) -> Json | None:
 
 
 def _names(jobs: Sequence[Json]) -> list[str]:
-    """Each job's provider, with whatever else tells it from the others."""
+    """Name each job by its provider, and by the benchmark and models in which the jobs differ."""
     records = [cast("Json", job["record"]) for job in jobs]
     facets = [(record["benchmark"], *cast("Json", record["models"]).values()) for record in records]
     telling = [at for at, column in enumerate(zip(*facets, strict=True)) if len(set(column)) > 1]
@@ -60,7 +60,7 @@ def _names(jobs: Sequence[Json]) -> list[str]:
 
 
 def run_charts(jobs: Sequence[Json]) -> dict[str, list[RowChart]]:
-    """Every chart of a run's page, by its place."""
+    """Return the charts of a run's page by section."""
     return {
         "accuracy": [chart for group in _by_metric(jobs) for chart in (_overall(*group), _types(*group)) if chart],
         "latency": [chart for phase in PHASES if (chart := _latency(jobs, phase)) is not None],
@@ -69,7 +69,7 @@ def run_charts(jobs: Sequence[Json]) -> dict[str, list[RowChart]]:
 
 
 def _by_metric(jobs: Sequence[Json]) -> Iterator[tuple[str, list[Json]]]:
-    """Jobs whose headlines are one metric of one benchmark, the best first."""
+    """Yield the jobs with the same benchmark and headline metric, the best first."""
     groups: dict[str, list[Json]] = {}
     for job in jobs:
         headline = cast("Json | None", job["headline"])
@@ -95,7 +95,7 @@ def _overall(title: str, jobs: Sequence[Json]) -> RowChart | None:
 
 
 def _types(title: str, jobs: Sequence[Json]) -> RowChart | None:
-    """The same by question type; a single type would only say the same again."""
+    """Chart the headline by question type; None if there is only one type."""
     split = [(str(job["name"]), _breakdown(job)) for job in jobs]
     labels = sorted({label for _, found in split for label in found})
     rows = [measured(name, found[label], label) for label in labels for name, found in split if label in found]
@@ -143,13 +143,13 @@ def _progress(jobs: Sequence[Json]) -> RowChart | None:
 
 
 def forest_chart(pair: Json) -> RowChart | None:
-    """Every compared share with its interval around zero: the headline, then the rest by family."""
+    """Chart the difference of every compared share with its interval, by family."""
     rows = [row for row in cast("list[Json]", pair["rows"]) if row["delta"] is not None and _is_share(row)]
     return forest([_difference(row) for row in rows], title="A − B, with 95 % intervals around no difference")
 
 
 def _is_share(row: Json) -> bool:
-    """Times and money have other scales than shares, and would hide them."""
+    """Return True for a share; times and money have other scales and would hide the shares."""
     sides = [abs(cast("float", row[side] or 0)) for side in ("a", "b")]
     return not row.get("unit") and row["family"] != "percentiles" and max(sides) <= 1
 
@@ -171,7 +171,7 @@ def _difference(row: Json) -> Measured:
 
 
 def board_charts(rows: Sequence[Json], kind: str) -> dict[str, RowChart | Scatter | None]:
-    """Values with intervals, and values against what they take, of rows that share a table."""
+    """Chart the values of a table's rows: with intervals, against latency, and against cost."""
     every = [(row, one) for row in rows if (one := shown_metric(row, kind)) is not None]
     lines = [
         (str(row["provider"]), value)
@@ -207,7 +207,7 @@ def board_charts(rows: Sequence[Json], kind: str) -> dict[str, RowChart | Scatte
 
 
 def type_chart(rows: Sequence[Json]) -> RowChart | None:
-    """Values by question type and provider."""
+    """Chart the values by question type and provider."""
     labels = sorted({label for row in rows for label in cast("Json", row["question_types"])})
     measured = [
         _summed(row, one, label)
@@ -224,7 +224,7 @@ def _summed(row: Json, one: Json, group: str = "") -> Measured:
 
 
 def shown_metric(row: Json, kind: str) -> Json | None:
-    """What a row is ranked by: its headline, or that of one question type."""
+    """Return the metric that a row is ranked by: its headline, or the headline of one question type."""
     if kind:
         return cast("Mapping[str, Json]", row["question_types"]).get(kind)
     return _metrics(row).get(str(row["headline"]))

@@ -27,7 +27,7 @@ WORD_OR_REST = re.compile(r"\w+|\W+")
 
 
 def number(value: object, digits: int = 4) -> str:
-    """A number with a fixed number of digits; integers as they are."""
+    """Format a float with a fixed number of decimals, and an integer as it is."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return NONE
     if isinstance(value, int):
@@ -36,17 +36,17 @@ def number(value: object, digits: int = 4) -> str:
 
 
 def share(part: object, digits: int = 0) -> str:
-    """A share as a percent."""
+    """Format a share as a percentage."""
     return f"{part * 100:.{digits}f} %" if isinstance(part, int | float) else NONE
 
 
 def usd(value: object) -> str:
-    """An amount of money, to a hundredth of a cent; what is unknown is not a zero."""
+    """Format an amount of money with up to four decimals; a dash for an unknown amount."""
     return NONE if value is None else f"{float(str(value)):.4f}".rstrip("0").rstrip(".")
 
 
 def duration(value: object) -> str:
-    """Microseconds as a text with a fitting unit."""
+    """Format microseconds with a fitting unit."""
     if not isinstance(value, int | float):
         return NONE
     for limit, unit, size in ((999.5, "µs", 1), (999_500, "ms", 1_000), (120_000_000, "s", 1_000_000)):
@@ -56,12 +56,12 @@ def duration(value: object) -> str:
 
 
 def seconds(value: object) -> str:
-    """Seconds as a text with a fitting unit."""
+    """Format seconds with a fitting unit."""
     return duration(value * 1_000_000) if isinstance(value, int | float) else NONE
 
 
 def plain_value(value: object) -> str:
-    """Any JSON value as words: names with their values, lists with commas, yes and no; digests cut short."""
+    """Format any JSON value as words: names with their values, lists with commas, yes and no."""
     if isinstance(value, Mapping):
         return ", ".join(f"{name} {plain_value(one)}" for name, one in value.items() if one not in (None, {}, [], ""))
     if isinstance(value, list | tuple):
@@ -72,23 +72,23 @@ def plain_value(value: object) -> str:
 
 
 def chance(value: object) -> str:
-    """A p: never zero, as no sample shows that much."""
+    """Format a p value; never as zero, which no sample proves."""
     return "< 0.0001" if isinstance(value, int | float) and value < 0.0001 else number(value)
 
 
 def rounded(value: object) -> str:
-    """Two digits, for a value next to its interval; large ones whole."""
+    """Format a value next to its interval with two decimals."""
     return number(value, 2)
 
 
 SHORT = 3
-"""words of fewer letters are in every text"""
+"""words of fewer letters are too frequent to mark"""
 COMMON = frozenset({"the", "and", "for", "was", "her", "his", "she", "him", "you", "are", "that", "with"})
-"""words that are in every text too"""
+"""longer words that are too frequent to mark"""
 
 
 def pieces(text: object, words: object, *, same: bool = True) -> list[tuple[str, bool]]:
-    """A text in pieces, each with whether to mark it: its words that are in ``words``, or those that are not."""
+    """Split a text into (piece, marked): marked are the words that are in ``words``, or not with ``same=False``."""
     other = {word.casefold() for word in WORD.findall(str(words or ""))}
     found: list[tuple[str, bool]] = []
     for part in WORD_OR_REST.findall(str(text or "")):
@@ -102,7 +102,7 @@ def pieces(text: object, words: object, *, same: bool = True) -> list[tuple[str,
 
 
 def setting(text: object) -> str:
-    """The setting that a table shares, in words: what is usual is left out."""
+    """Describe the setting of a table in words, without its default parts."""
     found = []
     for part in str(text).split(" | "):
         role, _, name = part.partition(" ")
@@ -116,7 +116,7 @@ def setting(text: object) -> str:
 
 
 def judge_reason(raw: object) -> str:
-    """The sentence in which a judge gave its reason, out of its JSON; empty where there is none."""
+    """Return the reason in a judge's JSON; empty if there is none."""
     text = str(raw or "")
     start, end = text.find("{"), text.rfind("}")
     try:
@@ -128,7 +128,7 @@ def judge_reason(raw: object) -> str:
 
 
 def day(value: object) -> str:
-    """An ISO time as people write it."""
+    """Format an ISO time as ``5 Mar 2026, 14:30``."""
     try:
         when = datetime.fromisoformat(str(value))
     except ValueError:
@@ -137,7 +137,7 @@ def day(value: object) -> str:
 
 
 def instant(value: object) -> str:
-    """A UTC time to the second."""
+    """Format a time in UTC, to the second."""
     if isinstance(value, datetime):
         return f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
     return str(value) if value else NONE
@@ -157,13 +157,13 @@ def age(value: object, now: datetime) -> str:
 STEPS = (1, 2, 2.5, 3, 4, 5, 6, 8, 10)
 PARTS = 4
 WIDE = 50.0
-"""from this ratio of the largest to the least value on, a scale counts in powers of ten"""
+"""from this ratio of the largest to the smallest value, a scale is logarithmic"""
 
 Text = Callable[[float], str]
 
 
 def plain(value: float) -> str:
-    """A number as a tick writes it."""
+    """Format a number for a tick."""
     return f"{value:.4g}" if value < 9_999.5 else f"{value:,.0f}".replace(",", " ")
 
 
@@ -196,14 +196,14 @@ class Scale:
 
 
 def from_zero(largest: float, text: Text = plain) -> Scale:
-    """A scale from zero to the next round number."""
+    """Return a scale from zero to the next round number."""
     top = nice_top(largest)
     ticks = [(100 * part / PARTS, text(part * top / PARTS)) for part in range(PARTS + 1)]
     return Scale(low=0.0, high=top, ticks=anchored(ticks))
 
 
 def over(values: Sequence[float], text: Text = plain) -> Scale:
-    """A scale that suits these values: from zero, or in powers of ten where they differ that much."""
+    """Return a scale for these values: from zero, or in powers of ten if they differ by a large factor."""
     least, largest = min(values), max(values)
     if least <= 0 or largest / least < WIDE:
         return from_zero(largest, text)
@@ -213,7 +213,7 @@ def over(values: Sequence[float], text: Text = plain) -> Scale:
 
 
 def anchored(ticks: Sequence[tuple[float, str]]) -> tuple[Tick, ...]:
-    """Ticks whose texts stay inside the chart at both ends."""
+    """Return ticks whose texts stay inside the chart at both ends."""
     return tuple(
         Tick(at=round(at, 2), text=text, anchor="start" if at < 4 else "end" if at > 96 else "middle")
         for at, text in ticks
@@ -221,7 +221,7 @@ def anchored(ticks: Sequence[tuple[float, str]]) -> tuple[Tick, ...]:
 
 
 def nice_top(value: float) -> float:
-    """The next round number at or above a value; 1 for what is nothing."""
+    """Return the next round number at or above a value; 1 for zero or less."""
     if value <= 0 or not math.isfinite(value):
         return 1.0
     power = 10.0 ** math.floor(math.log10(value))

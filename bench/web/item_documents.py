@@ -39,7 +39,7 @@ from bench.web.run_documents import folder_of
 
 
 def chosen(jobs: Sequence[JobRecord], *, benchmark: str | None, provider: str | None) -> list[JobRecord]:
-    """The jobs of one benchmark (default: the first job's) and, where named, one provider."""
+    """Return the jobs of one benchmark (default: the first job's) and, if named, one provider."""
     named = benchmark or (jobs[0].benchmark if jobs else None)
     return [job for job in jobs if job.benchmark == named and (provider is None or job.provider == provider)]
 
@@ -55,7 +55,7 @@ async def grid_document(
     provider: str | None = None,
     chosen_units: Sequence[Unit] | None = None,
 ) -> Json:
-    """A page of items x jobs; ``provider`` states whose outcome the filters look at and leaves only its column.
+    """Return a page of items x jobs; with ``provider`` only its column, whose outcomes the filters read.
 
     ``chosen_units`` are the items to show where they were chosen elsewhere, of which a text is looked for in turn;
     ``looked_at`` of them lead to this page.
@@ -125,7 +125,7 @@ def _cell(cell: ItemOutcome | None, job: JobRecord) -> Json | None:
 
 
 async def item_document(site: Site, run_id: str, item: str, *, provider: str | None = None) -> Json:
-    """Everything of one item: what was asked, what each provider returned, answers, verdicts, attempts, times, loss.
+    """Return all data of one item: question, hits of each provider, answers, verdicts, attempts, times, loss.
 
     ``provider`` names one provider, or several with commas; evidence that one did not return is shown with the text
     that another one returned.
@@ -154,7 +154,7 @@ async def item_document(site: Site, run_id: str, item: str, *, provider: str | N
 
 
 def _evidence_texts(sides: Sequence[Json]) -> dict[str, str]:
-    """The text of each piece of evidence, from any provider that returned it."""
+    """Return the text of each piece of evidence, from any provider that returned it."""
     texts: dict[str, str] = {}
     for side in sides:
         for hit in cast("list[Json]", side["hits"]):
@@ -168,7 +168,7 @@ def _evidence_texts(sides: Sequence[Json]) -> dict[str, str]:
 
 
 def _missed(side: Json, texts: Mapping[str, str]) -> list[Json]:
-    """The evidence that a provider did not return; nothing where it cannot be known."""
+    """Return the evidence that a provider did not return; empty if that cannot be known."""
     hits = cast("list[Json]", side["hits"])
     if side["search"] is None or (hits and all(hit["source_ids"] is None for hit in hits)):
         return []
@@ -181,7 +181,7 @@ def _gold(name: str, texts: Mapping[str, str]) -> Json:
 
 
 def _chip(side: Json) -> Json:
-    """One provider in one line: how the item ended, and where the first evidence is."""
+    """Return the state of the item with one provider, and the rank of the first evidence."""
     hits = cast("list[Json]", side["hits"])
     rank = next((hit["rank"] for hit in hits if hit["evidence"]), None)
     return {"provider": side["provider"], "state": side["state"], "rank": rank, "has_evidence": bool(side["evidence"])}
@@ -232,7 +232,7 @@ async def _side(
 
 
 async def _hits(reader: Reader, search: JournaledPhase | None, scored: JournaledPhase | None) -> list[Json]:
-    """The hits in the provider's order; ``evidence`` = it represents a turn or session that holds the answer."""
+    """Return the hits in the provider's order; ``evidence`` = the hit holds a turn or session with the answer."""
     stored = await payload(reader, search, HITS_PAYLOAD) if search else None
     kept, beyond = (search.data.get(name) if search else None for name in ("retrieved", "beyond"))
     slots = [*kept, *(beyond if isinstance(beyond, list) else [])] if isinstance(kept, list) else []
@@ -250,7 +250,7 @@ def _texts(value: object) -> tuple[str, ...]:
 
 
 def _spent(attempts: Sequence[JournaledPhase]) -> Json:
-    """What an item took over all of its attempts: time per phase, tokens, money (None = some price is unknown)."""
+    """Sum time per phase, tokens and cost over all attempts of an item (cost None = some price is unknown)."""
     phases: dict[str, int] = {}
     for one in attempts:
         phases[str(one.key.phase)] = phases.get(str(one.key.phase), 0) + (attempt_us(one.times_us) or 0)

@@ -51,12 +51,12 @@ FOLDS: Mapping[str, tuple[str, Callable[[Sequence[float]], float]]] = {
     "tokens": ("tokens", lambda found: -max(found)),
     "differ": ("values", lambda found: min(found) - max(found)),
 }
-"""order -> the column that it looks at, and the key of an item from what its systems have there; the least is first"""
+"""order -> the column that it reads, and the sort key from the values of all systems; the smallest key comes first"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemFilter:
-    """What is asked for; None = everything."""
+    """The filter and order of a list of items; None = no restriction."""
 
     provider: str | None = None
     benchmark: str | None = None
@@ -67,7 +67,7 @@ class ItemFilter:
     error: str | None = None
     sort: str = "item"
     by: str | None = None
-    """the provider whose outcomes order the items; None = all that rank"""
+    """the provider whose outcomes order the items; None = all ranked providers"""
 
     @classmethod
     def of(cls, query: Mapping[str, str]) -> ItemFilter:
@@ -98,7 +98,7 @@ class ItemFilter:
 
     @property
     def needs_outcomes(self) -> bool:
-        """Whether it asks for more than a journal can be searched for."""
+        """True if the filter or order needs the outcomes; a journal alone cannot be searched for it."""
         return any((self.show, self.loss, self.error)) or self.sort != "item"
 
 
@@ -118,18 +118,18 @@ LOSS_WORDS: Mapping[str, str] = {
 }
 
 Column = Mapping[str, Sequence[object]]
-"""states, losses, errors, ranks, values, times and tokens of one job, by position"""
+"""states, losses, errors, ranks, values, times and tokens of one job, by position of the item"""
 
 
 class _Latest:
-    """What was chosen from the outcomes that were read last: a reader turns pages of one list."""
+    """The cached positions of the latest outcomes, so that paging does not filter again."""
 
     outcomes: Json | None = None
     chosen: ClassVar[dict[ItemFilter, list[int]]] = {}
 
 
 def positions(outcomes: Json, wanted: ItemFilter) -> list[int]:
-    """The positions of the items that fit, in the order that is asked for; kept while pages of it are turned."""
+    """Return the positions of the matching items in the requested order; cached for the latest outcomes."""
     if _Latest.outcomes is not outcomes or len(_Latest.chosen) >= MOST_KEPT:
         _Latest.outcomes = outcomes
         _Latest.chosen.clear()
@@ -165,7 +165,7 @@ def _positions(outcomes: Json, wanted: ItemFilter) -> list[int]:
 
 
 def _order(sort: str, jobs: Sequence[Column]) -> Callable[[int], tuple[bool, float]]:
-    """The key of a position; items of which nothing is known are last."""
+    """Return the sort key of a position; items without a value come last."""
     column, fold = FOLDS[sort]
     columns = [cast("Sequence[float | None]", job[column]) for job in jobs]
 
@@ -206,7 +206,7 @@ OF_A_JOB: Mapping[str, Callable[[Column, int], bool]] = {"found_wrong": _found_w
 
 
 def _across(jobs: Sequence[Column], at: int, show: str | None) -> bool:
-    """What is asked of all systems that rank together; one that failed on the item has no say."""
+    """Return True if the ranked systems together match ``show``; a system that failed on the item is ignored."""
     scored = [job["states"][at] in RIGHT_STATES for job in jobs if job["states"][at] in SCORED]
     if show == "differ":
         return len(set(scored)) > 1

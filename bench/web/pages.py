@@ -87,13 +87,13 @@ LIVE = ("running", "queued", "stopping", "starting")
 
 
 def _listed(row: Json) -> Json:
-    """A row with the one word that a page shows and filters by, and the reason beside it."""
+    """Add ``shown``, the state that the page shows and filters by, and ``why``, its reason."""
     word, _, problem = str(row.get("service") or "").partition(": ")
     return {**row, "shown": word or row["state"], "why": problem or row["reason"]}
 
 
 def _chosen(rows: Sequence[Json], query: Mapping[str, str]) -> list[Json]:
-    """The rows that a query asks for, in its order."""
+    """Filter and sort the rows as the query states."""
     state, text = query.get("state", ""), query.get("q", "").casefold()
     found = [row for row in rows if _has_state(row, state) and text in _searchable(row)]
     order = SORTS.get(query.get("sort", ""), SORTS["newest"])
@@ -112,7 +112,7 @@ def _searchable(row: Json) -> str:
 
 
 async def new(request: web.Request) -> web.Response:
-    """Choose what to run and look at its plan."""
+    """Show the form of a new run and, once it is filled in, the plan."""
     if request.app[SITE].read_only:
         raise NotFound("these pages are read-only", "bench serve starts runs, so does bench run")
     return await _new(request, flags_of(request.query.items()))
@@ -132,7 +132,7 @@ async def _new(request: web.Request, flags: dict[str, object], error: BenchError
 
 
 async def start(request: web.Request) -> web.Response:
-    """The button below a plan; what is wrong with it is shown above the form that it came from."""
+    """Start the run of a submitted form; show an error above the form."""
     from bench.web.admission import admit
 
     service = request.app[SITE].service
@@ -146,7 +146,7 @@ async def start(request: web.Request) -> web.Response:
 
 
 async def order(request: web.Request) -> web.Response:
-    """Pause, resume or cancel, from a button."""
+    """Pause, resume, retry or cancel a run from a button."""
     run_id, action = request.match_info["run_id"], request.match_info["action"]
     state = ""
     if action in ("resume", "retry"):
@@ -170,7 +170,7 @@ async def run(request: web.Request) -> web.Response:
 
 
 async def report(request: web.Request) -> web.Response:
-    """The one-page report: a page, or with ``download`` a self-contained file."""
+    """Show the one-page report, or with ``download`` send it as a self-contained file."""
     site, run_id = request.app[SITE], request.match_info["run_id"]
     document = await run_document(site, run_id)
     report_page, waiting = await report_page_document(site, document)
@@ -185,7 +185,7 @@ async def report(request: web.Request) -> web.Response:
 
 
 PER_DAY = 1000
-"""questions, where a reader cannot name their own number"""
+"""questions per day in a static page, which has no input field"""
 
 
 def _per_day(text: str) -> int | None:
@@ -197,7 +197,7 @@ def _saved_as(name: str) -> dict[str, str]:
 
 
 async def download(request: web.Request) -> web.Response:
-    """The tables of a run for other programs."""
+    """Send the tables of a run as CSV or Markdown."""
     run_id, form = request.match_info["run_id"], cast("Form", request.match_info["form"])
     text = await results_text(request.app[SITE], run_id, form)
     kind = {"csv": "text/csv", "md": "text/markdown"}[form]
@@ -212,7 +212,7 @@ async def items(request: web.Request) -> web.Response:
 
 
 KEPT = ("provider", "benchmark", "state", "type", "show", "loss", "error", "sort", "by")
-"""what an item keeps of its list: the filter and the order"""
+"""query parameters that the page of an item keeps: the filter and the order of its list"""
 
 
 def _kept(query: Mapping[str, str]) -> dict[str, str]:
@@ -231,14 +231,14 @@ async def item(request: web.Request) -> web.Response:
 
 
 async def review(request: web.Request) -> web.Response:
-    """Label the drawn answers one by one; neither provider nor verdict is shown."""
+    """Show the next drawn answer to label, without provider and verdict."""
     if request.app[SITE].read_only:
         raise NotFound("these pages are read-only", "bench serve takes labels, so does bench review RUN --n 50")
     return html(request, "review.html", review=await api.review_of_run(request))
 
 
 async def label(request: web.Request) -> web.Response:
-    """A button of the review: draw answers, or label one and show the next."""
+    """Draw answers, or label one and show the next."""
     site, run_id, form = request.app[SITE], request.match_info["run_id"], await form_of(request)
     if "n" in form:
         await draw_answers(site, run_id, form["n"])
@@ -284,16 +284,16 @@ BOARD_SORTS: Mapping[str, Callable[[Json], tuple[bool, float, str]]] = {
     "latency": lambda row: (row["search_p50_ms"] is None, cast("float", row["search_p50_ms"] or 0.0), ""),
     "cost": lambda row: (row["per_question"] is None, cast("float", row["per_question"] or 0.0), ""),
 }
-"""orders of a table that are not its rank"""
+"""sort keys of a leaderboard table other than the rank"""
 
 
 def _side(row: Json, view: str) -> str:
-    """A row as a comparison names it; where models are ranked, with its own."""
+    """Return the row's name in a comparison; with its model in the view of models."""
     return f"{row['run_id']}:{row['provider']}" + (f":{row['name']}" if view == "model" else "")
 
 
 def _drawn(table: Json, kind: str, view: str) -> Json:
-    """A table with what its rows show and its charts; a matrix is shown as it is."""
+    """Add the shown rows and the charts to a table; return a matrix unchanged."""
     if table["grid"] is not None:
         return table
     rows = cast("list[Json]", table["rows"])
@@ -321,7 +321,7 @@ async def receipts(request: web.Request) -> web.Response:
 
 
 async def receipt(request: web.Request) -> web.Response:
-    """A receipt's own bytes."""
+    """Send the bytes of a receipt."""
     path = receipt_file(request.app[SITE], checked(request.match_info["run"]), checked(request.match_info["name"]))
     return web.Response(body=path.read_bytes(), content_type="application/json")
 
@@ -358,7 +358,7 @@ META_POLICY = re.compile(r'http-equiv="Content-Security-Policy" content="([^"]*)
 
 
 async def login(request: web.Request) -> web.Response:
-    """Trade the token for a cookie, once; the address without it is shown afterwards."""
+    """Exchange the token for a cookie and redirect to an address without it."""
     secret = request.app[SITE].secret
     if secret is None:
         raise web.HTTPSeeOther("/")
@@ -376,7 +376,7 @@ async def icon(request: web.Request) -> web.Response:
 
 
 async def verify(request: web.Request) -> web.Response:
-    """The page that checks receipts by itself, with the policy that it states, below the links of the other pages."""
+    """Serve the page that verifies receipts in the browser, with its own policy and the links of the other pages."""
     text = _verify_page()
     if text is None:
         raise NotFound("this installation has no verify.html", "bench verify does the same")
@@ -393,7 +393,7 @@ def _verify_page() -> str | None:
 
 
 def routes() -> list[web.RouteDef]:
-    """Every page and form."""
+    """Return the routes of all pages and forms."""
     return [
         web.get("/", runs),
         web.get("/new", new),

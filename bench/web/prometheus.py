@@ -24,7 +24,7 @@ from bench.web.run_documents import journal_stamp
 
 
 class Gauges:
-    """The metrics of one site, in a registry of their own."""
+    """The metrics of one site, in its own registry."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -60,7 +60,7 @@ class Gauges:
         self.seconds.labels(route).observe(seconds)
 
     async def text(self, site: Site) -> bytes:
-        """Everything in the text format."""
+        """Return all metrics in the text format."""
         service = site.service
         self.queued.set(len(service.queue) if service else 0)
         self.running.set(len(service.active) if service else 0)
@@ -76,7 +76,7 @@ class Gauges:
         return generate_latest(self.registry)
 
     def _follow(self, name: str, progress: Progress) -> None:
-        """What the engine knows by heart."""
+        """Set the gauges of a live run from the engine's progress."""
         self.planned.labels(name).set(progress.planned)
         self.ended.labels(name).set(progress.ended)
         self.in_flight.labels(name).set(progress.in_flight)
@@ -91,7 +91,7 @@ class Gauges:
             self.states.labels(name, state).set(count)
 
     async def _count(self, site: Site, name: str) -> None:
-        """What only the journal knows: outcomes by kind, as they last were."""
+        """Set the phase outcomes of a live run, as last read from the journal."""
         folder = site.workspace / CHECKPOINTS / name
         shown = await site.kept.of(
             ("outcomes", name), journal_stamp(folder), partial(_outcomes, folder), patience_s=HURRY_S

@@ -32,11 +32,11 @@ from bench.web.run_list import runs_document
 from bench.web.workspace_documents import Signed, config_document, receipts_by_job
 
 MOST = 60
-"""jobs that are shown, the newest"""
+"""maximum number of jobs shown, newest first"""
 
 
 async def provider_document(site: Site, name: str) -> Json:
-    """A provider and its variants.
+    """Return a provider with its jobs by setting; variants (``name@variant``) count as the same provider.
 
     Raises:
         NotFound: there is neither a config nor a job of it.
@@ -59,14 +59,14 @@ async def provider_document(site: Site, name: str) -> Json:
 
 
 def _shared(one: RankedJob) -> tuple[str, ...]:
-    """What the jobs of a setting share; an INVALID one has no headline, and is of it all the same."""
+    """Return the key of a job's setting: task, models and data; INVALID jobs, which have no headline, have one too."""
     dataset = one.job.data.get("dataset")
     content = dataset.get("content_sha256") if isinstance(dataset, Mapping) else None
     return (*one.setting, str(content), one.job.embedding_model or "")
 
 
 async def _is_in_a_run(site: Site, name: str) -> bool:
-    """Whether a run without numbers has the provider: it waits, is running, or was never folded."""
+    """Return True if a run names the provider, also one that is queued, running or not folded yet."""
     rows = cast("Sequence[Mapping[str, Sequence[str]]]", (await runs_document(site))["runs"])
     return any(name == one.partition("@")[0] for row in rows for one in row.get("providers") or ())
 
@@ -81,7 +81,7 @@ async def _jobs(workspace: Path, name: str) -> list[RankedJob]:
 
 
 def _facts(site: Site, name: str) -> Json | None:
-    """What ``bench describe`` knows, and which of its variables are set; None where no config has the name."""
+    """Return the document of ``bench describe`` and which variables are set; None if there is no such config."""
     from bench.plan.provider import embedded_by, load_named
     from bench.providers.facts import described
     from bench.settings import Rehearsal
@@ -106,7 +106,7 @@ async def _config(site: Site, name: str) -> Json | None:
 
 
 async def _versions(workspace: Path, run_id: str) -> dict[str, str]:
-    """What each provider of a run said of its version: adapter and upstream."""
+    """Return the version that each provider of a run reported: adapter and upstream."""
     folder = workspace / CHECKPOINTS / run_id
     if not (folder / JOURNAL).is_file():
         return {}
@@ -124,7 +124,7 @@ async def _versions(workspace: Path, run_id: str) -> dict[str, str]:
 
 
 def _setting(group: Sequence[RankedJob], signed: Mapping[Signed, str], versions: Mapping[str, dict[str, str]]) -> Json:
-    """The jobs of one setting, newest first, each beside the one before it."""
+    """Return the jobs of one setting, newest first, each compared with the one before it."""
     first = group[0]
     rows = [_row(one, signed, versions.get(one.job.run_id, {})) for one in group]
     rows = [{**row, **_beside(row, rows[at + 1 :])} for at, row in enumerate(rows)]
@@ -142,7 +142,7 @@ def _setting(group: Sequence[RankedJob], signed: Mapping[Signed, str], versions:
 
 
 def _beside(row: Json, older: Sequence[Json]) -> Json:
-    """The job before this one, and by how much the value changed since."""
+    """Return the previous job and the change of the value since then."""
     if row["value"] is None:
         return {"earlier": None, "change": None}
     for one in older:

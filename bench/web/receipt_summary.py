@@ -31,11 +31,11 @@ WORDS = {
     "signature": "a trusted signature",
     "rerun_identical": "a rerun gave the same",
 }
-"""the checklist of what may be quoted"""
+"""the names of the checklist in words"""
 
 
 def summary_of(document: Mapping[str, object], verified: Mapping[str, object]) -> Json:
-    """The columns of a list of receipts."""
+    """Return the columns of a receipt in the list."""
     checks = verified.get("checks")
     checklist = verified.get("checklist")
     answers = checklist if isinstance(checklist, Mapping) else {}
@@ -49,7 +49,7 @@ def summary_of(document: Mapping[str, object], verified: Mapping[str, object]) -
 
 
 def headline_of(document: Mapping[str, object]) -> Json | None:
-    """Accuracy where there is one, else the first score."""
+    """Return the accuracy if there is one, else the first score."""
     scores = document.get("scores")
     found: dict[str, Mapping[str, object]] = {}
     for group in SCORES:
@@ -70,7 +70,7 @@ def _number(value: object) -> float | None:
 
 
 def _signer(checks: Sequence[object]) -> str | None:
-    """The name that the trust store gives the key."""
+    """Return the name of the key in the trust store."""
     for one in checks:
         if isinstance(one, Mapping) and one.get("id") == "trust" and one.get("status") == "ok":
             return str(one.get("detail") or "") or None
@@ -84,7 +84,7 @@ def _inside(value: object, *names: str) -> object:
 
 
 def badge(left: str, right: str, verdict: str) -> str:
-    """Draw what was measured, and whether the receipt is valid, as a small SVG."""
+    """Draw a badge as SVG: two texts and the verdict."""
     texts = [_cut(left), _cut(right), verdict]
     widths = [round(len(text) * CHAR + 14) for text in texts]
     edges = [0, widths[0], widths[0] + widths[1]]
@@ -108,7 +108,7 @@ def _cut(text: str) -> str:
 
 
 def badge_of(row: Json) -> str:
-    """The badge of a row of the list of receipts."""
+    """Return the badge of a row of the list of receipts."""
     statement = row.get("statement")
     names = [_inside(statement, name, "name") for name in ("benchmark", "provider")]
     headline = row.get("headline")

@@ -36,12 +36,12 @@ HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "2"}}
 
 
 def html(request: web.Request, template: str, **values: object) -> web.Response:
-    """A page as an answer."""
+    """Render a page as a response."""
     return web.Response(text=page(request, template, **values), content_type="text/html", charset="utf-8")
 
 
 def page(request: web.Request, template: str, **values: object) -> str:
-    """Render a page; nothing in ``values`` can become markup."""
+    """Render a page; all ``values`` are escaped."""
     site = request.app[SITE]
     return redact(
         templates()
@@ -69,7 +69,7 @@ def standalone(body: str, *, title: str, about: str = "", **values: object) -> s
 
 @cache
 def templates() -> Environment:
-    """The template environment of the package."""
+    """Return the template environment of the package."""
     environment = Environment(
         loader=PackageLoader("bench.web"),
         autoescape=True,
@@ -102,7 +102,7 @@ def templates() -> Environment:
 
 
 def query_of(values: Mapping[str, object], **changed: object) -> str:
-    """A query string of the values that are not empty."""
+    """Build a query string of the values that are not empty."""
     both = {**values, **changed}
     return urlencode({name: str(value) for name, value in both.items() if value not in (None, "")})
 
@@ -124,7 +124,7 @@ def _shown(value: object) -> object:
 
 
 def answer_to(request: web.Request, error: Exception) -> web.StreamResponse:
-    """Turn what a handler raised into an answer; what is a bug continues to the server, which logs it."""
+    """Turn an error of a handler into a response; raise a bug again, which the server logs."""
     if isinstance(error, BenchError):
         return _answer(request, status_of(error), error.kind, str(error), error.hint)
     if isinstance(error, web.HTTPException) and error.status >= 400:

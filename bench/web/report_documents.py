@@ -48,7 +48,7 @@ async def outcomes_at(place: str, run_id: str) -> Json:
 
 
 async def report_page_document(site: Site, run: Json) -> tuple[Json, bool]:
-    """The report of a run's document, and whether some of it is still being computed."""
+    """Return the report of a run's document, and True if a part of it is still being computed."""
     outcomes = await outcomes_of(site, str(run["run_id"]))
     tested, waiting = await _tested(site, run)
     report_page = report_page_of(run, outcomes.document, tested, testing=waiting)
@@ -84,7 +84,7 @@ def _headline_of(key: str, document: Json) -> dict[str, Json]:
 
 
 async def report_page_file(reader: Reader, report: Report, workspace: Path) -> str:
-    """The report of a folded journal as one page without script, links and network."""
+    """Render the report of a folded journal as one page without script, links and network."""
     run = await _run_of(reader, report)
     tested: dict[str, Json] = {}
     if reader.path.resolve().parent.parent == (workspace / CHECKPOINTS).resolve() and run["state"] == "complete":
@@ -103,7 +103,7 @@ async def report_page_file(reader: Reader, report: Report, workspace: Path) -> s
 
 
 async def _run_of(reader: Reader, report: Report) -> Json:
-    """A report as the document of a run that its page is made of."""
+    """Convert a report to the run document that the page is made of."""
     document = results_json(report)
     await with_times(reader, document, [job.record for job in report.jobs])
     progress = [
@@ -125,7 +125,7 @@ async def _run_of(reader: Reader, report: Report) -> Json:
 
 
 async def results_text(site: Site, run_id: str, form: Form) -> str:
-    """The tables of a run as CSV or Markdown.
+    """Return the tables of a run as CSV or Markdown.
 
     Raises:
         Busy: they are being made; ask again.
@@ -146,5 +146,5 @@ async def text_at(place: str, run_id: str, form: Form) -> Json:
 
 
 def receipts_of(found: Mapping[tuple[str, str, str, str | None, str | None], str]) -> list[Json]:
-    """The receipts of a run with their badges."""
+    """Return the receipts of a run with their badges."""
     return [{"provider": names[2], "address": path, "badge": f"{path}.svg"} for names, path in found.items()]

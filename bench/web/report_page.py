@@ -27,9 +27,9 @@ from bench.web.item_filter import LOSS_WORDS
 from bench.web.run_documents import side_names
 
 LOSERS = 5
-"""systems whose losses a sentence states; the chart has every one"""
+"""maximum number of systems whose losses are stated in sentences; the chart has all of them"""
 FEW = 30
-"""of fewer items a cell of the heat map is pale"""
+"""a cell of the heat map with fewer items is pale"""
 SHADES = 9
 STAGES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("answer_wrong", LOSS_WORDS[LossKind.ANSWER_WRONG], ("answer_wrong",)),
@@ -51,7 +51,7 @@ ORDER = ("correct", "measured", "partial", "abstained", "incorrect", "unscored",
 def report_page_of(
     run: Json, outcomes: Json | None, tested: Mapping[str, Json] | None = None, *, testing: bool = False
 ) -> Json:
-    """The report of a run's document; ``outcomes`` None = they are being computed, ``tested`` by group.
+    """Build the report of a run's document; ``outcomes`` None = they are being computed, ``tested`` by group.
 
     ``testing``: a test that is not there yet is being computed.
     """
@@ -64,7 +64,7 @@ def report_page_of(
 
 
 def leaders_of(run: Json) -> dict[str, tuple[str, str]]:
-    """The best of each group of a run and the next with another value, as a comparison names them."""
+    """Return the best job of each group and the next with another value, named as in a comparison."""
     found = {}
     for key, rows in _grouped(_named([_row(job, None) for job in jobs_of(run)], run)).items():
         ranked = [row for row in rows if row["ranks"]]
@@ -75,7 +75,7 @@ def leaders_of(run: Json) -> dict[str, tuple[str, str]]:
 
 
 def _runner_up(ranked: Sequence[Json]) -> Json | None:
-    """The next that has another value than the best; where all are equal, the second."""
+    """Return the next row whose value differs from the best; if all are equal, the second."""
     behind = [row for row in ranked if _value(row) != _value(ranked[0])]
     return next(iter([*behind, *ranked[1:]]), None)
 
@@ -84,7 +84,7 @@ def _runner_up(ranked: Sequence[Json]) -> Json | None:
 
 
 def _named(rows: list[Json], run: Json) -> list[Json]:
-    """The rows with the name that a comparison takes for each."""
+    """Add the name of each row in a comparison."""
     sides = side_names([(str(row["provider"]), cast("str | None", _models(row)["answering"])) for row in rows])
     return [{**row, "side": f"{run['run_id']}:{side}"} for row, side in zip(rows, sides, strict=True)]
 
@@ -117,7 +117,7 @@ def _row(job: Json, outcomes: Json | None) -> Json:
 
 
 def _segments(counts: Mapping[str, int], planned: int) -> list[Json]:
-    """The states of a job as parts of a bar, pending ones last."""
+    """Return the counts by state as parts of a bar, pending items last."""
     order = {state: at for at, state in enumerate(ORDER)}
     found = sorted(counts.items(), key=lambda one: order.get(one[0], len(ORDER)))
     pending = planned - sum(counts.values())
@@ -146,7 +146,7 @@ def _bar(parts: Sequence[tuple[str, str, int]], whole: int) -> list[Json]:
 
 
 def _prices(result: Json | None) -> Json:
-    """What a question and the build cost; None without a price that is known."""
+    """Return the cost of the memory and of a question; None where no price is known."""
     cost = cast("Json | None", result["memory_cost"] if result else None)
     if cost is None:
         return {"memory_cost": None, "cost_unknown": False, "per_question": None}
@@ -163,7 +163,7 @@ def _prices(result: Json | None) -> Json:
 
 
 def _grouped(rows: Sequence[Json]) -> dict[str, list[Json]]:
-    """Rows of one benchmark, one metric and one pair of models, the best first, bounds and INVALID ones last."""
+    """Group the rows by benchmark, metric and models; the best first, bounds and rows without a value last."""
     named: dict[str, str] = {}
     for row in rows:
         headline = cast("Json | None", row["headline"])
@@ -216,7 +216,7 @@ def _group(key: str, rows: Sequence[Json], tested: Json | None) -> Json:
 
 
 def _notes(rows: Sequence[Json]) -> list[str]:
-    """What qualifies the numbers; what holds for several systems is one line that names them."""
+    """Return the notes on the numbers; a note that applies to several systems is one line that names them."""
     owners: dict[str, list[str]] = {}
     for row in rows:
         for note in cast("list[str]", cast("Json", row["result"])["notes"]) if row["result"] else []:
@@ -252,7 +252,7 @@ def _heat(rows: Sequence[Json]) -> Json | None:
 
 
 def heat_map(names: Sequence[Json], split: Sequence[Mapping[str, Json]]) -> Json | None:
-    """Question types down, systems across; None where there is only one type."""
+    """Build a table of question types by systems; None if there is only one type."""
     labels = sorted({label for one in split for label in one})
     if len(labels) < 2:
         return None
@@ -273,7 +273,7 @@ def _heat_cell(one: Json | None, scale: float) -> Json | None:
 
 
 def _matrix(rows: Sequence[Json]) -> Json:
-    """Every metric down, providers across."""
+    """Build a table of all metrics by systems."""
     shown = [row for row in rows if row["result"]]
     tables = [cast("Mapping[str, Json]", cast("Json", row["result"])["metrics"]) for row in shown]
     names = list(dict.fromkeys(name for table in tables for name in table))
@@ -307,7 +307,7 @@ def _cuts(rows: Sequence[Json]) -> list[int]:
 
 
 def _sentences(metric: str, rows: Sequence[Json], tested: Json | None) -> list[str]:
-    """What came out, how sure that is, and what limits the best."""
+    """Return the result, its certainty, and the main losses as sentences."""
     ranked = [row for row in rows if row["ranks"]]
     invalid = [str(row["name"]) for row in rows if row["invalid"]]
     limits = [text for row in ranked[:LOSERS] for text in _limit(row)]
@@ -342,7 +342,7 @@ def _lead(metric: str, ranked: Sequence[Json], tested: Json | None) -> list[str]
 
 
 def _sure(tested: Json | None, names: Sequence[str]) -> str:
-    """How sure a lead is, in the words of the paired test."""
+    """Describe the certainty of a lead by the result of the paired test."""
     if tested is not None and tested.get("waits"):
         return "The paired test of the two is being computed."
     if tested is None:
@@ -363,7 +363,7 @@ def _spanned(one: Json) -> str:
 
 
 def _band(metric: str, best: Sequence[Json], rows: Sequence[Json]) -> list[str]:
-    """Where the best lies between an answer without a memory and one with the evidence in hand."""
+    """Describe how much of the gap between no memory and the oracle the best system closes."""
     values = {str(row["provider"]): _value(row) for row in rows if row["headline"] and row["bound"]}
     floor, ceiling = values.get("no-memory"), values.get("oracle")
     if not best or floor is None or ceiling is None or ceiling <= floor:
@@ -376,7 +376,7 @@ def _band(metric: str, best: Sequence[Json], rows: Sequence[Json]) -> list[str]:
 
 
 def _limit(row: Json) -> list[str]:
-    """Of what a system lost, the two most frequent causes."""
+    """Describe the two most frequent causes of a system's lost items."""
     parts = cast("list[Json]", row["losses"] or [])
     lost = [one for one in parts if one["name"] not in ("right", "pending")]
     total = sum(cast("int", one["count"]) for one in lost)

@@ -51,14 +51,14 @@ AGAIN = (
     "benchmarks", "providers", "answering_model", "judge_model", "k", "sample", "limit", "seed", "max_cost", "note",
     "run_id",
 )  # fmt: skip
-"""flags that the page which starts a run offers"""
+"""flags that the page for a new run offers"""
 PARTS = ("latency", "total", "queue", "limiter", "network", "provider")
 EDGES = tuple(round(10 ** (step / 6)) for step in range(6, 55))
-"""microseconds, six bins of equal width a decade from 10 µs to 1000 s"""
+"""bin edges in microseconds: six bins of equal logarithmic width per decade, from 10 µs to 1000 s"""
 
 
 def spread(sample: Sequence[Mapping[str, int]], count: int) -> dict[str, object]:
-    """Percentiles of the latency and of each part, and a histogram of the latency; all in microseconds."""
+    """Return percentiles of the latency and its parts, and a histogram of the latency; all in microseconds."""
     whole = [{"latency": attempt_us(times) or 0, **times} for times in sample]
     columns = {part: sorted(times.get(part, 0) for times in whole) for part in PARTS}
     return {
@@ -71,7 +71,7 @@ def spread(sample: Sequence[Mapping[str, int]], count: int) -> dict[str, object]
 
 
 def histogram(column: Sequence[int]) -> list[tuple[int, int, int]]:
-    """(from, to, how many) over the bins that hold something and those between them."""
+    """Return (from, to, count) of each bin from the first to the last that is not empty."""
     counts = [0] * (len(EDGES) + 1)
     for value in column:
         counts[bisect_right(EDGES, value)] += 1
@@ -81,25 +81,25 @@ def histogram(column: Sequence[int]) -> list[tuple[int, int, int]]:
 
 
 async def report_of(site: Site, run_id: str, *, items: int) -> Shown:
-    """Give the numbers of a run of so many items as far as they are known now."""
+    """Return the numbers of a run as far as they are known now; ``items`` is its size."""
     make = partial(_made, site.workspace, run_id, items)
     stamp = journal_stamp(site.workspace / CHECKPOINTS / run_id)
     return await site.kept.of(("report", run_id), stamp, make, patience_s=patience(items))
 
 
 def journal_stamp(folder: Path) -> Stamp:
-    """Changes whenever the journal of a run does."""
+    """Return a stamp that changes whenever the journal of a run does."""
     return stamp_of(folder / JOURNAL, folder / f"{JOURNAL}-wal")
 
 
 async def _made(workspace: Path, run_id: str, items: int) -> Json:
-    """A stored report is read in no time, however large its run is."""
+    """Make the document; a stored report is fast to read, whatever the size of its run."""
     folded = 0 if _stored(workspace, run_id) is not None else items
     return await aside(document_of, str(workspace), run_id, items=folded)
 
 
 async def document_of(place: str, run_id: str) -> Json:
-    """The document of ``bench results --json``, with times and ends beside each job."""
+    """Return the document of ``bench results --json``, with times and ends of each job."""
     workspace = Path(place)
     async with Reader.open(workspace / CHECKPOINTS / run_id) as reader:
         records = read(reader.meta.extra)
@@ -112,7 +112,7 @@ async def document_of(place: str, run_id: str) -> Json:
 
 
 async def with_times(reader: Reader, document: Json, records: Sequence[JobRecord]) -> None:
-    """Put times and ends beside each job of a document of results."""
+    """Add times and ends to each job of a document of results."""
     jobs = document["jobs"]
     assert isinstance(jobs, list)
     for job, record in zip(jobs, records, strict=True):
@@ -130,7 +130,7 @@ async def _times(reader: Reader, record: JobRecord) -> Json:
 
 
 def _stored(workspace: Path, run_id: str) -> Json | None:
-    """The published report; None when there is none that is as new as the journal."""
+    """Read the published report; None if it is missing or older than the journal."""
     path = workspace / "results" / run_id / "report.json"
     newest = max(at for at, _ in journal_stamp(workspace / CHECKPOINTS / run_id))
     try:
@@ -143,7 +143,7 @@ def _stored(workspace: Path, run_id: str) -> Json | None:
 
 
 def _joined(report: Json, records: tuple[JobRecord, ...]) -> Json | None:
-    """What must repeat and what was measured as one document; None for a file of another shape."""
+    """Join the parts ``results`` and ``measured`` of a report; None if the file has another shape."""
     try:
         results, measured = _map(report["results"]), _map(report["measured"])
         pairs = list(zip(results["jobs"], measured["jobs"], records, strict=True))  # type: ignore[call-overload]
@@ -172,7 +172,7 @@ def _map(value: object) -> Mapping[str, object]:
 
 
 def folder_of(site: Site, run_id: str) -> Path:
-    """The folder of a run of this workspace.
+    """Return the folder of a run of this workspace.
 
     Raises:
         BadId: this is not a run id.
@@ -185,7 +185,7 @@ def folder_of(site: Site, run_id: str) -> Path:
 
 
 async def progress_of(site: Site, run_id: str, jobs: tuple[JobRecord, ...]) -> tuple[Json, bool]:
-    """How many items of each job ended, and how; whether that is as new as the journal.
+    """Return the counts of ended items per job, and True if they are as new as the journal.
 
     Raises:
         JournalError: the journal cannot be read.
@@ -203,7 +203,7 @@ async def progress_of(site: Site, run_id: str, jobs: tuple[JobRecord, ...]) -> t
 
 
 def planned_items(jobs: Iterable[JobRecord]) -> int:
-    """How many items a run's jobs have together, each as often as it is repeated: so much there is to read."""
+    """Return the number of items of all jobs, repeats included: a measure of how much there is to read."""
     return sum(job.n_repeats for job in jobs)
 
 
@@ -213,7 +213,7 @@ async def _counted(folder: Path, jobs: tuple[JobRecord, ...]) -> Json:
 
 
 Standing = tuple[Mapping[State, int], tuple[str, ...], list[Json]]
-"""counts by state, why a job has no headline number, and its commonest failures"""
+"""counts by state, the reasons why a job is INVALID, and its most frequent failures"""
 
 
 async def _standing(reader: Reader, job: JobRecord) -> Standing:
@@ -248,7 +248,7 @@ def _progress(counted: Iterable[tuple[JobRecord, *Standing]]) -> Json:
 
 
 async def run_document(site: Site, run_id: str) -> Json:
-    """One run: state, progress, and each job with its digests; numbers where they are folded already."""
+    """Return one run: state, progress, the digests of each job, and its numbers once they are folded."""
     folder = folder_of(site, run_id)
     async with Reader.open(folder) as reader:
         status = await reader.status()
@@ -281,12 +281,12 @@ async def run_document(site: Site, run_id: str) -> Json:
 
 
 def event_json(event: object) -> Json:
-    """An event of a journal without its bulk."""
+    """Return an event of a journal without its data."""
     return {name: str(getattr(event, name)) for name in ("kind", "scope", "message", "at")}
 
 
 def side_names(jobs: Sequence[tuple[str, str | None]]) -> list[str]:
-    """Each (provider, answering model) as a comparison names it: with the model where a provider has several."""
+    """Name each (provider, answering model) as a comparison does: with the model if a provider has several."""
     models: dict[str, set[str | None]] = {}
     for provider, model in jobs:
         models.setdefault(provider, set()).add(model)
@@ -315,7 +315,7 @@ def record_json(job: JobRecord) -> Json:
 
 
 async def results_document(site: Site, run_id: str) -> Mapping[str, object]:
-    """The numbers of a run.
+    """Return the numbers of a run.
 
     Raises:
         Busy: they are being folded; ask again.
@@ -326,7 +326,7 @@ async def results_document(site: Site, run_id: str) -> Mapping[str, object]:
 
 
 def known(shown: Shown, what: str) -> Json:
-    """The document, or its problem, or that it takes a moment."""
+    """Return the document; raise its problem, or Busy while it is being made."""
     if shown.problem is not None:
         raise shown.problem
     if shown.document is None:

@@ -25,17 +25,17 @@ from bench.web.errors import run_id as checked
 from bench.web.run_documents import journal_stamp, progress_of, side_names
 
 ENDED_STATES = frozenset(RunState) - {RunState.RUNNING}
-"""a run in one of these stays in it until its journal changes"""
+"""states that last until the journal of the run changes"""
 
 _rows: dict[Path, tuple[Stamp, Json]] = {}
-"""rows of the list by run folder, as long as the journal does not change"""
+"""cached rows of the list by run folder, valid until the journal changes"""
 _summed: dict[Path, tuple[Stamp, dict[str, Json]]] = {}
-"""summaries by database, as long as it does not change"""
+"""cached summaries by database file, valid until it changes"""
 NO_SUMMARY: Json = {"cost_usd": None, "headline": None}
 
 
 async def runs_document(site: Site) -> Json:
-    """Every run, newest journal first, with what the service means to do with it."""
+    """Return every run, newest journal first, with its state in the service."""
     waiting = site.service.standing() if site.service else {}
     summaries = await summaries_of(site.workspace)
     live = site.service.costs() if site.service else {}
@@ -57,7 +57,7 @@ async def runs_document(site: Site) -> Json:
 
 
 def waiting_row(site: Site, run_id: str) -> Json | None:
-    """A run that the service was asked for and that has no journal yet; None for every other."""
+    """Return the row of a queued run that has no journal yet; None for any other run."""
     standing = site.service.standing().get(checked(run_id)) if site.service else None
     if standing is None or (site.workspace / CHECKPOINTS / run_id / JOURNAL).is_file():
         return None
@@ -98,7 +98,7 @@ def _cost(jobs: Sequence[JobSummary]) -> str | None:
 
 
 async def _best(database: ResultsDb, jobs: Sequence[JobSummary]) -> Json | None:
-    """The best valid job of the run's first benchmark; bounds only where there is nothing else."""
+    """Return the headline of the best valid job of the first benchmark; of a bound only if there is no other job."""
     first = min((job.benchmark for job in jobs), default="")
     valid = [job for job in jobs if job.valid and job.benchmark == first]
     places = [RankedJob(job=job, metrics=await database.metrics(job)) for job in valid]

@@ -57,7 +57,7 @@ async def add_headers(request: web.Request, response: web.StreamResponse) -> Non
 
 @web.middleware
 async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Let a request through, or answer why not."""
+    """Pass a request to its handler, or respond with the reason of the refusal."""
     site = request.app[SITE]
     try:
         _check_host(request, site)
@@ -70,7 +70,7 @@ async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
 
 
 def _check_host(request: web.Request, site: Site) -> None:
-    """A foreign Host is DNS rebinding, a foreign Origin another site."""
+    """Refuse an unknown Host (DNS rebinding) and a foreign Origin (a request of another site)."""
     host = request.headers.get("Host", "")
     name = _name(f"//{host}")
     if name is None or not (name in site.hosts or (site.any_address and _is_address(name))):
@@ -136,7 +136,7 @@ async def _csrf(request: web.Request) -> object:
 
 
 async def form_of(request: web.Request) -> Form:
-    """The fields of a form; Refused where they cannot be read."""
+    """Return the fields of a form; raise RequestRefused if they cannot be read."""
     try:
         return await request.post()
     except (ValueError, LookupError) as error:

@@ -63,27 +63,27 @@ FOLDER = ".service"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOrder:
-    """One run to carry out."""
+    """A request to run or continue one run."""
 
     run_id: str
     request: Mapping[str, object] | None = None
-    """flags of a run that has no journal yet; None = continue with the journal"""
+    """flags of a run that has no journal yet; None = continue from the journal"""
     number: int = 0
     """place in the queue"""
     retry: bool = False
-    """run what failed again, and nothing else"""
+    """run only the failed items again"""
 
 
 @dataclass(frozen=True, slots=True)
 class Orders:
-    """The open folder of orders."""
+    """The folder of queued orders, locked by this service."""
 
     folder: Path
 
     @staticmethod
     @contextmanager
     def open(workspace: Path) -> Iterator[Orders]:
-        """Hold the workspace for this service; raise Locked when another one has it."""
+        """Lock the workspace for this service; raise Locked if another service has it."""
         folder = workspace / CHECKPOINTS / FOLDER
         folder.mkdir(parents=True, exist_ok=True)
         handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
@@ -102,7 +102,7 @@ class Orders:
             os.close(handle)
 
     def add(self, order: RunOrder) -> RunOrder:
-        """Write an order down at the end of the queue; it is durable when this returns."""
+        """Store an order at the end of the queue; it is durable when this returns."""
         number = max((one.number for one in self.all()), default=0) + 1
         path = self.folder / f"{order.run_id}.json"
         part = path.with_suffix(".part")
@@ -116,7 +116,7 @@ class Orders:
         return order
 
     def drop(self, run_id: str) -> None:
-        """Forget an order."""
+        """Delete an order."""
         (self.folder / f"{run_id}.json").unlink(missing_ok=True)
 
     def all(self) -> list[RunOrder]:
@@ -131,9 +131,9 @@ class Orders:
 
 
 PATIENCE_S = 7.0
-"""a stopping run may use this much of the eight seconds before it is cancelled"""
+"""a stopping run has this much of the eight seconds before it is cancelled"""
 LAST_S = 1.0
-"""what a cancelled run may use to close its journal"""
+"""time for a cancelled run to close its journal"""
 
 
 @dataclass(slots=True)
@@ -144,9 +144,9 @@ class Active:
     folder: Path
     progress: Progress | None = None
     stop_for: str | None = None
-    """``pause``, ``cancel`` or ``shutdown`` once it was asked to stop"""
+    """``pause``, ``cancel`` or ``shutdown`` once a stop was requested"""
     again: bool = False
-    """someone asked to continue before it had ended"""
+    """a resume was requested before the run had ended"""
     ended: anyio.Event = field(default_factory=anyio.Event)
     loop: asyncio.AbstractEventLoop | None = None
     scope: anyio.CancelScope | None = None
@@ -158,7 +158,7 @@ class Active:
         self.ask_to_stop()  # anyone who asked before there was a folder
 
     def ask_to_stop(self) -> None:
-        """Lay the pause file down, if a stop was asked for and there is a folder."""
+        """Create the pause file if a stop was requested and the run has a folder."""
         if self.stop_for is not None and self.folder.is_dir():
             (self.folder / PAUSE_FILE).touch()
 
@@ -171,7 +171,7 @@ class Active:
 
 @dataclass(slots=True)
 class Service:
-    """The queue of one workspace."""
+    """The runs of one workspace: the queue and the active ones."""
 
     workspace: Path
     environment: Environment
@@ -180,17 +180,17 @@ class Service:
     max_runs: int = 1
     closing: bool = False
     stuck: bool = False
-    """a run did not end though it was cancelled: its thread would keep the process"""
+    """a cancelled run did not end: its thread would keep the process alive"""
     queue: list[RunOrder] = field(default_factory=list)
     active: dict[str, Active] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
     labelling: anyio.Lock = field(default_factory=anyio.Lock)
-    """held while labels of people are journaled"""
+    """held while human labels are written to the journal"""
 
     # ------------------------------------------------------------------ what may be asked
 
     def standing(self) -> dict[str, str]:
-        """What the service does with each run that it knows of: queued, running, stopping, or its problem."""
+        """Return the state of each run of this service: queued, running, stopping or ``failed: REASON``."""
         found = {name: f"failed: {text}" for name, text in self.problems.items()}
         found |= {order.run_id: "queued" for order in self.queue}
         return found | {name: "stopping" if one.stop_for else "running" for name, one in self.active.items()}
@@ -223,7 +223,7 @@ class Service:
         }
 
     async def start(self, request: RunRequest) -> str:
-        """Accept a new run; it is planned first, so that a wrong request is answered at once.
+        """Accept a new run; it is planned first, so that an invalid request is refused at once.
 
         Raises:
             UsageError, ConfigError, DataError: as ``bench run`` would say before anything starts.
@@ -246,11 +246,11 @@ class Service:
             raise UsageError(f"run {run_id} exists already", hint="choose another run_id, or resume it")
 
     def is_at(self, run_id: str) -> bool:
-        """Whether the run waits or runs here."""
+        """Return True if the run is queued or active here."""
         return run_id in self.active or any(order.run_id == run_id for order in self.queue)
 
     async def resume(self, run_id: str, *, retry: bool = False) -> None:
-        """Continue with a run of the workspace, or run what failed again; one that waits or runs is left alone."""
+        """Queue a run to continue, or to run its failed items again; a stopping run is queued once it has ended."""
         if run_id in self.active:
             self.active[run_id].again = self.active[run_id].stop_for is not None
             return
@@ -263,7 +263,7 @@ class Service:
         self._enqueue(self.orders.add(RunOrder(run_id=run_id, retry=retry)))
 
     async def stop(self, run_id: str, why: str) -> str:
-        """Ask a run to stop cleanly (``pause`` or ``cancel``); gives back how it is."""
+        """Ask a run to stop cleanly (``pause`` or ``cancel``) and return its state."""
         self.orders.drop(run_id)
         waiting = [order for order in self.queue if order.run_id == run_id]
         if waiting:
@@ -285,7 +285,7 @@ class Service:
     # ------------------------------------------------------------------ the life of the service
 
     async def recover(self) -> list[str]:
-        """Queue what an earlier service left: its orders, then every run whose process is gone."""
+        """Queue what an earlier service left: its orders, then every interrupted run."""
         for order in self.orders.all():
             self._enqueue(order, begin=False)
         for name in reversed(run_ids(self.workspace)):
@@ -305,7 +305,7 @@ class Service:
             return False
 
     async def close(self) -> None:
-        """Pause everything; orders stay, so the next start continues. Cancels what takes too long."""
+        """Pause all runs and cancel those that take too long; orders stay, so that the next start continues."""
         self.closing = True
         running = list(self.active.values())
         for one in running:
@@ -357,7 +357,7 @@ class Service:
             self._begin()
 
     async def _execute(self, one: Active) -> None:
-        """Runs in the thread: plan, engine, report."""
+        """Plan, run and report one order; called in the thread of the run."""
         from bench.plan import make_plan
 
         one.loop = asyncio.get_running_loop()

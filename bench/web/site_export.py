@@ -43,7 +43,7 @@ KEPT = {
     "/items": ("provider", "benchmark", "state", "type", "loss", "cursor"),
     "/report": ("download",),
 }
-"""the parts of a query that make a page of its own, by the beginning or end of its path"""
+"""query parameters that make a separate page, by the beginning or end of the path"""
 WHOLE_SITE = ("/leaderboard", "/receipts", "/providers/")
 """pages over several runs: only where every run is exported"""
 PLAIN = re.compile(r"[A-Za-z0-9_~][A-Za-z0-9._~-]{0,119}")
@@ -52,11 +52,11 @@ NAMED = re.compile(r"(?:verify\.html|static/.*|.*/results\.\w+|receipts/[^/]+/[^
 
 @dataclass(slots=True)
 class ExportedSite:
-    """What was written."""
+    """The result of an export."""
 
     files: int = 0
     problems: list[tuple[str, int]] = field(default_factory=list)
-    """addresses that answered with an error, whose text is their file"""
+    """(address, status) of each error answer; the file of such an address holds the text of the error"""
 
 
 async def export_site(workspace: Path, folder: Path, runs: frozenset[str] = frozenset()) -> ExportedSite:
@@ -80,7 +80,7 @@ async def export_site(workspace: Path, folder: Path, runs: frozenset[str] = froz
 
 
 class _Crawl:
-    """Pages that were read, and those that wait."""
+    """A crawl of the site: the addresses seen so far, and those still to read."""
 
     def __init__(self, session: aiohttp.ClientSession, base: str, folder: Path, runs: frozenset[str]) -> None:
         self.session, self.base, self.folder, self.runs = session, base, folder, runs
@@ -109,7 +109,7 @@ class _Crawl:
         self.written.files += 1
 
     async def _read(self, address: str) -> tuple[str, bytes]:
-        """Ask until nothing of the page is being computed any more."""
+        """Request a page again until no part of it is still being computed."""
         while True:
             async with self.session.get(URL(self.base + address, encoded=True)) as answer:
                 kind, body = answer.content_type, await answer.read()
@@ -129,7 +129,7 @@ class _Crawl:
         return LINK.sub(linked, ANCHOR.sub(unwrapped, text))
 
     def _target(self, address: str, to: str) -> str | None:
-        """The relative file of a link; None where it has no file."""
+        """Return the relative file of a link; None where it has no file."""
         to = unescape(to)
         if to.startswith("#"):
             return to
@@ -144,7 +144,7 @@ class _Crawl:
 
 
 def address_of(link: str, runs: frozenset[str]) -> str | None:
-    """The page of a link; None for what needs a server or belongs to no chosen run."""
+    """Return the page of a link; None if it needs a server or belongs to none of the chosen runs."""
     parts = urlsplit(link)
     found = PAGES.fullmatch(parts.path)
     if parts.netloc or found is None or (runs and not _is_of(parts.path, parts.query, found["run"], runs)):
@@ -157,7 +157,7 @@ def address_of(link: str, runs: frozenset[str]) -> str | None:
 
 
 def _is_of(path: str, query: str, run: str | None, runs: frozenset[str]) -> bool:
-    """Whether a page shows the chosen runs alone."""
+    """Return True if a page shows only the chosen runs."""
     if path.startswith("/receipts/"):
         return unquote(path.split("/")[2]) in runs
     compared = [value.rpartition(":")[0] for name, value in parse_qsl(query) if path == "/compare" and name in "ab"]
@@ -166,7 +166,7 @@ def _is_of(path: str, query: str, run: str | None, runs: frozenset[str]) -> bool
 
 
 def file_of(address: str) -> str:
-    """The file of a page, relative to the site's folder; a name that a disk may refuse becomes its digest."""
+    """Return the file of a page, relative to the site's folder; a name that a disk may refuse becomes its digest."""
     path, _, query = address.partition("?")
     name = "/".join(part if PLAIN.fullmatch(part) else _digest(part) for part in path.strip("/").split("/") if part)
     if name == "favicon.ico":

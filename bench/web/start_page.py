@@ -22,7 +22,7 @@ from bench.web.run_documents import AGAIN
 from bench.web.workspace_documents import needs_of
 
 SEVERAL = frozenset({"benchmarks", "providers", "k"})
-"""flags that a form may state more than once"""
+"""flags that take several values"""
 
 
 def flags_of(fields: Iterable[tuple[str, object]]) -> dict[str, object]:
@@ -36,7 +36,7 @@ def flags_of(fields: Iterable[tuple[str, object]]) -> dict[str, object]:
 
 
 def choices(site: Site) -> Json:
-    """What the form offers: the demo first, providers by whether the keys that they need are set."""
+    """Return the choices of the form: benchmarks, the demo first; providers by available keys; models."""
     from bench.plan.provider import KEYLESS
 
     catalog = Catalog.load(site.workspace)
@@ -111,7 +111,7 @@ def _planned(site: Site, flags: Mapping[str, object]) -> Json:
 
 
 def again_of(request: Mapping[str, object]) -> list[tuple[str, str]]:
-    """The flags of an earlier run as the fields of the form."""
+    """Convert the flags of an earlier run to fields of the form."""
     found = []
     for name in AGAIN:
         value = request.get(name)

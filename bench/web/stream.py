@@ -28,14 +28,14 @@ from bench.web.run_documents import event_json, folder_of, progress_of
 
 EVERY_S = 1.0
 RESTS = 5
-"""a look at the journal may take a fifth of the time between two looks"""
+"""pause after reading the journal, as a multiple of the time that the read took"""
 QUIET_S = 15.0
-"""after so long a comment is sent, whether anything changed or not"""
+"""interval of the comments that keep the connection open"""
 GOING = frozenset({str(RunState.RUNNING)})
 
 
 async def stream(request: web.Request, site: Site, run_id: str) -> web.StreamResponse:
-    """Answer with the stream of a run."""
+    """Respond with the event stream of a run."""
     folder = folder_of(site, run_id)
     last = request.headers.get("Last-Event-ID", "")
     seen = int(last) if last.isascii() and last.isdigit() and len(last) < 18 else 0

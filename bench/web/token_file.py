@@ -25,15 +25,15 @@ SHORTEST = 43
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """A token; what browsers hold is derived from it and never it itself."""
+    """The token of a service; browsers hold values derived from it, never the token itself."""
 
     token: str = field(repr=False)
     fresh: bool = False
-    """it was made by this process"""
+    """True if this process created the token"""
 
     @classmethod
     def at(cls, path: Path) -> Secret:
-        """Read a token file, or make it, readable by its owner alone.
+        """Read a token file, or create it, readable only by its owner.
 
         Raises:
             ConfigError: the file cannot be read or made, or holds too short a token.
@@ -67,12 +67,12 @@ class Secret:
         return cls(token)
 
     def opens(self, token: str) -> bool:
-        """Whether this is the token, in constant time."""
+        """Return True if this is the token; compared in constant time."""
         return hmac.compare_digest(token.encode("utf-8", "replace"), self.token.encode())
 
     @property
     def cookie_name(self) -> str:
-        """A name of its own for each token: cookies know no ports."""
+        """The cookie name, different for each token, as browsers share cookies between ports."""
         return f"bench_{self._derived('name')[:12]}"
 
     @property

@@ -42,7 +42,7 @@ _needs: dict[tuple[Path, int, int], tuple[str, ...]] = {}
 
 
 async def configs_document(site: Site) -> Json:
-    """Every config, checked."""
+    """Return every config with its problems."""
     found = await anyio.to_thread.run_sync(all_configs, site.workspace)
     for entry in found["providers"]:
         needed = cast("list[str]", entry["needs"])
@@ -51,7 +51,7 @@ async def configs_document(site: Site) -> Json:
 
 
 def all_configs(workspace: Path) -> dict[str, list[Json]]:
-    """The document, made now; a config is checked again only when its file changed."""
+    """Return every config by kind; a config is checked again only when its file changed."""
     catalog = Catalog.load(workspace)
     return {kind: [_entry(catalog, workspace, entry) for entry in catalog.entries(kind)] for kind in KINDS}
 
@@ -73,7 +73,7 @@ def _entry(catalog: Catalog, workspace: Path, entry: CatalogEntry) -> Json:
 
 
 def needs_of(entry: CatalogEntry) -> tuple[str, ...]:
-    """The variables that a provider must have; kept until its file changes."""
+    """Return the variables that a provider requires; cached until its file changes."""
     from bench.config.provider_file import load_provider
     from bench.providers.facts import needs
 
@@ -88,7 +88,7 @@ def needs_of(entry: CatalogEntry) -> tuple[str, ...]:
 
 
 def _problems(catalog: Catalog, entry: CatalogEntry) -> list[Json]:
-    """What is wrong with a config; kept until its file changes."""
+    """Return the problems of a config; cached until its file changes."""
     stat = entry.path.stat()
     key = (entry.path, stat.st_mtime_ns, stat.st_size)
     if key not in _checked:
@@ -106,7 +106,7 @@ def _found(catalog: Catalog, entry: CatalogEntry) -> list[Json]:
 
 
 async def config_document(site: Site, kind: str, name: str) -> Json:
-    """One config with its text.
+    """Return one config with its text.
 
     Raises:
         NotFound: there is no such config.
@@ -131,12 +131,12 @@ PUBLISHED = "published"
 Signed = tuple[str, str, str, str | None, str | None]
 """run, benchmark, provider, answering model, judge model"""
 QUICK_BYTES = 2_000_000
-"""receipts whose items take less are verified while the page waits"""
+"""total size of receipt files up to which they are verified while the page waits"""
 SHOWN = ("benchmark", "provider", "kind", "issuedAt", "partial", "run", "models")
 
 
 async def receipts_document(site: Site) -> Json:
-    """Every receipt of the workspace with its verification: those of runs and those of the public log."""
+    """Return every receipt of the workspace with its verification: those of runs and of the public log."""
     files = _files(site.workspace)
     beside = [path for folder in {file.parent for file in files} for path in sorted(folder.iterdir())]
     trust = [site.workspace / "keys" / "trusted.json", *sorted((site.workspace / "results" / PUBLISHED).rglob("*"))]
@@ -155,7 +155,7 @@ async def receipts_document(site: Site) -> Json:
 
 
 async def receipt_row(site: Site, path: Path) -> Json:
-    """The row of one receipt in the list; a bare one while everything is being verified."""
+    """Return the row of one receipt; only its file and a placeholder verdict while receipts are being verified."""
     place = str(path.relative_to(site.workspace.resolve()))
     rows = (await receipts_document(site))["receipts"]
     known = [row for row in rows if row["file"] == place] if isinstance(rows, list) else []
@@ -163,13 +163,13 @@ async def receipt_row(site: Site, path: Path) -> Json:
 
 
 def _files(workspace: Path) -> list[Path]:
-    """The receipts, those of the public log first."""
+    """Return the files of all receipts, those of the public log first."""
     found = [path for path in (workspace / "results").glob("*/receipts/*.json") if path.is_file()]
     return sorted(found, key=lambda path: (path.parts[-3] != PUBLISHED, path))
 
 
 async def verified(place: str, names: Sequence[str]) -> Json:
-    """Verify these receipts now, and the public log beside them."""
+    """Verify these receipts and the public log."""
     from bench.receipt.log_store import has_log
     from bench.receipt.public_log import LogPlace
     from bench.receipt.trust_store import FILE as TRUSTED
@@ -200,7 +200,7 @@ def _receipt(workspace: Path, outcome: VerificationOutcome) -> Json:
 
 
 def receipts_by_job(site: Site, runs: Iterable[str]) -> dict[Signed, str]:
-    """The address of each job's newest receipt; whether it is good, its own page states."""
+    """Return the address of each job's newest receipt, without verifying it."""
     from bench.canonical import parse_file
 
     found: dict[Signed, str] = {}
@@ -224,7 +224,7 @@ def _name(part: object) -> str:
 
 
 def _model(document: Mapping[str, object], role: str) -> str | None:
-    """The model of a role, named as a run names it."""
+    """Return the model of a role as ``provider/name``, the name that runs use."""
     models = document.get("models")
     for one in models if isinstance(models, list) else ():
         if isinstance(one, Mapping) and one.get("role") == role:
@@ -233,7 +233,7 @@ def _model(document: Mapping[str, object], role: str) -> str | None:
 
 
 def receipt_file(site: Site, run: str, name: str) -> Path:
-    """A receipt's file by run (or ``published``) and name; only files of the workspace's results."""
+    """Return the file of a receipt by run (or ``published``) and name; only files of the workspace's results."""
     folder = site.workspace / "results" / run / "receipts"
     path = (folder / name).resolve()
     if path.parent != folder.resolve() or not path.is_file():
