@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import TypedDict
 
 from bench.journal import Reader
 from bench.journal.records import ItemRecord
@@ -27,7 +28,6 @@ Unit = tuple[str, str]
 """(corpus, item)"""
 CUTS = (1, 2, 3, 5, 10, 20, 50)
 """first k hits of which the share with evidence is shown"""
-RIGHT = "right"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,33 @@ class UnitOutcome:
     """of the context in the prompt"""
 
 
+class JobOutcomes(TypedDict):
+    """The outcomes of one job: totals, and lists with an entry per item of the run."""
+
+    job: str
+    provider: str
+    benchmark: str
+    right: int
+    losses: dict[str, int]
+    context_tokens: float | None
+    found_within: list[tuple[int, float]]
+    states: list[str | None]
+    errors: list[str | None]
+    item_losses: list[str | None]
+    ranks: list[int | None]
+    values: list[float | None]
+    search_us: list[int | None]
+    tokens: list[int | None]
+
+
+class RunOutcomes(TypedDict):
+    """The outcomes of a run: its items as (corpus, item), their types, and its jobs."""
+
+    units: list[Unit]
+    types: list[str | None]
+    jobs: list[JobOutcomes]
+
+
 @dataclass(slots=True)
 class _Job:
     units: dict[Unit, UnitOutcome] = field(default_factory=dict)
@@ -53,14 +80,14 @@ class _Job:
     contexts: int = 0
 
 
-async def item_outcomes(reader: Reader) -> dict[str, object]:
+async def item_outcomes(reader: Reader) -> RunOutcomes:
     """Read every ended item of every job of a run."""
     records = read(reader.meta.extra)
     types: dict[Unit, str | None] = {}
     found = [await _job(reader, record, records, types) for record in records]
     units = sorted(types, key=lambda unit: (unit[0].encode(), unit[1].encode()))
     return {
-        "units": [list(unit) for unit in units],
+        "units": units,
         "types": [types[unit] for unit in units],
         "jobs": [_json(record, job, units) for record, job in zip(records, found, strict=True)],
     }
@@ -121,7 +148,7 @@ def context_tokens(item: ItemRecord) -> int | None:
     return tokens if isinstance(tokens, int) else None
 
 
-def _json(record: JobRecord, job: _Job, units: Sequence[Unit]) -> dict[str, object]:
+def _json(record: JobRecord, job: _Job, units: Sequence[Unit]) -> JobOutcomes:
     found = [job.units.get(unit) for unit in units]
     ended = [one for one in found if one is not None]
     losses = tally(one.loss for one in ended)
@@ -131,11 +158,11 @@ def _json(record: JobRecord, job: _Job, units: Sequence[Unit]) -> dict[str, obje
         "job": record.key,
         "provider": record.provider,
         "benchmark": record.benchmark,
-        RIGHT: len(ended) - sum(losses.values()),
+        "right": len(ended) - sum(losses.values()),
         "losses": {str(kind): count for kind, count in losses.items()},
         "context_tokens": job.context_tokens / job.contexts if job.contexts else None,
         "found_within": [
-            [cut, sum(count for rank, count in counts.items() if rank <= cut) / len(ranked)]
+            (cut, sum(count for rank, count in counts.items() if rank <= cut) / len(ranked))
             for cut in CUTS
             if ranked and cut <= record.k
         ],

@@ -15,7 +15,7 @@ import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from enum import Enum
-from typing import Annotated, Literal, Union, cast, get_args, get_origin
+from typing import Annotated, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
@@ -23,7 +23,7 @@ from bench.config.file import did_you_mean, fold
 from bench.config.provider import ProviderConfig
 from bench.config.provider_calls import WaitBlock
 from bench.config.provider_sections import ClientEmbeddings, IngestSection
-from bench.config.run import MetricChoice, RunRequest
+from bench.config.run import RunRequest
 from bench.errors import UsageError
 
 FORBIDDEN = frozenset({"sign", "shards", "allow_code_execution", "publishable", "download", "judge_calibration"})
@@ -83,7 +83,8 @@ def _matching(pattern: re.Pattern[str], what: str) -> Callable[[str, object], No
 
 
 def _metrics(name: str, value: object) -> None:
-    for entry in cast("tuple[MetricChoice, ...]", value):
+    assert isinstance(value, tuple)
+    for entry in value:
         names = [text for text in (entry.name, entry.method, entry.evaluator) if text is not None]
         files = [text for text in (*names, *_texts(entry.config)) if _is_file(text)]
         if files or not all(METRIC.fullmatch(text) for text in names):

@@ -19,21 +19,27 @@ import tempfile
 from collections.abc import Mapping
 from functools import cache, partial
 from pathlib import Path
-from typing import cast
 
 from aiohttp import web
 
 from bench.events import redact
-from bench.journal.pages import Unit, Wanted
+from bench.journal.pages import Wanted
 from bench.journal.paths import CHECKPOINTS
 from bench.model import State
+from bench.report.item_outcomes import JobOutcomes, RunOutcomes
 from bench.version import __version__
 from bench.web.app_state import SITE, Site
 from bench.web.cache import Json
-from bench.web.comparison_documents import ComparisonFilter, compare_document, leaderboard_document
+from bench.web.comparison_documents import (
+    BoardDocument,
+    ComparisonDocument,
+    ComparisonFilter,
+    compare_document,
+    leaderboard_document,
+)
 from bench.web.errors import RequestRefused, item_of
 from bench.web.errors import run_id as checked
-from bench.web.item_documents import grid_document, item_document
+from bench.web.item_documents import ItemGrid, grid_document, item_document
 from bench.web.item_filter import ItemFilter, positions
 from bench.web.prometheus import GAUGES
 from bench.web.provider_documents import provider_document
@@ -225,16 +231,20 @@ async def items_of(request: web.Request) -> Json:
     shown, cursor = await outcomes_of(site, run_id), query.get("cursor", "")
     counted = cursor.isdigit() if cursor else shown.fresh and shown.document is not None
     if not asked.needs_outcomes and (wanted.text or not counted):
-        document = {**await grid(cursor=cursor), "total": None, "previous": None, "first": None}
-        return document if shown.document is None else _ranked(document, shown.document)
+        document, _ = await grid(cursor=cursor)
+        return {**_ranked(document, shown.document), "total": None, "previous": None, "first": None}
     outcomes = known(shown, "the outcomes of the items are being read")
-    start, units, found = _offset(cursor), cast("list[list[str]]", outcomes["units"]), positions(outcomes, asked)
+    start, units, found = _offset(cursor), outcomes["units"], positions(outcomes, asked)
     page = found[start:] if wanted.text else found[start : start + limit]
-    document = await grid(chosen_units=[cast("Unit", tuple(units[at])) for at in page])
-    end = start + cast("int", document.pop("looked_at"))
-    more = {"cursor": str(end) if end < len(found) else None, "total": None if wanted.text else len(found)}
-    place = {"previous": str(max(0, start - limit)) if start and not wanted.text else None, "first": start + 1}
-    return {**_ranked(document, outcomes), **more, **place}
+    document, looked_at = await grid(chosen_units=[(units[at][0], units[at][1]) for at in page])
+    end = start + looked_at
+    return {
+        **_ranked(document, outcomes),
+        "cursor": str(end) if end < len(found) else None,
+        "total": None if wanted.text else len(found),
+        "previous": str(max(0, start - limit)) if start and not wanted.text else None,
+        "first": start + 1,
+    }
 
 
 def _offset(cursor: str) -> int:
@@ -246,25 +256,25 @@ def _offset(cursor: str) -> int:
     return int(cursor)
 
 
-def _ranked(document: Json, outcomes: Json) -> Json:
-    """Add the rank of the first evidence, the search time and the context tokens to each cell of the grid."""
-    at = {(unit[0], unit[1]): place for place, unit in enumerate(cast("list[list[str]]", outcomes["units"]))}
-    known = {str(job["job"]): job for job in cast("list[Json]", outcomes["jobs"])}
-    columns = [known.get(str(job["job"])) for job in cast("list[Json]", document["jobs"])]
-    for row in cast("list[Json]", document["items"]):
-        place = at.get((str(row["corpus"]), str(row["item_id"])))
-        for cell, column in zip(cast("list[Json | None]", row["cells"]), columns, strict=True):
+def _ranked(document: ItemGrid, outcomes: RunOutcomes | None) -> ItemGrid:
+    """Add the rank of the first evidence, the search time and the context tokens to each cell, if they are known."""
+    if outcomes is None:
+        return document
+    at = {(unit[0], unit[1]): place for place, unit in enumerate(outcomes["units"])}
+    known = {job["job"]: job for job in outcomes["jobs"]}
+    columns = [known.get(str(job["job"])) for job in document["jobs"]]
+    for row in document["items"]:
+        place = at.get((row["corpus"], row["item_id"]))
+        for cell, column in zip(row["cells"], columns, strict=True):
             if cell is not None:
                 cell.update(_more_of(column, place))
     return document
 
 
-def _more_of(column: Json | None, place: int | None) -> Json:
-    known = {name: cast("list[object]", column[of]) if column else [] for name, of in MORE_OF_A_CELL.items()}
-    return {name: None if place is None or place >= len(of) else of[place] for name, of in known.items()}
-
-
-MORE_OF_A_CELL = {"rank": "ranks", "search_us": "search_us", "tokens": "tokens"}
+def _more_of(column: JobOutcomes | None, place: int | None) -> Json:
+    if column is None or place is None:
+        return {"rank": None, "search_us": None, "tokens": None}
+    return {"rank": column["ranks"][place], "search_us": column["search_us"][place], "tokens": column["tokens"][place]}
 
 
 def wanted_of(query: Mapping[str, str]) -> Wanted:
@@ -313,7 +323,7 @@ async def compare(request: web.Request) -> web.Response:
     return json_answer(await compared(request))
 
 
-async def compared(request: web.Request) -> Json:
+async def compared(request: web.Request) -> ComparisonDocument:
     """Return the comparison for a request's query: ``a``, ``b`` ... or several ``job``."""
     query = request.query
     named = [query[name] for name in "abcdef" if query.get(name)]
@@ -330,7 +340,7 @@ async def leaderboard(request: web.Request) -> web.Response:
     return json_answer(await board_of(request))
 
 
-async def board_of(request: web.Request) -> Json:
+async def board_of(request: web.Request) -> BoardDocument:
     """Return the leaderboard for a request's query."""
     query = request.query
     asked = ComparisonFilter(

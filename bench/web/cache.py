@@ -21,10 +21,11 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Generic, TypeVar, cast
 
 import anyio
 import anyio.to_thread
@@ -34,6 +35,8 @@ from bench.errors import BenchError, JournalError, UsageError
 from bench.events import log
 
 Json = dict[str, object]
+Document = TypeVar("Document", bound=Mapping[str, object])
+Make = Callable[..., Awaitable[Document]]
 Stamp = tuple[tuple[int, int], ...]
 
 HURRY_S = 0.04
@@ -47,10 +50,10 @@ MOST = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class Shown(Generic[Document]):
     """A document as far as it is known now."""
 
-    document: Json | None
+    document: Document | None
     fresh: bool
     problem: BenchError | None = None
 
@@ -60,10 +63,12 @@ class Kept:
     """The cached documents of one site; the least recently requested are dropped first."""
 
     tasks: TaskGroup
-    _known: dict[Hashable, tuple[Stamp, Json | BenchError]] = field(default_factory=dict)
+    _known: dict[Hashable, tuple[Stamp, Mapping[str, object] | BenchError]] = field(default_factory=dict)
     _busy: dict[Hashable, anyio.Event] = field(default_factory=dict)
 
-    async def of(self, key: Hashable, stamp: Stamp, make: Callable[[], Awaitable[Json]], *, patience_s: float) -> Shown:
+    async def of(
+        self, key: Hashable, stamp: Stamp, make: Callable[[], Awaitable[Document]], *, patience_s: float
+    ) -> Shown[Document]:
         """Return the document of ``key`` as it is at ``stamp``, or the latest known one."""
         with anyio.move_on_after(patience_s):
             while self._current(key, stamp) is None:  # what is under way may be of an earlier stamp
@@ -73,20 +78,20 @@ class Kept:
                 await self._busy[key].wait()
         _, found = self._known.get(key, (stamp, None))
         return Shown(
-            document=found if isinstance(found, dict) else None,
+            document=None if isinstance(found, BenchError) else cast("Document | None", found),
             fresh=self._current(key, stamp) is not None,
             problem=found if isinstance(found, BenchError) else None,
         )
 
-    def _current(self, key: Hashable, stamp: Stamp) -> Json | BenchError | None:
+    def _current(self, key: Hashable, stamp: Stamp) -> Mapping[str, object] | BenchError | None:
         known = self._known.get(key)
         if known is None or known[0] != stamp:
             return None
         self._known[key] = self._known.pop(key)
         return known[1]
 
-    async def _make(self, key: Hashable, stamp: Stamp, make: Callable[[], Awaitable[Json]]) -> None:
-        found: Json | BenchError
+    async def _make(self, key: Hashable, stamp: Stamp, make: Make[Mapping[str, object]]) -> None:
+        found: Mapping[str, object] | BenchError
         try:
             found = await make()
         except BenchError as error:
@@ -120,17 +125,15 @@ def stamp_of(*paths: Path) -> Stamp:
 NICE = 5
 """the priority of the other process, below that of pages and runs"""
 
-Make = Callable[..., Awaitable[Json]]
 
-
-async def aside(make: Make, *arguments: object, items: int) -> Json:
+async def aside(make: Make[Document], *arguments: object, items: int) -> Document:
     """Make a document without blocking the pages: in a thread, or with many items in another process."""
     if items > SMALL_ITEMS:
         return await apart(make, *arguments)
     return await anyio.to_thread.run_sync(partial(anyio.run, make, *arguments))
 
 
-async def apart(make: Make, *arguments: object) -> Json:
+async def apart(make: Make[Document], *arguments: object) -> Document:
     """Make a document in another process; the function is a module's own, its arguments are plain JSON.
 
     Raises:
@@ -140,7 +143,7 @@ async def apart(make: Make, *arguments: object) -> Json:
     done = await anyio.run_process(command, stderr=subprocess.DEVNULL, check=False)
     if done.returncode != 0:
         raise JournalError("a document could not be created", hint="the same bench command shows the reason")
-    return read(json.loads(done.stdout))
+    return cast("Document", read(json.loads(done.stdout)))
 
 
 def read(said: Json) -> Json:
@@ -159,7 +162,7 @@ def main(module: str, name: str, arguments: str) -> None:
     sys.stdout.write(json.dumps(told(getattr(importlib.import_module(module), name), json.loads(arguments))))
 
 
-def told(make: Make, arguments: Sequence[object]) -> Json:
+def told(make: Make[Mapping[str, object]], arguments: Sequence[object]) -> Json:
     """Return the document, or the error, in the form that ``read`` expects."""
     try:
         return {"document": anyio.run(make, *arguments)}

@@ -30,9 +30,10 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, cast
+from typing import Literal
 
 from bench.web.formatting import Scale, Tick, anchored, duration, from_zero, nice_top, over, plain, seconds
+from bench.web.run_documents import LatencySpread
 
 __all__ = [
     "ChartRow",
@@ -154,7 +155,7 @@ GAP = 0.08
 MOST_TICKS = 5
 
 
-def latencies(spreads: Sequence[tuple[str, Mapping[str, object]]], *, title: str) -> RowChart | None:
+def latencies(spreads: Sequence[tuple[str, LatencySpread]], *, title: str) -> RowChart | None:
     """Chart histograms of latencies, one per row; None if nothing was timed."""
     rows = [(name, spread, _bins(spread)) for name, spread in spreads]
     bins = [one for _, _, found in rows for one in found]
@@ -165,8 +166,8 @@ def latencies(spreads: Sequence[tuple[str, Mapping[str, object]]], *, title: str
     return RowChart(title=title, rows=shown, ticks=scale.ticks, height=44)
 
 
-def _bins(spread: Mapping[str, object]) -> list[Bin]:
-    return [one for one in cast("Sequence[Bin]", spread.get("histogram") or ()) if one[2]]
+def _bins(spread: LatencySpread) -> list[Bin]:
+    return [one for one in spread.get("histogram", ()) if one[2]]
 
 
 def _decades(least: int, largest: int) -> Scale:
@@ -179,10 +180,9 @@ def _decades(least: int, largest: int) -> Scale:
     return Scale(low=low, high=high, ticks=anchored(ticks[::every]), logarithmic=True)
 
 
-def _latency_row(name: str, spread: Mapping[str, object], bins: Sequence[Bin], scale: Scale) -> ChartRow:
+def _latency_row(name: str, spread: LatencySpread, bins: Sequence[Bin], scale: Scale) -> ChartRow:
     fullest = max(count for _, _, count in bins)
-    median = cast("Mapping[str, int]", spread["p50"])["latency"]
-    slow = cast("Mapping[str, int]", spread["p95"])["latency"]
+    median, slow = spread["p50"]["latency"] or 0.0, spread["p95"]["latency"]
     return ChartRow(
         name=name,
         value=duration(median),

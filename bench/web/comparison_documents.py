@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict, cast
 
 from bench.journal import Reader
 from bench.journal.paths import CHECKPOINTS
@@ -43,7 +43,7 @@ from bench.report.tables import Grid
 from bench.web.app_state import Site
 from bench.web.cache import Json, aside, patience
 from bench.web.errors import RequestRefused, slug_of
-from bench.web.run_documents import folder_of, journal_stamp, known, planned_items
+from bench.web.run_documents import Bounds, MeasuredValue, folder_of, journal_stamp, known, planned_items
 from bench.web.workspace_documents import Signed, receipts_by_job
 
 if TYPE_CHECKING:
@@ -52,9 +52,37 @@ if TYPE_CHECKING:
 COMPARED_AT_MOST = 6
 
 
+class ComparedRow(TypedDict):
+    """The keys of a compared metric that pages read."""
+
+    metric: str
+    label: str | None
+    family: str
+    n: int
+    a: float | None
+    b: float | None
+    delta: float | None
+    interval: Bounds | None
+    p: float | None
+    p_adjusted: float | None
+    verdict: str
+
+
+class ComparedPair(TypedDict):
+    """The keys of a compared pair of jobs that pages read."""
+
+    rows: list[ComparedRow]
+
+
+class ComparisonDocument(TypedDict):
+    """The document of ``bench compare --json`` as pages read it."""
+
+    comparisons: list[ComparedPair]
+
+
 async def compare_document(
     site: Site, names: Sequence[str], *, metrics: Sequence[str] = (), benchmark: str | None = None, force: bool = False
-) -> Json:
+) -> ComparisonDocument:
     """Compare jobs named ``RUN:PROVIDER[:MODEL]``.
 
     Raises:
@@ -103,7 +131,7 @@ async def _items(folder: Path) -> int:
 
 async def comparison_of(
     workspace: str, names: Sequence[str], metrics: Sequence[str], benchmark: str | None, force: bool
-) -> Json:
+) -> ComparisonDocument:
     """Compare these jobs now."""
     from bench.report.compare import compare_sides
     from bench.report.comparison import conclusion, other_load
@@ -123,7 +151,7 @@ async def comparison_of(
             "flips": {side: list(i) for side, i in pair.items.flips.items()},
             "flipped": {side: await _flipped(Path(workspace), pair, i) for side, i in pair.items.flips.items()},
         }
-    return document
+    return cast("ComparisonDocument", document)
 
 
 async def _flipped(workspace: Path, pair: PairComparison, items: Sequence[str]) -> list[Json]:
@@ -166,7 +194,43 @@ class ComparisonFilter:
     """rank by this category instead of the headline"""
 
 
-async def leaderboard_document(site: Site, asked: ComparisonFilter) -> Json:
+class BoardMetric(MeasuredValue):
+    """The keys of a metric of the leaderboard that pages read."""
+
+    low: float | None
+    high: float | None
+
+
+class BoardRow(TypedDict):
+    """The keys of a row of the leaderboard that pages read."""
+
+    name: str
+    provider: str
+    bound: bool
+    run_id: str
+    headline: str | None
+    metrics: Mapping[str, BoardMetric]
+    question_types: Mapping[str, BoardMetric]
+    search_p50_ms: float | None
+    per_question: float | None
+
+
+class BoardTable(TypedDict):
+    """The keys of a table of the leaderboard that pages read; the rows of a ``grid`` are not of this shape."""
+
+    benchmark: str | None
+    rows: list[BoardRow]
+    grid: Json | None
+
+
+class BoardDocument(TypedDict):
+    """The document of ``bench leaderboard --json`` as pages read it."""
+
+    view: str
+    tables: list[BoardTable]
+
+
+async def leaderboard_document(site: Site, asked: ComparisonFilter) -> BoardDocument:
     """Return the newest complete valid job of each provider and models; only comparable rows share a table.
 
     Raises:
@@ -195,7 +259,8 @@ async def leaderboard_document(site: Site, asked: ComparisonFilter) -> Json:
             one["rows"] = _ranked(one["rows"], table, receipts, asked)
             for row, spread in zip(one["rows"], rank_spreads(table), strict=True):
                 row["ranks"] = spread
-    return {"benchmarks": sorted({place.job.benchmark for place in board}), "filters": _filters(board), **document}
+    known_names = sorted({place.job.benchmark for place in board})
+    return cast("BoardDocument", {"benchmarks": known_names, "filters": _filters(board), **document})
 
 
 def _about(text: str, asked: ComparisonFilter) -> str:

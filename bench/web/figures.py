@@ -7,11 +7,12 @@ Example::
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import cast
+from collections.abc import Iterator, Sequence
+from typing import NotRequired, TypedDict
 
-from bench.web.cache import Json
-from bench.web.charts import Measured, RowChart, Scatter, Steps, forest, intervals, latencies, pace, scatter
+from bench.web.charts import Measured, RowChart, Scatter, forest, intervals, latencies, pace, scatter
+from bench.web.comparison_documents import BoardMetric, BoardRow, ComparedPair, ComparedRow
+from bench.web.run_documents import JobCounts, JobDigests, JobResult, ReportedRun, ResultMetric
 
 LINES = ("oracle", "no-memory", "random")
 """bounds that plots show as lines; full-context, which can be bought, is a point"""
@@ -19,39 +20,53 @@ PHASES = ("search", "answer")
 """phases whose times are compared between jobs"""
 
 
-def jobs_of(run: Mapping[str, object]) -> list[Json]:
+class Headline(ResultMetric):
+    """The headline metric of a job; ``so_far`` = items are pending."""
+
+    metric: str
+    so_far: NotRequired[bool]
+    value_failures_as_zero: NotRequired[float | None]
+
+
+class RunJob(TypedDict):
+    """One job of a run as pages show it."""
+
+    name: str
+    progress: JobCounts
+    record: JobDigests
+    result: JobResult | None
+    headline: Headline | None
+
+
+def jobs_of(run: ReportedRun) -> list[RunJob]:
     """Join progress, digests and numbers of each job of a run's document."""
-    progress = cast("Mapping[str, list[Json]]", run["progress"])["jobs"]
-    results = run["results"]
-    numbers = cast("list[Json]", results["jobs"]) if isinstance(results, Mapping) else []
-    found: list[Json] = []
-    for at, (standing, record) in enumerate(zip(progress, cast("list[Json]", run["records"]), strict=True)):
-        result = numbers[at] if at < len(numbers) else None
-        found.append(
-            {"progress": standing, "record": record, "result": result, "headline": _headline(result, standing)}
-        )
-    names = _names(found)
-    return [{**job, "name": name} for job, name in zip(found, names, strict=True)]
+    progress, results = run["progress"]["jobs"], run["results"]
+    numbers: Sequence[JobResult | None] = results["jobs"] if results else [None] * len(progress)
+    return [
+        {"name": name, "progress": done, "record": record, "result": result, "headline": _headline(result, done)}
+        for name, done, record, result in zip(_names(run["records"]), progress, run["records"], numbers, strict=True)
+    ]
 
 
-def _headline(result: Json | None, standing: Json) -> Json | None:
+def _headline(result: JobResult | None, standing: JobCounts) -> Headline | None:
     """Return the first metric with a value of a valid job; without interval while items are pending."""
     if result is None or not result["valid"]:
         return None
-    metrics = cast("Mapping[str, Json]", result["metrics"])
-    found = next(({"metric": name, **one} for name, one in metrics.items() if one["n"]), None)
-    if found is None or cast("int", standing["ended"]) >= cast("int", standing["planned"]):
+    name = next((name for name, one in result["metrics"].items() if one["n"]), None)
+    if name is None:
+        return None
+    found: Headline = {"metric": name, **result["metrics"][name]}
+    if standing["ended"] >= standing["planned"]:
         return found
     return {**found, "so_far": True, "interval": None, "value_failures_as_zero": None}
 
 
-def _names(jobs: Sequence[Json]) -> list[str]:
+def _names(records: Sequence[JobDigests]) -> list[str]:
     """Name each job by its provider, and by the benchmark and models in which the jobs differ."""
-    records = [cast("Json", job["record"]) for job in jobs]
-    facets = [(record["benchmark"], *cast("Json", record["models"]).values()) for record in records]
+    facets = [(record["benchmark"], *record["models"].values()) for record in records]
     telling = [at for at, column in enumerate(zip(*facets, strict=True)) if len(set(column)) > 1]
     return [
-        " ".join([str(record["provider"]), *(str(facet[at]) for at in telling if facet[at])])
+        " ".join([record["provider"], *(str(facet[at]) for at in telling if facet[at])])
         for record, facet in zip(records, facets, strict=True)
     ]
 
@@ -59,7 +74,7 @@ def _names(jobs: Sequence[Json]) -> list[str]:
 # ------------------------------------------------------------------ a run
 
 
-def run_charts(jobs: Sequence[Json]) -> dict[str, list[RowChart]]:
+def run_charts(jobs: Sequence[RunJob]) -> dict[str, list[RowChart]]:
     """Return the charts of a run's page by section."""
     return {
         "accuracy": [chart for group in _by_metric(jobs) for chart in (_overall(*group), _types(*group)) if chart],
@@ -68,124 +83,92 @@ def run_charts(jobs: Sequence[Json]) -> dict[str, list[RowChart]]:
     }
 
 
-def _by_metric(jobs: Sequence[Json]) -> Iterator[tuple[str, list[Json]]]:
+def _by_metric(jobs: Sequence[RunJob]) -> Iterator[tuple[str, list[tuple[RunJob, Headline]]]]:
     """Yield the jobs with the same benchmark and headline metric, the best first."""
-    groups: dict[str, list[Json]] = {}
+    groups: dict[str, list[tuple[RunJob, Headline]]] = {}
     for job in jobs:
-        headline = cast("Json | None", job["headline"])
+        headline = job["headline"]
         if headline is not None and headline.get("unit") is None:
-            key = f"{cast('Json', job['record'])['benchmark']}: {headline['metric']}"
-            groups.setdefault(key, []).append(job)
+            groups.setdefault(f"{job['record']['benchmark']}: {headline['metric']}", []).append((job, headline))
     for key, group in groups.items():
-        yield key, sorted(group, key=lambda job: -(_value(job) or 0.0))
+        yield key, sorted(group, key=lambda one: -(one[1]["value"] or 0.0))
 
 
-def _value(job: Json) -> float | None:
-    return cast("float | None", cast("Json", job["headline"])["value"])
-
-
-def _overall(title: str, jobs: Sequence[Json]) -> RowChart | None:
-    rows = [measured(str(job["name"]), cast("Json", job["headline"])) for job in jobs]
+def _overall(title: str, jobs: Sequence[tuple[RunJob, Headline]]) -> RowChart | None:
     lines = [
-        (str(name), value)
-        for job in jobs
-        if (name := cast("Json", job["record"])["provider"]) in LINES and (value := _value(job)) is not None
+        (name, value)
+        for job, one in jobs
+        if (name := job["record"]["provider"]) in LINES and (value := one["value"]) is not None
     ]
+    rows = [measured(job["name"], one) for job, one in jobs]
     return intervals(rows, title=f"{title}, with 95 % intervals", lines=lines)
 
 
-def _types(title: str, jobs: Sequence[Json]) -> RowChart | None:
+def _types(title: str, jobs: Sequence[tuple[RunJob, Headline]]) -> RowChart | None:
     """Chart the headline by question type; None if there is only one type."""
-    split = [(str(job["name"]), _breakdown(job)) for job in jobs]
+    split = [(job["name"], one["breakdown"].get("question_type", {})) for job, one in jobs]
     labels = sorted({label for _, found in split for label in found})
     rows = [measured(name, found[label], label) for label in labels for name, found in split if label in found]
     return intervals(rows, title=f"{title} by question type") if len(labels) > 1 else None
 
 
-def _breakdown(job: Json) -> Mapping[str, Json]:
-    found = cast("Mapping[str, Mapping[str, Json]]", cast("Json", job["headline"])["breakdown"])
-    return found.get("question_type", {})
+def measured(name: str, one: ResultMetric, group: str = "") -> Measured:
+    bounds = one["interval"]
+    low, high = (bounds["low"], bounds["high"]) if bounds else (None, None)
+    return Measured(name=name, group=group, value=one["value"], low=low, high=high, n=one["n"])
 
 
-def measured(name: str, one: Mapping[str, object], group: str = "") -> Measured:
-    interval = cast("Mapping[str, float] | None", one.get("interval"))
-    return Measured(
-        name=name,
-        group=group,
-        value=cast("float | None", one["value"]),
-        low=interval["low"] if interval else None,
-        high=interval["high"] if interval else None,
-        n=cast("int", one["n"]),
-    )
-
-
-def _latency(jobs: Sequence[Json], phase: str) -> RowChart | None:
-    found = []
-    for job in jobs:
-        result = cast("Json | None", job["result"])
-        times = cast("Mapping[str, Json]", result["times"]) if result else {}
-        if phase in times:
-            found.append((str(job["name"]), times[phase]))
+def _latency(jobs: Sequence[RunJob], phase: str) -> RowChart | None:
+    known = [(job["name"], job["result"]["times"]) for job in jobs if job["result"]]
+    found = [(name, times[phase]) for name, times in known if phase in times]
     what = f"{phase.capitalize()} latency (network and provider, without queue and limiter)"
     return latencies(found, title=f"{what}: how many, and the median as a line")
 
 
-def _progress(jobs: Sequence[Json]) -> RowChart | None:
-    found = []
-    for job in jobs:
-        result = cast("Json | None", job["result"])
-        steps = cast("Steps", result["ends"]) if result else ()
-        found.append((str(job["name"]), cast("int", cast("Json", job["progress"])["planned"]), steps))
+def _progress(jobs: Sequence[RunJob]) -> RowChart | None:
+    found = [(job["name"], job["progress"]["planned"], job["result"]["ends"] if job["result"] else ()) for job in jobs]
     return pace(found, title="Progress over time: the share of items that had ended")
 
 
 # ------------------------------------------------------------------ a comparison
 
 
-def forest_chart(pair: Json) -> RowChart | None:
+def forest_chart(pair: ComparedPair) -> RowChart | None:
     """Chart the difference of every compared share with its interval, by family."""
-    rows = [row for row in cast("list[Json]", pair["rows"]) if row["delta"] is not None and _is_share(row)]
+    rows = [row for row in pair["rows"] if row["delta"] is not None and _is_share(row)]
     return forest([_difference(row) for row in rows], title="A − B, with 95 % intervals around no difference")
 
 
-def _is_share(row: Json) -> bool:
+def _is_share(row: ComparedRow) -> bool:
     """Return True for a share; times and money have other scales and would hide the shares."""
-    sides = [abs(cast("float", row[side] or 0)) for side in ("a", "b")]
-    return not row.get("unit") and row["family"] != "percentiles" and max(sides) <= 1
+    return row["family"] != "percentiles" and max(abs(row["a"] or 0), abs(row["b"] or 0)) <= 1
 
 
-def _difference(row: Json) -> Measured:
-    interval = cast("Mapping[str, float] | None", row["interval"])
-    label = row["label"] or ""
-    return Measured(
-        name=f"{row['metric']} {label}".strip(),
-        group=str(row["family"]),
-        value=cast("float", row["delta"]),
-        low=interval["low"] if interval else None,
-        high=interval["high"] if interval else None,
-        n=cast("int | None", row.get("n")),
-    )
+def _difference(row: ComparedRow) -> Measured:
+    name, bounds = f"{row['metric']} {row['label'] or ''}".strip(), row["interval"]
+    low, high = (bounds["low"], bounds["high"]) if bounds else (None, None)
+    return Measured(name=name, group=row["family"], value=row["delta"], low=low, high=high, n=row["n"])
 
 
 # ------------------------------------------------------------------ a table of the leaderboard
 
 
-def board_charts(rows: Sequence[Json], kind: str) -> dict[str, RowChart | Scatter | None]:
+def board_charts(rows: Sequence[BoardRow], kind: str) -> dict[str, RowChart | Scatter | None]:
     """Chart the values of a table's rows: with intervals, against latency, and against cost."""
     every = [(row, one) for row in rows if (one := shown_metric(row, kind)) is not None]
     lines = [
-        (str(row["provider"]), value)
+        (row["provider"], value)
         for row, one in every
-        if row["provider"] in LINES and (value := cast("float | None", one["value"])) is not None
+        if row["provider"] in LINES and (value := one["value"]) is not None
     ]
     known = [(row, one) for row, one in every if row["provider"] not in LINES]
-    names = [str(row["name"]) for row, _ in known]
-    values = [cast("float | None", one["value"]) for _, one in known]
-    metric = str(every[0][0]["headline"]) if every else ""
-    times = [cast("float | None", row["search_p50_ms"]) for row, _ in known]
-    costs = [None if (usd := row.get("per_question")) is None else 1000 * cast("float", usd) for row, _ in known]
+    names = [row["name"] for row, _ in known]
+    values = [one["value"] for _, one in known]
+    metric = every[0][0]["headline"] if every else ""
+    times = [row["search_p50_ms"] for row, _ in known]
+    costs = [None if (usd := row["per_question"]) is None else 1000 * usd for row, _ in known]
     measured = [_summed(row, one) for row, one in every]
-    bounds = {str(row["name"]) for row, _ in known if row.get("bound")}
+    bounds = {row["name"] for row, _ in known if row.get("bound")}
     about = f"{metric} ({kind})" if kind else metric
     return {
         "values": intervals(measured, title=f"{about}, with 95 % intervals", lines=lines),
@@ -206,29 +189,22 @@ def board_charts(rows: Sequence[Json], kind: str) -> dict[str, RowChart | Scatte
     }
 
 
-def type_chart(rows: Sequence[Json]) -> RowChart | None:
+def type_chart(rows: Sequence[BoardRow]) -> RowChart | None:
     """Chart the values by question type and provider."""
-    labels = sorted({label for row in rows for label in cast("Json", row["question_types"])})
+    labels = sorted({label for row in rows for label in row["question_types"]})
     measured = [
         _summed(row, one, label)
         for label in labels
         for row in rows
-        if (one := cast("Mapping[str, Json]", row["question_types"]).get(label)) is not None
+        if (one := row["question_types"].get(label)) is not None
     ]
     return intervals(measured, title="By question type, with 95 % intervals")
 
 
-def _summed(row: Json, one: Json, group: str = "") -> Measured:
-    value, low, high = (cast("float | None", one[name]) for name in ("value", "low", "high"))
-    return Measured(name=str(row["name"]), group=group, value=value, low=low, high=high, n=cast("int", one["n"]))
+def _summed(row: BoardRow, one: BoardMetric, group: str = "") -> Measured:
+    return Measured(name=row["name"], group=group, value=one["value"], low=one["low"], high=one["high"], n=one["n"])
 
 
-def shown_metric(row: Json, kind: str) -> Json | None:
+def shown_metric(row: BoardRow, kind: str) -> BoardMetric | None:
     """Return the metric that a row is ranked by: its headline, or the headline of one question type."""
-    if kind:
-        return cast("Mapping[str, Json]", row["question_types"]).get(kind)
-    return _metrics(row).get(str(row["headline"]))
-
-
-def _metrics(row: Json) -> Mapping[str, Json]:
-    return cast("Mapping[str, Json]", row["metrics"])
+    return row["question_types"].get(kind) if kind else row["metrics"].get(row["headline"] or "")

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from decimal import Decimal
-from typing import cast
+from typing import NotRequired, TypedDict, cast
 
 from bench.journal import JournaledPhase, Reader
 from bench.journal.pages import (
@@ -44,6 +44,21 @@ def chosen(jobs: Sequence[JobRecord], *, benchmark: str | None, provider: str | 
     return [job for job in jobs if job.benchmark == named and (provider is None or job.provider == provider)]
 
 
+class GridRow(TypedDict):
+    """The keys of an item of the grid that the API reads; a cell per job."""
+
+    item_id: str
+    corpus: str
+    cells: list[Json | None]
+
+
+class ItemGrid(TypedDict):
+    """The keys of a page of items x jobs that the API reads."""
+
+    jobs: list[Json]
+    items: list[GridRow]
+
+
 async def grid_document(
     site: Site,
     run_id: str,
@@ -54,11 +69,11 @@ async def grid_document(
     benchmark: str | None = None,
     provider: str | None = None,
     chosen_units: Sequence[Unit] | None = None,
-) -> Json:
+) -> tuple[ItemGrid, int]:
     """Return a page of items x jobs; with ``provider`` only its column, whose outcomes the filters read.
 
     ``chosen_units`` are the items to show where they were chosen elsewhere, of which a text is looked for in turn;
-    ``looked_at`` of them lead to this page.
+    the second value returned is how many of them led to this page.
     """
     async with Reader.open(folder_of(site, run_id)) as reader:
         jobs = read(reader.meta.extra)
@@ -90,7 +105,7 @@ async def grid_document(
                 "cells": [_cell(cell, job) for cell, job in zip(cells, shown, strict=True)],
             }
         )
-    return {
+    grid = {
         "run_id": run_id,
         "benchmark": shown[0].benchmark,
         "benchmarks": list(dict.fromkeys(job.benchmark for job in jobs)),
@@ -100,8 +115,8 @@ async def grid_document(
         "items": rows,
         "cursor": page.cursor,
         "cut": page.cut,
-        **({} if chosen_units is None else {"looked_at": looked_at}),
     }
+    return cast("ItemGrid", grid), looked_at
 
 
 async def _questions(
@@ -124,7 +139,39 @@ def _cell(cell: ItemOutcome | None, job: JobRecord) -> Json | None:
     return {"state": cell.state, "outcome": cell.outcome, "metric": headline, "value": cell.values.get(headline)}
 
 
-async def item_document(site: Site, run_id: str, item: str, *, provider: str | None = None) -> Json:
+class ItemHit(TypedDict):
+    """The keys of a hit that this module reads."""
+
+    rank: int
+    content: NotRequired[str]
+    source_ids: list[str] | None
+    evidence: bool
+
+
+class ItemSide(TypedDict):
+    """The keys of an item in one job that this module and pages read."""
+
+    benchmark: str
+    provider: str
+    state: str
+    evidence: list[str]
+    search: Json | None
+    hits: list[ItemHit]
+    missed: NotRequired[list[Json]]
+
+
+class ItemDocument(TypedDict):
+    """One item: ``chips`` of all providers in a line each, ``sides`` of the shown ones with all data."""
+
+    run_id: str
+    item_id: str
+    slug: str
+    about: object
+    chips: list[Json]
+    sides: list[ItemSide]
+
+
+async def item_document(site: Site, run_id: str, item: str, *, provider: str | None = None) -> ItemDocument:
     """Return all data of one item: question, hits of each provider, answers, verdicts, attempts, times, loss.
 
     ``provider`` names one provider, or several with commas; evidence that one did not return is shown with the text
@@ -136,30 +183,26 @@ async def item_document(site: Site, run_id: str, item: str, *, provider: str | N
         corpora: list[str | None] = [*await corpora_of(reader, item)] or [None]  # none ended yet: whichever it is
         sides = [await _side(reader, job, records, item, corpus) for job in records for corpus in corpora]
     every = [side for side in sides if side is not None]
-    texts = _evidence_texts(every)
-    found = [
-        {**side, "missed": _missed(side, texts)} for side in every if asked is None or str(side["provider"]) in asked
-    ]
+    texts = _evidence_texts([side for side, _ in every])
+    found = [one for one in every if asked is None or one[0]["provider"] in asked]
     if not found:
         raise NotFound("this run has no such item, or it has not begun", "see the list of items")
-    about = next((side["about"] for side in found if side["about"]), {})
     return {
         "run_id": run_id,
         "item_id": item,
         "slug": slug_of(item),
-        "about": about,
-        "chips": [_chip(side) for side in every],
-        "sides": [{name: value for name, value in side.items() if name != "about"} for side in found],
+        "about": next((about for _, about in found if about), {}),
+        "chips": [_chip(side) for side, _ in every],
+        "sides": [{**side, "missed": _missed(side, texts)} for side, _ in found],
     }
 
 
-def _evidence_texts(sides: Sequence[Json]) -> dict[str, str]:
+def _evidence_texts(sides: Sequence[ItemSide]) -> dict[str, str]:
     """Return the text of each piece of evidence, from any provider that returned it."""
     texts: dict[str, str] = {}
     for side in sides:
-        for hit in cast("list[Json]", side["hits"]):
-            ids = cast("list[str]", hit["source_ids"] or [])
-            for name in ids if hit["evidence"] else []:
+        for hit in side["hits"]:
+            for name in (hit["source_ids"] or []) if hit["evidence"] else []:
                 known = texts.get(name)
                 text = str(hit.get("content") or "")
                 if known is None or len(text) < len(known):
@@ -167,29 +210,25 @@ def _evidence_texts(sides: Sequence[Json]) -> dict[str, str]:
     return texts
 
 
-def _missed(side: Json, texts: Mapping[str, str]) -> list[Json]:
+def _missed(side: ItemSide, texts: Mapping[str, str]) -> list[Json]:
     """Return the evidence that a provider did not return; empty if that cannot be known."""
-    hits = cast("list[Json]", side["hits"])
+    hits = side["hits"]
     if side["search"] is None or (hits and all(hit["source_ids"] is None for hit in hits)):
         return []
-    returned = {name for hit in hits for name in cast("list[str]", hit["source_ids"] or [])}
-    return [_gold(name, texts) for name in _texts(side["evidence"]) if name not in returned]
+    returned = {name for hit in hits for name in hit["source_ids"] or []}
+    return [{"id": name, "text": texts.get(name)} for name in side["evidence"] if name not in returned]
 
 
-def _gold(name: str, texts: Mapping[str, str]) -> Json:
-    return {"id": name, "text": texts.get(name)}
-
-
-def _chip(side: Json) -> Json:
+def _chip(side: ItemSide) -> Json:
     """Return the state of the item with one provider, and the rank of the first evidence."""
-    hits = cast("list[Json]", side["hits"])
-    rank = next((hit["rank"] for hit in hits if hit["evidence"]), None)
+    rank = next((hit["rank"] for hit in side["hits"] if hit["evidence"]), None)
     return {"provider": side["provider"], "state": side["state"], "rank": rank, "has_evidence": bool(side["evidence"])}
 
 
 async def _side(
     reader: Reader, job: JobRecord, jobs: Sequence[JobRecord], item: str, corpus: str | None
-) -> Json | None:
+) -> tuple[ItemSide, object] | None:
+    """Return all data of an item in one job, and what it asks; None if it has not begun."""
     epochs = await reader.item(job.chain, item, corpus=corpus)
     if not epochs:
         return None
@@ -199,8 +238,7 @@ async def _side(
     said = await said_of(reader, job, jobs, item, corpus=record.corpus)
     loss = loss_of(facts_of(record, said, gold_suspect=item in job.suspects))
     attempts = await reader.attempts(job.chain, item, corpus=corpus)
-    return {
-        "about": await payload(reader, scored, ITEM_PAYLOAD),
+    side = {
         "job": job.key,
         "benchmark": job.benchmark,
         "provider": job.provider,
@@ -229,6 +267,7 @@ async def _side(
         "attempts": [_attempt(entry) for entry in attempts],
         "spent": _spent(attempts),
     }
+    return cast("ItemSide", side), await payload(reader, scored, ITEM_PAYLOAD)
 
 
 async def _hits(reader: Reader, search: JournaledPhase | None, scored: JournaledPhase | None) -> list[Json]:

@@ -14,10 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import ClassVar, cast
+from typing import ClassVar
 
 from bench.metrics.failure_reason import LossKind
 from bench.providers.names import is_bound
+from bench.report.item_outcomes import JobOutcomes, RunOutcomes
 from bench.web.cache import Json
 from bench.web.errors import RequestRefused, slug_of
 
@@ -43,15 +44,15 @@ ORDERS: Mapping[str, str] = {
 }
 _WORST = ("error", "not_ready", "unsupported", "incorrect", "abstained", "partial", "unscored", "measured", "correct")
 WORST = {state: float(at) for at, state in enumerate(_WORST)}
-FOLDS: Mapping[str, tuple[str, Callable[[Sequence[float]], float]]] = {
-    "state": ("states", lambda found: sum(WORST[str(one)] for one in found) / len(found)),
-    "value": ("values", lambda found: sum(found) / len(found)),
-    "rank": ("ranks", lambda found: -max(rank or inf for rank in found)),
-    "latency": ("search_us", lambda found: -max(found)),
-    "tokens": ("tokens", lambda found: -max(found)),
-    "differ": ("values", lambda found: min(found) - max(found)),
+FOLDS: Mapping[str, tuple[Callable[[JobOutcomes, int], float | None], Callable[[Sequence[float]], float]]] = {
+    "state": (lambda job, at: WORST.get(job["states"][at] or ""), lambda found: sum(found) / len(found)),
+    "value": (lambda job, at: job["values"][at], lambda found: sum(found) / len(found)),
+    "rank": (lambda job, at: job["ranks"][at], lambda found: -max(rank or inf for rank in found)),
+    "latency": (lambda job, at: job["search_us"][at], lambda found: -max(found)),
+    "tokens": (lambda job, at: job["tokens"][at], lambda found: -max(found)),
+    "differ": (lambda job, at: job["values"][at], lambda found: min(found) - max(found)),
 }
-"""order -> the column that it reads, and the sort key from the values of all systems; the smallest key comes first"""
+"""order -> the value that it reads, and the sort key from the values of all systems; the smallest key comes first"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,18 +118,15 @@ LOSS_WORDS: Mapping[str, str] = {
     LossKind.UNSCORED: "no verdict",
 }
 
-Column = Mapping[str, Sequence[object]]
-"""states, losses, errors, ranks, values, times and tokens of one job, by position of the item"""
-
 
 class _Latest:
     """The cached positions of the latest outcomes, so that paging does not filter again."""
 
-    outcomes: Json | None = None
+    outcomes: RunOutcomes | None = None
     chosen: ClassVar[dict[ItemFilter, list[int]]] = {}
 
 
-def positions(outcomes: Json, wanted: ItemFilter) -> list[int]:
+def positions(outcomes: RunOutcomes, wanted: ItemFilter) -> list[int]:
     """Return the positions of the matching items in the requested order; cached for the latest outcomes."""
     if _Latest.outcomes is not outcomes or len(_Latest.chosen) >= MOST_KEPT:
         _Latest.outcomes = outcomes
@@ -141,15 +139,14 @@ def positions(outcomes: Json, wanted: ItemFilter) -> list[int]:
 MOST_KEPT = 16
 
 
-def _positions(outcomes: Json, wanted: ItemFilter) -> list[int]:
-    every = cast("list[Json]", outcomes["jobs"])
-    benchmark = wanted.benchmark or (str(every[0]["benchmark"]) if every else None)
-    jobs = [cast("Column", job) for job in every if job["benchmark"] == benchmark]
+def _positions(outcomes: RunOutcomes, wanted: ItemFilter) -> list[int]:
+    every, types = outcomes["jobs"], outcomes["types"]
+    benchmark = wanted.benchmark or (every[0]["benchmark"] if every else None)
+    jobs = [job for job in every if job["benchmark"] == benchmark]
     own = [job for job in jobs if wanted.provider in (None, job["provider"])]
-    ranked = [job for job in jobs if not is_bound(str(job["provider"]))] or jobs
+    ranked = [job for job in jobs if not is_bound(job["provider"])] or jobs
     if wanted.provider is None and wanted.show in OF_A_JOB:
         own = ranked
-    types = cast("list[str | None]", outcomes["types"])
     found = [
         at
         for at, kind in enumerate(types)
@@ -164,13 +161,12 @@ def _positions(outcomes: Json, wanted: ItemFilter) -> list[int]:
     return sorted(found, key=_order(wanted.sort, chosen)) if wanted.sort in FOLDS else found
 
 
-def _order(sort: str, jobs: Sequence[Column]) -> Callable[[int], tuple[bool, float]]:
+def _order(sort: str, jobs: Sequence[JobOutcomes]) -> Callable[[int], tuple[bool, float]]:
     """Return the sort key of a position; items without a value come last."""
-    column, fold = FOLDS[sort]
-    columns = [cast("Sequence[float | None]", job[column]) for job in jobs]
+    value_of, fold = FOLDS[sort]
 
     def key(at: int) -> tuple[bool, float]:
-        known = [one for values in columns if (one := values[at]) is not None]
+        known = [one for job in jobs if (one := value_of(job, at)) is not None]
         return not known, fold(known) if known else 0.0
 
     return key
@@ -180,7 +176,7 @@ def _asks_of_a_job(wanted: ItemFilter) -> bool:
     return bool(wanted.state or wanted.loss or wanted.error or wanted.show in OF_A_JOB)
 
 
-def _fits(job: Column, at: int, wanted: ItemFilter) -> bool:
+def _fits(job: JobOutcomes, at: int, wanted: ItemFilter) -> bool:
     return (
         job["states"][at] is not None
         and wanted.state in (None, job["states"][at])
@@ -190,22 +186,22 @@ def _fits(job: Column, at: int, wanted: ItemFilter) -> bool:
     )
 
 
-def _anything(job: Column, at: int) -> bool:
+def _anything(job: JobOutcomes, at: int) -> bool:
     return True
 
 
-def _found_wrong(job: Column, at: int) -> bool:
+def _found_wrong(job: JobOutcomes, at: int) -> bool:
     return bool(job["ranks"][at]) and job["states"][at] in WRONG_STATES
 
 
-def _missed(job: Column, at: int) -> bool:
+def _missed(job: JobOutcomes, at: int) -> bool:
     return job["ranks"][at] == 0 and job["states"][at] not in ("error", "not_ready", "unsupported")
 
 
-OF_A_JOB: Mapping[str, Callable[[Column, int], bool]] = {"found_wrong": _found_wrong, "missed": _missed}
+OF_A_JOB: Mapping[str, Callable[[JobOutcomes, int], bool]] = {"found_wrong": _found_wrong, "missed": _missed}
 
 
-def _across(jobs: Sequence[Column], at: int, show: str | None) -> bool:
+def _across(jobs: Sequence[JobOutcomes], at: int, show: str | None) -> bool:
     """Return True if the ranked systems together match ``show``; a system that failed on the item is ignored."""
     scored = [job["states"][at] in RIGHT_STATES for job in jobs if job["states"][at] in SCORED]
     if show == "differ":
@@ -215,10 +211,9 @@ def _across(jobs: Sequence[Column], at: int, show: str | None) -> bool:
     return True
 
 
-def around(outcomes: Json, wanted: ItemFilter, item: str) -> Json | None:
+def around(outcomes: RunOutcomes, wanted: ItemFilter, item: str) -> Json | None:
     """Return the position of an item under the filter, with its neighbors; None if it does not match."""
-    units = cast("list[list[str]]", outcomes["units"])
-    found = [units[at][1] for at in positions(outcomes, wanted)]
+    found = [outcomes["units"][at][1] for at in positions(outcomes, wanted)]
     if item not in found:
         return None
     at = found.index(item)

@@ -20,7 +20,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import cast
 from urllib.parse import quote, urlencode
 
 from aiohttp import web
@@ -32,7 +31,7 @@ from bench.web import api
 from bench.web.app_state import SITE
 from bench.web.cache import Json
 from bench.web.charts import RowChart
-from bench.web.comparison_documents import choice_of
+from bench.web.comparison_documents import BoardRow, BoardTable, choice_of
 from bench.web.errors import Busy, NotFound, item_of, status_of
 from bench.web.errors import run_id as checked
 from bench.web.figures import board_charts, forest_chart, jobs_of, run_charts, shown_metric, type_chart
@@ -45,7 +44,7 @@ from bench.web.report_documents import Form, outcomes_of, receipts_of, report_pa
 from bench.web.report_page import heat_map
 from bench.web.review_documents import draw_answers, put_labels
 from bench.web.run_documents import run_document
-from bench.web.run_list import runs_document, waiting_row
+from bench.web.run_list import RunRow, runs_document, waiting_row
 from bench.web.security import form_of
 from bench.web.start_page import again_of, choices, flags_of, planned
 from bench.web.workspace_documents import (
@@ -57,12 +56,20 @@ from bench.web.workspace_documents import (
     receipts_document,
 )
 
-SORTS: Mapping[str, Callable[[Json], object]] = {
-    "newest": lambda row: 0,
-    "name": lambda row: str(row["run_id"]),
-    "state": lambda row: str(row["state"]),
-    "progress": lambda row: -int(str(row.get("ended", 0))) / max(1, int(str(row.get("planned", 0)))),
-    "cost": lambda row: -float(str(row.get("cost_usd") or 0)),
+
+class ListedRun(RunRow):
+    """A run of the list with ``shown``, the state that the page shows and filters by, and ``why``, its reason."""
+
+    shown: str
+    why: str
+
+
+SORTS: Mapping[str, Callable[[ListedRun], tuple[str, float]]] = {
+    "newest": lambda row: ("", 0),
+    "name": lambda row: (row["run_id"], 0),
+    "state": lambda row: (row["state"], 0),
+    "progress": lambda row: ("", -row["ended"] / max(1, row["planned"])),
+    "cost": lambda row: ("", -float(row.get("cost_usd") or 0)),
 }
 
 
@@ -70,13 +77,12 @@ async def runs(request: web.Request) -> web.Response:
     site = request.app[SITE]
     if site.run is not None and not request.query:
         raise web.HTTPSeeOther(f"/runs/{site.run}?")
-    rows = cast("list[Json]", (await runs_document(site))["runs"])
-    listed = [_listed(row) for row in rows]
+    listed = [_listed(row) for row in (await runs_document(site))["runs"]]
     return html(
         request,
         "runs.html",
         runs=_chosen(listed, request.query),
-        states=[*sorted({str(row["shown"]) for row in listed}), INVALID],
+        states=[*sorted({row["shown"] for row in listed}), INVALID],
         sorts=tuple(SORTS),
         live=any(row["shown"] in LIVE for row in listed),
     )
@@ -86,29 +92,27 @@ INVALID = "invalid"
 LIVE = ("running", "queued", "stopping", "starting")
 
 
-def _listed(row: Json) -> Json:
-    """Add ``shown``, the state that the page shows and filters by, and ``why``, its reason."""
-    word, _, problem = str(row.get("service") or "").partition(": ")
+def _listed(row: RunRow) -> ListedRun:
+    word, _, problem = (row.get("service") or "").partition(": ")
     return {**row, "shown": word or row["state"], "why": problem or row["reason"]}
 
 
-def _chosen(rows: Sequence[Json], query: Mapping[str, str]) -> list[Json]:
+def _chosen(rows: Sequence[ListedRun], query: Mapping[str, str]) -> list[ListedRun]:
     """Filter and sort the rows as the query states."""
     state, text = query.get("state", ""), query.get("q", "").casefold()
     found = [row for row in rows if _has_state(row, state) and text in _searchable(row)]
-    order = SORTS.get(query.get("sort", ""), SORTS["newest"])
-    return sorted(found, key=order)  # type: ignore[arg-type]  # every order gives values of one kind
+    return sorted(found, key=SORTS.get(query.get("sort", ""), SORTS["newest"]))
 
 
-def _has_state(row: Json, state: str) -> bool:
+def _has_state(row: ListedRun, state: str) -> bool:
     if state == INVALID:
         return bool(row.get("invalid_jobs"))
     return state in ("", row["state"], row["shown"])
 
 
-def _searchable(row: Json) -> str:
-    parts = [row["run_id"], row.get("note"), *cast("list[str]", row.get("benchmarks") or [])]
-    return " ".join(str(part) for part in [*parts, *cast("list[str]", row.get("providers") or [])]).casefold()
+def _searchable(row: ListedRun) -> str:
+    parts = [row["run_id"], row.get("note"), *row.get("benchmarks", []), *row.get("providers", [])]
+    return " ".join(map(str, parts)).casefold()
 
 
 async def new(request: web.Request) -> web.Response:
@@ -165,7 +169,7 @@ async def run(request: web.Request) -> web.Response:
     jobs = jobs_of(document)
     report_page, busy = await report_page_document(site, document)
     more = {"report_page": report_page, "waiting": busy, "links": f"/runs/{quote(run_id)}", "per_day": None}
-    more["again"] = urlencode(again_of(cast("Json", document["again"])))
+    more["again"] = urlencode(again_of(document["again"]))
     return html(request, "run.html", run=document, jobs=jobs, charts=run_charts(jobs), **more)
 
 
@@ -175,7 +179,7 @@ async def report(request: web.Request) -> web.Response:
     document = await run_document(site, run_id)
     report_page, waiting = await report_page_document(site, document)
     if request.query.get("download"):
-        about = f"{document['state']}, plan {str(document['plan_digest'])[:16]}"
+        about = f"{document['state']}, plan {document['plan_digest'][:16]}"
         text = standalone("report_file.html", title=f"Run {run_id}", about=about, report_page=report_page)
         return web.Response(text=text, content_type="text/html", headers=_saved_as(f"{run_id}.html"))
     receipts = receipts_of(receipts_by_job(site, [run_id]))
@@ -196,9 +200,12 @@ def _saved_as(name: str) -> dict[str, str]:
     return {"Content-Disposition": f'attachment; filename="{name}"'}
 
 
+FORMS: Mapping[str, Form] = {"csv": "csv", "md": "md"}
+
+
 async def download(request: web.Request) -> web.Response:
     """Send the tables of a run as CSV or Markdown."""
-    run_id, form = request.match_info["run_id"], cast("Form", request.match_info["form"])
+    run_id, form = request.match_info["run_id"], FORMS[request.match_info["form"]]
     text = await results_text(request.app[SITE], run_id, form)
     kind = {"csv": "text/csv", "md": "text/markdown"}[form]
     return web.Response(text=redact(text), content_type=kind, headers=_saved_as(f"{run_id}.{form}"))
@@ -224,7 +231,7 @@ async def item(request: web.Request) -> web.Response:
     site, item_id, query = request.app[SITE], item_of(where["item"]), request.query
     document = await item_document(site, where["run_id"], item_id, provider=query.get("provider") or None)
     shown = await outcomes_of(site, where["run_id"])
-    asked, benchmark = ItemFilter.of(query), str(cast("list[Json]", document["sides"])[0]["benchmark"])
+    asked, benchmark = ItemFilter.of(query), document["sides"][0]["benchmark"]
     asked = replace(asked, benchmark=benchmark, provider=None if "," in (asked.provider or "") else asked.provider)
     place = around(shown.document, asked, item_id) if shown.document else None
     return html(request, "item.html", item=document, place=place, kept=_kept(query), losses=LOSS_WORDS)
@@ -250,70 +257,71 @@ async def label(request: web.Request) -> web.Response:
 
 async def compare(request: web.Request) -> web.Response:
     site, query = request.app[SITE], request.query
-    rows = cast("list[Json]", (await runs_document(site))["runs"])
-    sides = {str(row["run_id"]): cast("list[str]", row["sides"]) for row in rows if row.get("sides")}
+    sides = {row["run_id"]: row["sides"] for row in (await runs_document(site))["runs"] if row.get("sides")}
     chosen = choice_of(sides, query)
-    found, refusal, busy = None, None, False
+    found: Json | None = None
+    refusal, busy = None, False
     if chosen["whole"] or query.get("job"):
         try:
-            found = await api.compared(request)
+            compared = await api.compared(request)
+            pairs = [{**pair, "forest": forest_chart(pair)} for pair in compared["comparisons"]]
+            found = {**compared, "comparisons": pairs}
         except Busy:
             busy = True
         except UsageError as error:
             refusal = str(error)
-    if found is not None:
-        pairs = [{**pair, "forest": forest_chart(pair)} for pair in cast("list[Json]", found["comparisons"])]
-        found = {**found, "comparisons": pairs}
     return html(request, "compare.html", sides=sides, chosen=chosen, found=found, refusal=refusal, busy=busy)
 
 
 async def leaderboard(request: web.Request) -> web.Response:
     document = await api.board_of(request)
-    kind = ""  # the document is ranked by it already, and its headline is that of the type
-    tables = [_drawn(table, kind, str(document["view"])) for table in cast("list[Json]", document["tables"])]
     order = BOARD_SORTS.get(request.query.get("sort", ""))
-    for table in tables:
-        if order is not None and table.get("shown"):
-            shown = cast("list[Json]", table["shown"])
-            table["shown"] = sorted(shown, key=lambda one: order(cast("Json", one["row"])))
+    tables = [_drawn(table, document["view"], order) for table in document["tables"]]
     return html(request, "leaderboard.html", board=document, tables=tables)
 
 
-BOARD_SORTS: Mapping[str, Callable[[Json], tuple[bool, float, str]]] = {
-    "name": lambda row: (False, 0.0, str(row["name"])),
-    "latency": lambda row: (row["search_p50_ms"] is None, cast("float", row["search_p50_ms"] or 0.0), ""),
-    "cost": lambda row: (row["per_question"] is None, cast("float", row["per_question"] or 0.0), ""),
+BoardOrder = Callable[[BoardRow], tuple[bool, float, str]]
+BOARD_SORTS: Mapping[str, BoardOrder] = {
+    "name": lambda row: (False, 0.0, row["name"]),
+    "latency": lambda row: (row["search_p50_ms"] is None, row["search_p50_ms"] or 0.0, ""),
+    "cost": lambda row: (row["per_question"] is None, row["per_question"] or 0.0, ""),
 }
 """sort keys of a leaderboard table other than the rank"""
 
 
-def _side(row: Json, view: str) -> str:
+def _side(row: BoardRow, view: str) -> str:
     """Return the row's name in a comparison; with its model in the view of models."""
     return f"{row['run_id']}:{row['provider']}" + (f":{row['name']}" if view == "model" else "")
 
 
-def _drawn(table: Json, kind: str, view: str) -> Json:
+def _drawn(table: BoardTable, view: str, order: BoardOrder | None) -> Mapping[str, object]:
     """Add the shown rows and the charts to a table; return a matrix unchanged."""
     if table["grid"] is not None:
         return table
-    rows = cast("list[Json]", table["rows"])
-    charts = {"types": type_chart(rows)} if view == "type" else board_charts(rows, kind)
+    rows = table["rows"]
+    charts = {"types": type_chart(rows)} if view == "type" else board_charts(rows, "")
     heat = _board_heat(rows, table["benchmark"]) if view == "type" else None
     values = charts.pop("values", None)
     cells = iter(values.rows if isinstance(values, RowChart) else ())
-    shown: list[Json] = []
+    shown: list[tuple[BoardRow, Json]] = []
     for row in rows:
-        measured = shown_metric(row, kind)
+        measured = shown_metric(row, "")
         cell = next(cells, None) if measured and measured["value"] is not None else None
-        shown.append({"row": row, "measured": measured, "cell": cell, "side": _side(row, view)})
+        shown.append((row, {"row": row, "measured": measured, "cell": cell, "side": _side(row, view)}))
+    if order is not None:
+        shown.sort(key=lambda one: order(one[0]))
     ticks = values.ticks if isinstance(values, RowChart) else ()
     metric = rows[0]["headline"] if rows else None
-    return {**table, "shown": shown, "charts": charts, "ticks": ticks, "metric": metric, "heat": heat}
+    more = {"charts": charts, "ticks": ticks, "metric": metric, "heat": heat}
+    return {**table, **more, "shown": [one for _, one in shown]}
 
 
-def _board_heat(rows: Sequence[Json], benchmark: object) -> Json | None:
-    names = [{**{name: row[name] for name in ("name", "provider", "run_id")}, "benchmark": benchmark} for row in rows]
-    return heat_map(names, [cast("Mapping[str, Json]", row["question_types"]) for row in rows])
+def _board_heat(rows: Sequence[BoardRow], benchmark: str | None) -> Json | None:
+    names = [
+        {"name": row["name"], "provider": row["provider"], "run_id": row["run_id"], "benchmark": benchmark}
+        for row in rows
+    ]
+    return heat_map(names, [row["question_types"] for row in rows])
 
 
 async def receipts(request: web.Request) -> web.Response:

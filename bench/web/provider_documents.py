@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import cast
 
 import anyio.to_thread
 
@@ -19,7 +18,7 @@ from bench.config.catalog import Catalog
 from bench.errors import BenchError
 from bench.journal import Reader
 from bench.journal.paths import CHECKPOINTS, JOURNAL
-from bench.journal.results_db import ResultsDb
+from bench.journal.results_db import MetricSummary, ResultsDb
 from bench.plan.job_record import read
 from bench.plan.shared_builds import BUILD
 from bench.report.leaderboard import RankedJob
@@ -67,8 +66,8 @@ def _shared(one: RankedJob) -> tuple[str, ...]:
 
 async def _is_in_a_run(site: Site, name: str) -> bool:
     """Return True if a run names the provider, also one that is queued, running or not folded yet."""
-    rows = cast("Sequence[Mapping[str, Sequence[str]]]", (await runs_document(site))["runs"])
-    return any(name == one.partition("@")[0] for row in rows for one in row.get("providers") or ())
+    rows = (await runs_document(site))["runs"]
+    return any(name == one.partition("@")[0] for row in rows for one in row.get("providers", ()))
 
 
 async def _jobs(workspace: Path, name: str) -> list[RankedJob]:
@@ -83,7 +82,7 @@ async def _jobs(workspace: Path, name: str) -> list[RankedJob]:
 def _facts(site: Site, name: str) -> Json | None:
     """Return the document of ``bench describe`` and which variables are set; None if there is no such config."""
     from bench.plan.provider import embedded_by, load_named
-    from bench.providers.facts import described
+    from bench.providers.facts import described, variables
     from bench.settings import Rehearsal
 
     try:
@@ -92,8 +91,8 @@ def _facts(site: Site, name: str) -> Json | None:
         found = described(config, embedding=embedded_by(config, ahead))
     except BenchError:
         return None
-    named = cast("Mapping[str, bool]", found.get("variables") or {})
-    given = {one: {"required": needed, "set": bool(site.environment.get(one))} for one, needed in named.items()}
+    named = variables(config).items()
+    given = {one: {"required": needed, "set": bool(site.environment.get(one))} for one, needed in named}
     del found["path"]  # a place on this machine is no fact of a provider
     return {**found, "variables": given}
 
@@ -126,12 +125,14 @@ async def _versions(workspace: Path, run_id: str) -> dict[str, str]:
 def _setting(group: Sequence[RankedJob], signed: Mapping[Signed, str], versions: Mapping[str, dict[str, str]]) -> Json:
     """Return the jobs of one setting, newest first, each compared with the one before it."""
     first = group[0]
-    rows = [_row(one, signed, versions.get(one.job.run_id, {})) for one in group]
-    rows = [{**row, **_beside(row, rows[at + 1 :])} for at, row in enumerate(rows)]
+    rows = [
+        {**_row(one, signed, versions.get(one.job.run_id, {})), **_beside(one, group[at + 1 :])}
+        for at, one in enumerate(group)
+    ]
     metric = next((one.headline.metric for one in group if one.headline), "")
-    valued = [row for row in rows if row["value"] is not None]
-    chart = intervals([_measured(row) for row in valued], title=metric)
-    cells = dict(zip((row["side"] for row in valued), chart.rows, strict=True)) if chart else {}
+    valued = [(one, headline) for one in group if (headline := _valid(one)) is not None]
+    chart = intervals([_measured(*one) for one in valued], title=metric)
+    cells = dict(zip((_side(one) for one, _ in valued), chart.rows, strict=True)) if chart else {}
     task = f"{first.job.benchmark} {first.job.benchmark_version} | k = {first.job.data.get('k')}"
     return {
         "title": f"{task} | answering {first.models[0]} | judge {first.models[1]}",
@@ -141,22 +142,30 @@ def _setting(group: Sequence[RankedJob], signed: Mapping[Signed, str], versions:
     }
 
 
-def _beside(row: Json, older: Sequence[Json]) -> Json:
+def _valid(one: RankedJob) -> MetricSummary | None:
+    return one.headline if one.job.valid else None
+
+
+def _side(one: RankedJob) -> str:
+    return f"{one.job.run_id}:{one.job.provider}"
+
+
+def _beside(job: RankedJob, older: Sequence[RankedJob]) -> Json:
     """Return the previous job and the change of the value since then."""
-    if row["value"] is None:
-        return {"earlier": None, "change": None}
-    for one in older:
-        if one["value"] is not None and one["label"] == row["label"]:
-            return {"earlier": one["side"], "change": cast("float", row["value"]) - cast("float", one["value"])}
+    now = _valid(job)
+    for one in older if now else ():
+        then = _valid(one)
+        if now and then and one.job.provider == job.job.provider:
+            return {"earlier": _side(one), "change": (now.value or 0.0) - (then.value or 0.0)}
     return {"earlier": None, "change": None}
 
 
 def _row(one: RankedJob, signed: Mapping[Signed, str], versions: Mapping[str, str]) -> Json:
-    job, headline = one.job, one.headline if one.job.valid else None
+    job, headline = one.job, _valid(one)
     return {
         "run_id": job.run_id,
         "label": job.provider,
-        "side": f"{job.run_id}:{job.provider}",
+        "side": _side(one),
         "created_at": job.created_at.isoformat(timespec="seconds"),
         "version": versions.get(job.provider) or None,
         "valid": job.valid,
@@ -170,6 +179,5 @@ def _row(one: RankedJob, signed: Mapping[Signed, str], versions: Mapping[str, st
     }
 
 
-def _measured(row: Json) -> Measured:
-    value, low, high = (cast("float | None", row[name]) for name in ("value", "low", "high"))
-    return Measured(name=str(row["side"]), value=value, low=low, high=high, n=cast("int", row["n"]))
+def _measured(one: RankedJob, headline: MetricSummary) -> Measured:
+    return Measured(name=_side(one), value=headline.value, low=headline.low, high=headline.high, n=headline.n)

@@ -11,28 +11,37 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal
 
 from bench.errors import BenchError
 from bench.journal import Reader
 from bench.journal.paths import CHECKPOINTS
 from bench.plan.job_record import read
 from bench.report import Report, fold, results_json
-from bench.report.item_outcomes import item_outcomes
+from bench.report.item_outcomes import RunOutcomes, item_outcomes
 from bench.report.publish import report_markdown
 from bench.report.rendering import csv_text
 from bench.web.app_state import Site
 from bench.web.cache import Json, Shown, aside, patience
-from bench.web.comparison_documents import compare_document, comparison_of
+from bench.web.comparison_documents import ComparedRow, ComparisonDocument, compare_document, comparison_of
 from bench.web.errors import Busy
 from bench.web.rendering import standalone
 from bench.web.report_page import leaders_of, report_page_of
-from bench.web.run_documents import folder_of, journal_stamp, known, planned_items, record_json, with_times
+from bench.web.run_documents import (
+    ReportedRun,
+    folder_of,
+    journal_stamp,
+    known,
+    planned_items,
+    progress_json,
+    record_json,
+    with_times,
+)
 
 Form = Literal["csv", "md"]
 
 
-async def outcomes_of(site: Site, run_id: str) -> Shown:
+async def outcomes_of(site: Site, run_id: str) -> Shown[RunOutcomes]:
     """Return the outcome of every item of a run, as far as it is known now."""
     folder = folder_of(site, run_id)
     async with Reader.open(folder) as reader:
@@ -41,23 +50,23 @@ async def outcomes_of(site: Site, run_id: str) -> Shown:
     return await site.kept.of(("outcomes", run_id), journal_stamp(folder), make, patience_s=patience(items))
 
 
-async def outcomes_at(place: str, run_id: str) -> Json:
+async def outcomes_at(place: str, run_id: str) -> RunOutcomes:
     """Read the outcomes of a run of this workspace now."""
     async with Reader.open(Path(place) / CHECKPOINTS / run_id) as reader:
         return await item_outcomes(reader)
 
 
-async def report_page_document(site: Site, run: Json) -> tuple[Json, bool]:
+async def report_page_document(site: Site, run: ReportedRun) -> tuple[Json, bool]:
     """Return the report of a run's document, and True if a part of it is still being computed."""
-    outcomes = await outcomes_of(site, str(run["run_id"]))
+    outcomes = await outcomes_of(site, run["run_id"])
     tested, waiting = await _tested(site, run)
     report_page = report_page_of(run, outcomes.document, tested, testing=waiting)
     return report_page, waiting or outcomes.document is None or run["results"] is None
 
 
-async def _tested(site: Site, run: Json) -> tuple[dict[str, Json], bool]:
+async def _tested(site: Site, run: ReportedRun) -> tuple[dict[str, ComparedRow], bool]:
     """Compare the first two of each group with the paired test; nothing for a run that has not ended."""
-    found: dict[str, Json] = {}
+    found: dict[str, ComparedRow] = {}
     waiting = False
     if run["state"] != "complete" or run["results"] is None:
         return found, waiting
@@ -73,9 +82,8 @@ async def _tested(site: Site, run: Json) -> tuple[dict[str, Json], bool]:
     return found, waiting
 
 
-def _headline_of(key: str, document: Json) -> dict[str, Json]:
-    pairs = cast("list[Json]", document["comparisons"])
-    rows = [row for pair in pairs for row in cast("list[Json]", pair["rows"]) if not row["label"]]
+def _headline_of(key: str, document: ComparisonDocument) -> dict[str, ComparedRow]:
+    rows = [row for pair in document["comparisons"] for row in pair["rows"] if not row["label"]]
     metric = key.rpartition(": ")[2]
     return next(({key: row} for row in rows if row["metric"] == metric), {})
 
@@ -86,7 +94,7 @@ def _headline_of(key: str, document: Json) -> dict[str, Json]:
 async def report_page_file(reader: Reader, report: Report, workspace: Path) -> str:
     """Render the report of a folded journal as one page without script, links and network."""
     run = await _run_of(reader, report)
-    tested: dict[str, Json] = {}
+    tested: dict[str, ComparedRow] = {}
     if reader.path.resolve().parent.parent == (workspace / CHECKPOINTS).resolve() and run["state"] == "complete":
         for key, names in leaders_of(run).items():
             try:
@@ -96,31 +104,21 @@ async def report_page_file(reader: Reader, report: Report, workspace: Path) -> s
             tested |= _headline_of(key, document)
     outcomes = await item_outcomes(reader)
     every = [job.record.key for job in report.jobs]
-    outcomes["jobs"] = [one for one in cast("list[Json]", outcomes["jobs"]) if one["job"] in every]
+    outcomes["jobs"] = [one for one in outcomes["jobs"] if one["job"] in every]
     about = f"{report.status}, {reader.meta.created_at:%d %b %Y}, plan {report.plan_digest[:16]}"
     report_page = report_page_of(run, outcomes, tested)
     return standalone("report_file.html", title=f"Run {report.run_id}", about=about, report_page=report_page)
 
 
-async def _run_of(reader: Reader, report: Report) -> Json:
+async def _run_of(reader: Reader, report: Report) -> ReportedRun:
     """Convert a report to the run document that the page is made of."""
-    document = results_json(report)
-    await with_times(reader, document, [job.record for job in report.jobs])
-    progress = [
-        {
-            "planned": job.n_planned,
-            "ended": job.n_ended,
-            "counts": {str(state): count for state, count in job.counts.items()},
-            "invalid": list(job.invalid),
-        }
-        for job in report.jobs
-    ]
+    records = [job.record for job in report.jobs]
     return {
         "run_id": report.run_id,
         "state": str(report.status),
-        "progress": {"jobs": progress},
-        "records": [record_json(job.record) for job in report.jobs],
-        "results": document,
+        "progress": progress_json([(job.record, job.counts, job.invalid, []) for job in report.jobs]),
+        "records": [record_json(record) for record in records],
+        "results": await with_times(reader, results_json(report), records),
     }
 
 

@@ -29,6 +29,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
+from typing import NotRequired, TypedDict, cast
 
 from bench.journal import Reader
 from bench.journal.pages import ends_of, sampled_times
@@ -42,7 +43,7 @@ from bench.report.fold import repeats_of, whether_invalid
 from bench.report.job_data import OutcomeCounts
 from bench.stats import percentile
 from bench.web.app_state import Site
-from bench.web.cache import Json, Shown, Stamp, aside, patience, stamp_of
+from bench.web.cache import Document, Json, Shown, Stamp, aside, patience, stamp_of
 from bench.web.errors import Busy, NotFound
 from bench.web.errors import run_id as checked
 
@@ -57,7 +58,71 @@ EDGES = tuple(round(10 ** (step / 6)) for step in range(6, 55))
 """bin edges in microseconds: six bins of equal logarithmic width per decade, from 10 µs to 1000 s"""
 
 
-def spread(sample: Sequence[Mapping[str, int]], count: int) -> dict[str, object]:
+class LatencySpread(TypedDict):
+    """The times of one phase of a job, in microseconds: percentiles by part, and a histogram of the latency."""
+
+    n: int
+    n_sampled: int
+    p50: Mapping[str, float | None]
+    p95: Mapping[str, float | None]
+    histogram: Sequence[tuple[int, int, int]]
+
+
+class Bounds(TypedDict):
+    """The ends of an interval."""
+
+    low: float
+    high: float
+
+
+class MeasuredValue(TypedDict):
+    """A value over so many items."""
+
+    value: float | None
+    n: int
+
+
+class ResultMetric(MeasuredValue):
+    """The keys of a metric that pages read."""
+
+    interval: Bounds | None
+    breakdown: Mapping[str, Mapping[str, ResultMetric]]
+    unit: NotRequired[str | None]
+
+
+class QueryPrice(TypedDict):
+    """The keys of a job's query cost that pages read."""
+
+    questions: int
+    cost_usd: str
+    cost_unknown_calls: int
+
+
+class MemoryPrice(TypedDict):
+    """The keys of a job's memory cost that pages read."""
+
+    query: QueryPrice
+
+
+class JobResult(TypedDict):
+    """The keys of a job's results that pages read, with ``times`` and ``ends``, which only pages have."""
+
+    valid: bool
+    invalid: list[str]
+    notes: list[str]
+    metrics: Mapping[str, ResultMetric]
+    memory_cost: MemoryPrice | None
+    times: dict[str, LatencySpread]
+    ends: list[tuple[float, int]]
+
+
+class Results(TypedDict):
+    """The document of ``bench results --json`` as pages read it."""
+
+    jobs: list[JobResult]
+
+
+def spread(sample: Sequence[Mapping[str, int]], count: int) -> LatencySpread:
     """Return percentiles of the latency and its parts, and a histogram of the latency; all in microseconds."""
     whole = [{"latency": attempt_us(times) or 0, **times} for times in sample]
     columns = {part: sorted(times.get(part, 0) for times in whole) for part in PARTS}
@@ -80,7 +145,7 @@ def histogram(column: Sequence[int]) -> list[tuple[int, int, int]]:
     return [(edges[at], edges[at + 1], counts[at]) for at in range(used[0], used[-1] + 1)] if used else []
 
 
-async def report_of(site: Site, run_id: str, *, items: int) -> Shown:
+async def report_of(site: Site, run_id: str, *, items: int) -> Shown[Results]:
     """Return the numbers of a run as far as they are known now; ``items`` is its size."""
     make = partial(_made, site.workspace, run_id, items)
     stamp = journal_stamp(site.workspace / CHECKPOINTS / run_id)
@@ -92,13 +157,13 @@ def journal_stamp(folder: Path) -> Stamp:
     return stamp_of(folder / JOURNAL, folder / f"{JOURNAL}-wal")
 
 
-async def _made(workspace: Path, run_id: str, items: int) -> Json:
+async def _made(workspace: Path, run_id: str, items: int) -> Results:
     """Make the document; a stored report is fast to read, whatever the size of its run."""
     folded = 0 if _stored(workspace, run_id) is not None else items
     return await aside(document_of, str(workspace), run_id, items=folded)
 
 
-async def document_of(place: str, run_id: str) -> Json:
+async def document_of(place: str, run_id: str) -> Results:
     """Return the document of ``bench results --json``, with times and ends of each job."""
     workspace = Path(place)
     async with Reader.open(workspace / CHECKPOINTS / run_id) as reader:
@@ -107,21 +172,20 @@ async def document_of(place: str, run_id: str) -> Json:
         document = _joined(stored, records) if stored is not None else None
         if document is None:
             document = results_json(await fold(reader))
-        await with_times(reader, document, records)
-    return document
+        return await with_times(reader, document, records)
 
 
-async def with_times(reader: Reader, document: Json, records: Sequence[JobRecord]) -> None:
+async def with_times(reader: Reader, document: Json, records: Sequence[JobRecord]) -> Results:
     """Add times and ends to each job of a document of results."""
-    jobs = document["jobs"]
-    assert isinstance(jobs, list)
-    for job, record in zip(jobs, records, strict=True):
+    results = cast("Results", document)
+    for job, record in zip(results["jobs"], records, strict=True):
         job["times"] = await _times(reader, record)
         job["ends"] = await ends_of(reader, record.key, record.epochs)
+    return results
 
 
-async def _times(reader: Reader, record: JobRecord) -> Json:
-    found: Json = {}
+async def _times(reader: Reader, record: JobRecord) -> dict[str, LatencySpread]:
+    found: dict[str, LatencySpread] = {}
     for phase, owner in zip((Phase.SEARCH, Phase.ANSWER, Phase.EVALUATE), record.owners, strict=True):
         count, sample = await sampled_times(reader, owner, phase)
         if sample:
@@ -184,7 +248,32 @@ def folder_of(site: Site, run_id: str) -> Path:
     return folder
 
 
-async def progress_of(site: Site, run_id: str, jobs: tuple[JobRecord, ...]) -> tuple[Json, bool]:
+class JobCounts(TypedDict):
+    """The number of ended items of a job."""
+
+    job: str
+    benchmark: str
+    provider: str
+    planned: int
+    ended: int
+    failed: int
+    counts: Mapping[str, int]
+    invalid: list[str]
+    commonest: list[Json]
+
+
+class RunProgress(TypedDict):
+    """The number of ended items of a run; ``counted`` False = not read yet."""
+
+    planned: int
+    ended: int
+    failed: int
+    invalid_jobs: int
+    jobs: list[JobCounts]
+    counted: bool
+
+
+async def progress_of(site: Site, run_id: str, jobs: tuple[JobRecord, ...]) -> tuple[RunProgress, bool]:
     """Return the counts of ended items per job, and True if they are as new as the journal.
 
     Raises:
@@ -199,7 +288,7 @@ async def progress_of(site: Site, run_id: str, jobs: tuple[JobRecord, ...]) -> t
     )
     if shown.problem is not None:
         raise shown.problem
-    return shown.document or {**_progress([(job, {}, (), []) for job in jobs]), "counted": False}, shown.fresh
+    return shown.document or {**progress_json([(job, {}, (), []) for job in jobs]), "counted": False}, shown.fresh
 
 
 def planned_items(jobs: Iterable[JobRecord]) -> int:
@@ -207,9 +296,9 @@ def planned_items(jobs: Iterable[JobRecord]) -> int:
     return sum(job.n_repeats for job in jobs)
 
 
-async def _counted(folder: Path, jobs: tuple[JobRecord, ...]) -> Json:
+async def _counted(folder: Path, jobs: tuple[JobRecord, ...]) -> RunProgress:
     async with Reader.open(folder) as reader:
-        return _progress([(job, *await _standing(reader, job)) for job in jobs])
+        return progress_json([(job, *await _standing(reader, job)) for job in jobs])
 
 
 Standing = tuple[Mapping[State, int], tuple[str, ...], list[Json]]
@@ -228,8 +317,9 @@ async def _standing(reader: Reader, job: JobRecord) -> Standing:
     return states, invalid, [{"kind": one.kind, "text": one.text, "count": one.count} for one in failed[:SHOWN_CAUSES]]
 
 
-def _progress(counted: Iterable[tuple[JobRecord, *Standing]]) -> Json:
-    rows = [
+def progress_json(counted: Iterable[tuple[JobRecord, *Standing]]) -> RunProgress:
+    """Return the progress of a run from the counts of its jobs."""
+    rows: list[JobCounts] = [
         {
             "job": job.key,
             "benchmark": job.benchmark,
@@ -243,11 +333,42 @@ def _progress(counted: Iterable[tuple[JobRecord, *Standing]]) -> Json:
         }
         for job, states, invalid, commonest in counted
     ]
-    sums = {name: sum(int(str(row[name])) for row in rows) for name in ("planned", "ended", "failed")}
-    return {**sums, "invalid_jobs": sum(bool(row["invalid"]) for row in rows), "jobs": rows, "counted": True}
+    return {
+        "planned": sum(row["planned"] for row in rows),
+        "ended": sum(row["ended"] for row in rows),
+        "failed": sum(row["failed"] for row in rows),
+        "invalid_jobs": sum(bool(row["invalid"]) for row in rows),
+        "jobs": rows,
+        "counted": True,
+    }
 
 
-async def run_document(site: Site, run_id: str) -> Json:
+class JobDigests(TypedDict):
+    """The settings and digests of a job, as far as pages read them."""
+
+    benchmark: str
+    provider: str
+    models: Mapping[str, str | None]
+
+
+class ReportedRun(TypedDict):
+    """The parts of a run that its report is made of."""
+
+    run_id: str
+    state: str
+    progress: RunProgress
+    records: list[JobDigests]
+    results: Results | None
+
+
+class RunDocument(ReportedRun):
+    """One run as the API shows it, as far as pages read it."""
+
+    plan_digest: str
+    again: Json
+
+
+async def run_document(site: Site, run_id: str) -> RunDocument:
     """Return one run: state, progress, the digests of each job, and its numbers once they are folded."""
     folder = folder_of(site, run_id)
     async with Reader.open(folder) as reader:
@@ -257,7 +378,7 @@ async def run_document(site: Site, run_id: str) -> Json:
         events = [{"id": number, **event_json(event)} for number, event in await reader.events()]
     progress, counted = await progress_of(site, run_id, jobs)
     shown = await report_of(site, run_id, items=planned_items(jobs))
-    return {
+    document = {
         "run_id": run_id,
         "state": str(status.state),
         "reason": status.reason,
@@ -278,6 +399,7 @@ async def run_document(site: Site, run_id: str) -> Json:
         "results_problem": str(shown.problem) if shown.problem else None,
         "events": events[-100:],
     }
+    return cast("RunDocument", document)
 
 
 def event_json(event: object) -> Json:
@@ -293,9 +415,9 @@ def side_names(jobs: Sequence[tuple[str, str | None]]) -> list[str]:
     return [f"{provider}:{model}" if model and len(models[provider]) > 1 else provider for provider, model in jobs]
 
 
-def record_json(job: JobRecord) -> Json:
+def record_json(job: JobRecord) -> JobDigests:
     """Return the digests of a job."""
-    return {
+    digests = {
         "job": job.key,
         "benchmark": job.benchmark,
         "benchmark_version": job.benchmark_version,
@@ -312,6 +434,7 @@ def record_json(job: JobRecord) -> Json:
         "marks": list(job.marks),
         "skipped": job.skipped,
     }
+    return cast("JobDigests", digests)
 
 
 async def results_document(site: Site, run_id: str) -> Mapping[str, object]:
@@ -325,7 +448,7 @@ async def results_document(site: Site, run_id: str) -> Mapping[str, object]:
     return known(await report_of(site, run_id, items=planned_items(jobs)), "the numbers are being folded")
 
 
-def known(shown: Shown, what: str) -> Json:
+def known(shown: Shown[Document], what: str) -> Document:
     """Return the document; raise its problem, or Busy while it is being made."""
     if shown.problem is not None:
         raise shown.problem

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import cast
+from typing import NotRequired, TypedDict
 
 from bench.errors import JournalError
 from bench.journal import Reader, RunState
@@ -27,36 +27,60 @@ from bench.web.run_documents import journal_stamp, progress_of, side_names
 ENDED_STATES = frozenset(RunState) - {RunState.RUNNING}
 """states that last until the journal of the run changes"""
 
-_rows: dict[Path, tuple[Stamp, Json]] = {}
+
+class RunRow(TypedDict):
+    """One run of the list; a queued or unreadable one has fewer keys."""
+
+    run_id: str
+    state: str
+    reason: str
+    planned: int
+    ended: int
+    failed: NotRequired[int]
+    invalid_jobs: NotRequired[int]
+    counted: NotRequired[bool]
+    benchmarks: NotRequired[list[str]]
+    providers: NotRequired[list[str]]
+    sides: NotRequired[list[str]]
+    created_at: NotRequired[str]
+    note: NotRequired[object]
+    jobs: NotRequired[int]
+    service: NotRequired[str | None]
+    cost_usd: NotRequired[str | None]
+    headline: NotRequired[Json | None]
+
+
+Summary = tuple[str | None, Json | None]
+"""the cost and the headline of a run, from the derived database"""
+_rows: dict[Path, tuple[Stamp, RunRow]] = {}
 """cached rows of the list by run folder, valid until the journal changes"""
-_summed: dict[Path, tuple[Stamp, dict[str, Json]]] = {}
+_summed: dict[Path, tuple[Stamp, dict[str, Summary]]] = {}
 """cached summaries by database file, valid until it changes"""
-NO_SUMMARY: Json = {"cost_usd": None, "headline": None}
+NO_SUMMARY: Summary = (None, None)
 
 
-async def runs_document(site: Site) -> Json:
+async def runs_document(site: Site) -> dict[str, list[RunRow]]:
     """Return every run, newest journal first, with its state in the service."""
     waiting = site.service.standing() if site.service else {}
     summaries = await summaries_of(site.workspace)
     live = site.service.costs() if site.service else {}
     shown = [name for name in run_ids(site.workspace) if not site.only or name in site.only]
     runs = [await _row(site, site.workspace / CHECKPOINTS / name) for name in shown]
-    known = {str(run["run_id"]) for run in runs}
+    known = {run["run_id"] for run in runs}
     queued = [_waiting(name, standing) for name, standing in waiting.items() if name not in known]
-    named = [(str(run["run_id"]), run) for run in runs]
-    listed = [
+    listed: list[RunRow] = [
         {
             **run,
-            "service": waiting.get(name),
-            "cost_usd": live.get(name, summaries.get(name, NO_SUMMARY)["cost_usd"]),
-            "headline": summaries.get(name, NO_SUMMARY)["headline"],
+            "service": waiting.get(name := run["run_id"]),
+            "cost_usd": live.get(name, summaries.get(name, NO_SUMMARY)[0]),
+            "headline": summaries.get(name, NO_SUMMARY)[1],
         }
-        for name, run in named
+        for run in runs
     ]
     return {"runs": [*queued, *listed]}
 
 
-def waiting_row(site: Site, run_id: str) -> Json | None:
+def waiting_row(site: Site, run_id: str) -> RunRow | None:
     """Return the row of a queued run that has no journal yet; None for any other run."""
     standing = site.service.standing().get(checked(run_id)) if site.service else None
     if standing is None or (site.workspace / CHECKPOINTS / run_id / JOURNAL).is_file():
@@ -64,28 +88,35 @@ def waiting_row(site: Site, run_id: str) -> Json | None:
     return _waiting(run_id, standing)
 
 
-def _waiting(run_id: str, standing: str) -> Json:
+def _waiting(run_id: str, standing: str) -> RunRow:
     state, _, problem = standing.partition(": ")
     reason = problem or ("waits for its turn" if state == "queued" else "is being prepared")
-    counts = {"planned": 0, "ended": 0, "failed": 0}
-    return {"run_id": run_id, "state": state, "reason": reason, "service": standing, **counts}
+    return {
+        "run_id": run_id,
+        "state": state,
+        "reason": reason,
+        "service": standing,
+        "planned": 0,
+        "ended": 0,
+        "failed": 0,
+    }
 
 
-async def summaries_of(workspace: Path) -> dict[str, Json]:
+async def summaries_of(workspace: Path) -> dict[str, Summary]:
     """Return the cost and the best provider of each run from the derived database."""
     path = workspace / "results" / FILE
     stamp = stamp_of(path)
     kept = _summed.get(path)
     if kept is not None and kept[0] == stamp:
         return kept[1]
-    found: dict[str, Json] = {}
+    found: dict[str, Summary] = {}
     if path.is_file():
         async with ResultsDb.open(path) as database:
             by_run: dict[str, list[JobSummary]] = {}
             for job in await database.runs():
                 by_run.setdefault(job.run_id, []).append(job)
             for run_id, jobs in by_run.items():
-                found[run_id] = {"cost_usd": _cost(jobs), "headline": await _best(database, jobs)}
+                found[run_id] = (_cost(jobs), await _best(database, jobs))
     _summed[path] = (stamp, found)
     return found
 
@@ -93,7 +124,8 @@ async def summaries_of(workspace: Path) -> dict[str, Json]:
 def _cost(jobs: Sequence[JobSummary]) -> str | None:
     by_owner: dict[str, str] = {}
     for job in jobs:
-        by_owner.update(cast("Mapping[str, str]", job.data.get("costs", {})))
+        costs = job.data.get("costs")
+        by_owner.update(costs if isinstance(costs, Mapping) else {})
     return format(sum(map(Decimal, by_owner.values())), "f") if by_owner else None
 
 
@@ -122,7 +154,7 @@ def _merit(place: RankedJob, one: MetricSummary) -> float:
     return value if place.lower_is_better else -value
 
 
-async def _row(site: Site, folder: Path) -> Json:
+async def _row(site: Site, folder: Path) -> RunRow:
     stamp = journal_stamp(folder)
     kept = _rows.get(folder)
     if kept is not None and kept[0] == stamp and kept[1]["state"] in ENDED_STATES:
@@ -135,7 +167,7 @@ async def _row(site: Site, folder: Path) -> Json:
         progress, fresh = await progress_of(site, folder.name, jobs)
     except (JournalError, OSError) as error:
         return {"run_id": folder.name, "state": "unreadable", "reason": _reason(error), "planned": 0, "ended": 0}
-    row: Json = {
+    row: RunRow = {
         "run_id": folder.name,
         "state": str(status.state),
         "reason": status.reason,
@@ -145,7 +177,11 @@ async def _row(site: Site, folder: Path) -> Json:
         "created_at": created_at.isoformat(timespec="milliseconds"),
         "note": note,
         "jobs": len(jobs),
-        **{name: progress[name] for name in ("planned", "ended", "failed", "invalid_jobs", "counted")},
+        "planned": progress["planned"],
+        "ended": progress["ended"],
+        "failed": progress["failed"],
+        "invalid_jobs": progress["invalid_jobs"],
+        "counted": progress["counted"],
     }
     if fresh:
         _rows[folder] = (stamp, row)

@@ -9,8 +9,7 @@ Example::
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import cast
+from collections.abc import Iterable, Mapping
 
 import anyio.to_thread
 
@@ -115,6 +114,6 @@ def again_of(request: Mapping[str, object]) -> list[tuple[str, str]]:
     found = []
     for name in AGAIN:
         value = request.get(name)
-        several = cast("Sequence[object]", value) if isinstance(value, list | tuple) else [value]
+        several = value if isinstance(value, list | tuple) else [value]
         found += [(name, str(one)) for one in several if one not in (None, "")]
     return found

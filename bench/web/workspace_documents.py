@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Literal
 
 import anyio.to_thread
 
@@ -45,8 +45,8 @@ async def configs_document(site: Site) -> Json:
     """Return every config with its problems."""
     found = await anyio.to_thread.run_sync(all_configs, site.workspace)
     for entry in found["providers"]:
-        needed = cast("list[str]", entry["needs"])
-        entry["unset"] = [name for name in needed if not site.environment.get(name)]
+        assert isinstance(entry["needs"], list)
+        entry["unset"] = [name for name in entry["needs"] if not site.environment.get(name)]
     return {**found}
 
 
