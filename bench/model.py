@@ -16,9 +16,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from datetime import datetime
 from enum import StrEnum
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypedDict
 
 from bench.values import dataclass
+
+
+class RunIdentity(TypedDict):
+    """The tree under a plan digest: everything that can change a result."""
+
+    schema: str
+    benchmarks: Mapping[str, Mapping[str, object]]
+    providers: Mapping[str, Mapping[str, object]]
+    models: Mapping[str, Mapping[str, object]]
+    jobs: Mapping[str, Mapping[str, object]]
+    settings: Mapping[str, object]
 
 
 class Phase(StrEnum):

@@ -18,7 +18,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import cast
 
 import anyio
 
@@ -37,7 +36,7 @@ from bench.errors import CallError, ConfigError, DataError, IdentityError, Locke
 from bench.http import Http, recording
 from bench.journal import CorpusKind, CorpusRow, Journal, Reader, RunMeta
 from bench.journal.borrowers import borrowers
-from bench.model import Embedder, Space
+from bench.model import Embedder, RunIdentity, Space
 from bench.plan import Lane, Plan, make_plan
 from bench.plan.identity import changes
 from bench.plan.leftover import Leftover, leftovers
@@ -189,10 +188,9 @@ def _labels(catalog: Catalog, request: RunRequest, given: str) -> set[str]:
     return {label, *(at_cutoff(label, k) for k in request.k)}
 
 
-def _unmoved(meta: RunMeta, plan: Plan, lanes: Sequence[Lane], moved: Collection[str]) -> Mapping[str, object]:
+def _unmoved(meta: RunMeta, plan: Plan, lanes: Sequence[Lane], moved: Collection[str]) -> RunIdentity:
     """Return the plan's identity with the previous addresses and requests of the services in ``moved``."""
-    stored = cast("Mapping[str, Mapping[str, object]]", meta.identity["providers"])
-    now = dict(cast("Mapping[str, Mapping[str, object]]", plan.identity["providers"]))
+    stored, now = meta.identity["providers"], dict(plan.identity["providers"])
     for lane in lanes:
         label, config = lane.provider.label, lane.provider.config
         before = stored.get(label, {})
@@ -201,10 +199,9 @@ def _unmoved(meta: RunMeta, plan: Plan, lanes: Sequence[Lane], moved: Collection
     return {**plan.identity, "providers": now}
 
 
-def _places(identity: Mapping[str, object], lanes: Sequence[Lane]) -> dict[str, object]:
+def _places(identity: RunIdentity, lanes: Sequence[Lane]) -> dict[str, object]:
     """Return the parts of an identity that locate its namespaces, without prompts and models."""
-    providers = cast("Mapping[str, object]", identity["providers"])
-    benchmarks = cast("Mapping[str, Mapping[str, object]]", identity["benchmarks"])
+    providers, benchmarks = identity["providers"], identity["benchmarks"]
     return {
         "providers": {lane.provider.label: _needed(lane, providers.get(lane.provider.label)) for lane in lanes},
         "datasets": {lane.benchmark.name: benchmarks.get(lane.benchmark.name, {}).get("dataset") for lane in lanes},

@@ -19,7 +19,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import cast
 
 from bench.engine.evaluate import Stored, replies_of
 from bench.engine.external_results import score_foreign
@@ -122,11 +121,10 @@ async def _is_whole(folder: Path) -> bool:
 async def _replies(folder: Path, owner: str, corpora: Mapping[str, str], plan: Plan) -> dict[str, Stored]:
     """Return the judge's replies in a journal; empty when the journal used another model under that name."""
     judge = plan.lanes[0].jobs[0].judge
-    mine = cast("Mapping[str, object]", plan.identity["models"])[judge]
+    mine = plan.identity["models"][judge]
     try:
         async with Reader.open(folder) as reader:
-            theirs = cast("Mapping[str, object]", reader.meta.identity["models"])
-            if theirs.get(judge, mine) != mine:
+            if reader.meta.identity["models"].get(judge, mine) != mine:
                 return {}
             keys = [
                 Key(owner=owner, phase=Phase.EVALUATE, corpus=corpus, unit=item) for item, corpus in corpora.items()

@@ -21,7 +21,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
 
 from pydantic import ValidationError
 
@@ -33,7 +32,7 @@ from bench.errors import IdentityError, JournalError, NotReady, UsageError
 from bench.journal import Event, Journal, JournaledPhase, Reader, RunMeta, RunState
 from bench.journal.merger import selected_from
 from bench.journal.paths import find_run
-from bench.model import FAILED_STATES, Phase
+from bench.model import FAILED_STATES, Phase, RunIdentity
 from bench.plan import Lane, Plan, changes, make_plan
 from bench.plan.job_record import EXTRA_KEY, JobRecord, dump, read, records
 from bench.settings import Environment
@@ -241,13 +240,11 @@ async def extended_plan(
     return path, plan
 
 
-def _but_selection(identity: Mapping[str, object]) -> dict[str, object]:
-    benchmarks = cast("Mapping[str, Mapping[str, object]]", identity["benchmarks"])
-    settings = cast("Mapping[str, object]", identity["settings"])
+def _but_selection(identity: RunIdentity) -> dict[str, object]:
     return {
         **identity,
-        "benchmarks": {name: {**one, "selected": None} for name, one in benchmarks.items()},
-        "settings": {**settings, "selection": None},
+        "benchmarks": {name: {**one, "selected": None} for name, one in identity["benchmarks"].items()},
+        "settings": {**identity["settings"], "selection": None},
     }
 
 
@@ -286,7 +283,7 @@ async def refitted_plan(
     return make_plan(catalog, request, environment, ranges=None if narrowed else selected_from(meta))
 
 
-def check_stored(identity: Mapping[str, object], plan: Plan, start: Phase) -> None:
+def check_stored(identity: RunIdentity, plan: Plan, start: Phase) -> None:
     """Compare the settings that the stored rows depend on with the new plan.
 
     Raises:
@@ -300,23 +297,22 @@ def check_stored(identity: Mapping[str, object], plan: Plan, start: Phase) -> No
         raise IdentityError("the stored results belong to other settings", changes=found)
 
 
-def _asked_of(identity: Mapping[str, object], names: Set[str]) -> dict[str, object]:
+def _asked_of(identity: RunIdentity, names: Set[str]) -> dict[str, object]:
     """Return the token limit and the extra request fields of answering models."""
-    settings = cast("Mapping[str, object]", identity["settings"])
-    models = cast("Mapping[str, Mapping[str, object]]", identity["models"])
+    settings, models = identity["settings"], identity["models"]
     own = {name: models[name].get("settings") for name in sorted(names) if name in models}
     return {"settings": {"max_answer_tokens": settings.get("max_answer_tokens")}, "models": own}
 
 
-def resting_on(identity: Mapping[str, object], start: Phase) -> dict[str, object]:
+def resting_on(identity: RunIdentity, start: Phase) -> dict[str, object]:
     """Return the part of an identity that stored searches or answers depend on."""
-    benchmarks = cast("Mapping[str, Mapping[str, object]]", identity["benchmarks"])
-    settings = cast("Mapping[str, object]", identity["settings"])
+    benchmarks, settings = identity["benchmarks"], identity["settings"]
     kept = {name: {key: one.get(key) for key in FROM_BENCHMARK} for name, one in benchmarks.items()}
     if start is Phase.EVALUATE:
         for name, one in benchmarks.items():
-            prompts = cast("Mapping[str, object]", one["prompts"])
-            kept[name] |= {"context_budget": one.get("context_budget"), "answer_prompts": prompts.get("answer")}
+            prompts = one["prompts"]
+            answers = prompts.get("answer") if isinstance(prompts, Mapping) else None
+            kept[name] |= {"context_budget": one.get("context_budget"), "answer_prompts": answers}
     return {
         "benchmarks": kept,
         "providers": identity["providers"],

@@ -34,7 +34,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from bench.model import Call, Phase, State, Verdict
+from bench.model import Call, Phase, RunIdentity, State, Verdict
 from bench.values import dataclass as value_dataclass
 
 OK = "ok"
@@ -199,7 +199,7 @@ class RunMeta:
 
     run_id: str
     plan_digest: str
-    identity: Mapping[str, object]
+    identity: RunIdentity
     """the tree behind the plan digest, for a readable diff"""
     request: Mapping[str, object] = field(default_factory=dict)
     """the user's request, so that resume needs no flags"""

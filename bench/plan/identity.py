@@ -24,6 +24,7 @@ from bench.config.run import RunRequest
 from bench.config.value_rules import each_text
 from bench.evaluators import registry as evaluators
 from bench.metrics.protocol import canonical as canonical_metric
+from bench.model import RunIdentity
 from bench.plan.model import BenchmarkPlan, Lane, ProviderPlan
 from bench.plan.plugins import Installed
 from bench.plan.provider import filled, from_outside, told
@@ -40,7 +41,7 @@ def identity_of(
     environment: Environment,
     files: Mapping[str, ModelFile],
     installed: Installed,
-) -> dict[str, object]:
+) -> RunIdentity:
     """Return the identity tree of a plan."""
     benchmarks = {lane.benchmark.name: lane.benchmark for lane in reversed(lanes)}
     running = [lane for lane in lanes if lane.skipped is None]  # of what is skipped nothing need be set or known

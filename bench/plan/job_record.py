@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
@@ -238,8 +238,7 @@ def _overlay(benchmark: BenchmarkPlan) -> OverlayRecord | None:
 
 
 def _digest_of(plan: Plan, benchmark: str) -> str:
-    benchmarks = cast("Mapping[str, Mapping[str, object]]", plan.identity["benchmarks"])
-    return str(benchmarks[benchmark]["config_sha256"])
+    return str(plan.identity["benchmarks"][benchmark]["config_sha256"])
 
 
 def _metric(metric: Measure) -> MetricRecord:

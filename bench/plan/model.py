@@ -37,6 +37,7 @@ from bench.datasets.memories import Level
 from bench.errors import ConfigError, DataError
 from bench.evaluators.packs import PromptPack
 from bench.metrics.overlay import Overlay, Suspect
+from bench.model import RunIdentity
 from bench.plan.prompts import Prompts
 from bench.plan.ranges import Ranges
 from bench.plan.scoring import Scoring
@@ -266,7 +267,7 @@ class Plan:
     request: RunRequest
     workspace: Path
     lanes: tuple[Lane, ...]
-    identity: Mapping[str, object]
+    identity: RunIdentity
     digest: str
     total: int
     """items of the largest benchmark, before any filter"""

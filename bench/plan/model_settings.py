@@ -79,7 +79,7 @@ def limited(settings: Settings, limit: int | None) -> Settings:
 
 def _sent(plan: Plan, model: str, settings: Settings) -> Settings:
     """Return the settings without those that the model does not receive."""
-    models = cast("Mapping[str, Mapping[str, object]]", plan.identity["models"])
+    models = plan.identity["models"]
     if model.startswith(BUILT_IN) or model not in models:
         return {}
     own = models[model].get("settings")
