@@ -2,6 +2,7 @@
 
 Here too:
 
+* Read maps and lists of texts from JSON; a value of another type is empty.
 * Parse Python source into a syntax tree, safely from several threads.
 
 Example::
@@ -17,6 +18,7 @@ from __future__ import annotations
 import ast
 import math
 import threading
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Literal
@@ -101,3 +103,13 @@ def python_tree(source: str | bytes, *, mode: Literal["exec", "eval"] = "exec") 
     """
     with _PARSING:
         return ast.parse(source, mode=mode)
+
+
+def tree(value: object) -> Mapping[str, object]:
+    """Return the value if it is an object, else an empty object."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def texts_of(value: object) -> tuple[str, ...]:
+    """Return the elements of a list as texts; empty if the value is not a list."""
+    return tuple(map(str, value)) if isinstance(value, list | tuple) else ()

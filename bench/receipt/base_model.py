@@ -16,10 +16,10 @@ code (``field_missing``, ``field_unknown``, ``field_type``, ``field_value``) and
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, TypeVar, cast
+from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 from pydantic.alias_generators import to_camel
@@ -147,11 +147,6 @@ def _path(location: tuple[object, ...]) -> str:
 
 UNKNOWN = "unknown"
 NO_DIGEST = "0" * 64
-
-
-def tree(value: object) -> Mapping[str, object]:
-    """Return the value if it is an object, else an empty object."""
-    return cast("Mapping[str, object]", value) if isinstance(value, Mapping) else {}
 
 
 def integer(value: object) -> int:

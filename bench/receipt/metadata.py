@@ -30,8 +30,9 @@ from bench.plan.job_record import JobRecord
 from bench.plan.model import BUILT_IN_EMBEDDING
 from bench.providers.names import BUILT_IN
 from bench.receipt import schema
-from bench.receipt.base_model import NO_DIGEST, UNKNOWN, commit_or_none, integer, stamp, text_or_none, tree
+from bench.receipt.base_model import NO_DIGEST, UNKNOWN, commit_or_none, integer, stamp, text_or_none
 from bench.receipt.digests import config_tree
+from bench.scalars import tree
 
 BUILT_IN_MODELS = "builtin/"
 _SELECTION_COUNTS = ("limit", "sample")

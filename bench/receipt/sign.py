@@ -33,7 +33,7 @@ from typing import cast
 from bench.canonical import JSON, parse_file, without
 from bench.errors import BenchError, CanonicalError, UsageError, VerificationError
 from bench.journal import Reader
-from bench.receipt.base_model import emit, stamp, tree
+from bench.receipt.base_model import emit, stamp
 from bench.receipt.build import ReceiptOrder, ReceiptRefused, build, learn_secrets, refuse_secrets
 from bench.receipt.dsse import envelope, opened
 from bench.receipt.files import write_atomically
@@ -44,6 +44,7 @@ from bench.receipt.signature import SigningKey, sign
 from bench.receipt.trust_store import TrustStore
 from bench.receipt.verify import VerificationRequest, verify_file
 from bench.report import JobReport, Report, fold
+from bench.scalars import tree
 from bench.settings import Environment
 
 STATEMENT_SUFFIX = ".intoto.jsonl"

@@ -13,18 +13,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import cast
 from uuid import UUID
 
 from bench.journal import Reader
 from bench.model import Measurement
 from bench.plan.job_record import JobRecord, MetricRecord
-from bench.report.export import rows_of
+from bench.report.export import ExportedRow, rows_of
 from bench.report.fold import JobReport, fold
 from bench.version import __version__
 
@@ -157,14 +156,13 @@ class EvalRecord:
             },
         }
 
-    def _instance(self, row: Mapping[str, object]) -> Tree | None:
+    def _instance(self, row: ExportedRow) -> Tree | None:
         """Give an item that has a value of the headline metric; None for every other."""
-        value = cast("Mapping[str, float | None]", row["metrics"]).get(self.headline.metric)
+        value = row["metrics"].get(self.headline.metric)
         if value is None or row["error"] is not None:
             return None
-        answer, expected = row.get("answer"), list(cast("Sequence[str]", row.get("expected") or ()))
+        answer, expected = row.get("answer"), list(row["expected"] or ())
         correct, question = row["correct"], str(row.get("question") or "")
-        latency = cast("Mapping[str, Mapping[str, int]]", row["latency"])
         identity = str(row["item_id"]) if row["epoch"] == 1 else f"{row['item_id']}#epoch{row['epoch']}"
         return {
             "schema_version": SCHEMA,
@@ -181,8 +179,8 @@ class EvalRecord:
             "answer_attribution": [] if answer is None else [_attribution(str(answer), self.job.record)],
             "evaluation": {"score": value, "is_correct": value == 1 if correct is None else correct},
             "token_usage": _usage(row),
-            "performance": {"latency_ms": sum(times.get("total", 0) for times in latency.values()) / 1000},
-            "metadata": _texts({"corpus": row["corpus"], **cast("Mapping[str, object]", row["labels"])}),
+            "performance": {"latency_ms": sum(times.get("total", 0) for times in row["latency"].values()) / 1000},
+            "metadata": _texts({"corpus": row["corpus"], **row["labels"]}),
         }
 
 
@@ -200,8 +198,8 @@ def _uncertainty(one: Measurement) -> Tree:
     return {"num_samples": one.n, "confidence_interval": interval}
 
 
-def _usage(row: Mapping[str, object]) -> Tree | None:
-    tokens = cast("Mapping[str, Mapping[str, int]]", row["tokens"]).get("answering")
+def _usage(row: ExportedRow) -> Tree | None:
+    tokens = row["tokens"].get("answering")
     if tokens is None:
         return None
     total = tokens["input"] + tokens["output"]

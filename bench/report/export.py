@@ -26,7 +26,7 @@ from contextlib import aclosing
 from dataclasses import asdict
 from itertools import chain, count
 from pathlib import Path
-from typing import TextIO, cast
+from typing import TextIO, TypedDict, cast
 
 from bench.errors import UsageError
 from bench.journal import JournaledPhase, Reader
@@ -35,6 +35,7 @@ from bench.model import Phase, State, Verdict
 from bench.models.reply import CACHED
 from bench.plan.job_record import JobRecord, read
 from bench.report.tables import safe_row
+from bench.scalars import texts_of
 
 ITEM_PAYLOAD = "item"
 HITS_PAYLOAD = "hits"
@@ -85,9 +86,31 @@ TEXT_FIELDS: Mapping[str, str] = {
 """the additional fields of an export: texts of dataset, memory system and models"""
 
 
+class ExportedRow(TypedDict, total=False):
+    """The keys of a row that other formats are made of."""
+
+    item_id: str
+    corpus: str
+    epoch: int
+    models: Mapping[str, str | None]
+    retrieved: Sequence[Sequence[str]] | None
+    metrics: Mapping[str, float | None]
+    labels: Mapping[str, str]
+    latency: Mapping[str, Mapping[str, int]]
+    tokens: Mapping[str, Mapping[str, int]]
+    correct: bool | None
+    finish: str | None
+    flags: Sequence[str]
+    cached: Sequence[str]
+    error: Mapping[str, str | None] | None
+    expected: Sequence[str] | None
+    hits: Sequence[Mapping[str, object]] | None
+    verdicts: Sequence[Mapping[str, object]]
+
+
 async def rows_of(
     reader: Reader, run_id: str, record: JobRecord, *, texts: bool = True
-) -> AsyncGenerator[dict[str, object], None]:
+) -> AsyncGenerator[ExportedRow, None]:
     """Stream the ended items of a job by (corpus, item, epoch)."""
     async with aclosing(reader.items(record.chain)) as items:
         async for item in items:
@@ -95,7 +118,7 @@ async def rows_of(
                 yield await _row(reader, run_id, record, item, texts=texts)
 
 
-async def _row(reader: Reader, run_id: str, record: JobRecord, item: ItemRecord, *, texts: bool) -> dict[str, object]:
+async def _row(reader: Reader, run_id: str, record: JobRecord, item: ItemRecord, *, texts: bool) -> ExportedRow:
     search, answer = item.phases.get(Phase.SEARCH), item.phases.get(Phase.ANSWER)
     first = item.verdicts[0] if item.verdicts else None
     row: dict[str, object] = {
@@ -121,16 +144,12 @@ async def _row(reader: Reader, run_id: str, record: JobRecord, item: ItemRecord,
         "cached": _cached(item),
         "error": _error(item),
     }
-    return {**row, **await _texts(reader, item, search, answer)} if texts else row
+    return cast("ExportedRow", {**row, **await _texts(reader, item, search, answer)} if texts else row)
 
 
 def _cached(item: ItemRecord) -> list[str]:
     phases = {"answer": item.phases.get(Phase.ANSWER), "verdict": item.phases.get(Phase.EVALUATE)}
-    return [
-        name
-        for name, entry in phases.items()
-        if entry is not None and CACHED in cast("Sequence[str]", entry.measured.get("flags", ()))
-    ]
+    return [name for name, entry in phases.items() if entry and CACHED in texts_of(entry.measured.get("flags"))]
 
 
 def answer_facts(answer: JournaledPhase | None) -> dict[str, object]:
@@ -207,7 +226,7 @@ FLAT = (
 )  # fmt: skip
 
 
-async def all_rows(reader: Reader) -> AsyncGenerator[dict[str, object], None]:
+async def all_rows(reader: Reader) -> AsyncGenerator[ExportedRow, None]:
     """Every ended item of every job."""
     for record in read(reader.meta.extra):
         async with aclosing(rows_of(reader, reader.meta.run_id, record)) as rows:
@@ -237,22 +256,20 @@ async def _csv(reader: Reader, sink: TextIO) -> int:
     async with aclosing(all_rows(reader)) as rows:
         async for row in rows:
             flat = flat_row(row)
-            values = cast("Mapping[str, float | None]", row["metrics"])
+            values = row["metrics"]
             writer.writerow(safe_row([*(flat[name] for name in FLAT), *(values.get(name) for name in metrics)]))
             written += 1
     return written
 
 
-def flat_row(row: Mapping[str, object]) -> dict[str, object]:
+def flat_row(row: ExportedRow) -> dict[str, object]:
     """The scalar columns of a row, for csv and parquet."""
-    models = cast("Mapping[str, str | None]", row["models"])
-    error = cast("Mapping[str, object] | None", row["error"])
-    expected = row.get("expected")
-    flat = {name: row.get(name) for name in FLAT}
+    models, error, expected = row["models"], row["error"], row.get("expected")
+    flat: dict[str, object] = dict.fromkeys(FLAT) | {name: value for name, value in row.items() if name in FLAT}
     flat |= {f"{role}_model": models[role] for role in ("embedding", "answering", "judge")}
     flat["expected"] = " | ".join(str(one) for one in expected) if isinstance(expected, list) else expected
-    flat["flags"] = " ".join(cast("Sequence[str]", row.get("flags") or ())) or None
-    flat["cached"] = " ".join(cast("Sequence[str]", row.get("cached") or ())) or None
+    flat["flags"] = " ".join(row["flags"]) or None
+    flat["cached"] = " ".join(row["cached"]) or None
     flat["error_kind"] = error["kind"] if error else None
     return {name: whole(value) if isinstance(value, str) else value for name, value in flat.items()}
 
@@ -296,7 +313,7 @@ async def export_parquet(reader: Reader, path: Path) -> int:
     try:
         with pyarrow.parquet.ParquetWriter(part, schema) as writer:
             async for rows in _chunks(all_rows(reader), 2000):
-                data = [{**flat_row(row), **cast("Mapping[str, object]", row["metrics"])} for row in rows]
+                data = [{**flat_row(row), **row["metrics"]} for row in rows]
                 writer.write_table(pyarrow.Table.from_pylist(data, schema=schema))
                 written += len(rows)
         part.replace(path)
@@ -305,8 +322,8 @@ async def export_parquet(reader: Reader, path: Path) -> int:
     return written
 
 
-async def _chunks(rows: AsyncIterator[dict[str, object]], size: int) -> AsyncIterator[list[dict[str, object]]]:
-    held: list[dict[str, object]] = []
+async def _chunks(rows: AsyncIterator[ExportedRow], size: int) -> AsyncIterator[list[ExportedRow]]:
+    held: list[ExportedRow] = []
     async for row in rows:
         held.append(row)
         if len(held) == size:
@@ -354,13 +371,14 @@ async def _export_job(reader: Reader, record: JobRecord, stem: Path) -> int:
     with run.open("w", encoding="utf-8") as runs, qrels.open("w", encoding="utf-8") as golds:
         async for item in reader.items(record.chain):
             entry, search = item.phases.get(Phase.EVALUATE), item.phases.get(Phase.SEARCH)
-            gold = cast("Sequence[str]", entry.data.get("gold") or ()) if entry is not None else ()
-            hits = cast("Sequence[Sequence[str]] | None", search.data.get("retrieved")) if search else None
-            if hits is None or not search or not search.ok:
+            gold = texts_of(entry.data.get("gold")) if entry is not None else ()
+            slots = search.data.get("retrieved") if search is not None and search.ok else None
+            if not isinstance(slots, list):
                 continue
+            hits = [texts_of(slot) for slot in slots]
             query = encoded(item.item if record.epochs == 1 else f"{item.item}#epoch{item.epoch}")
-            given = cast("Sequence[float]", entry.data.get("grades") or ()) if entry is not None else ()
-            grades = dict(zip(gold, given or (1.0 for _ in gold), strict=True))
+            given = entry.data.get("grades") if entry is not None else None
+            grades = dict(zip(gold, given if isinstance(given, list) and given else [1.0] * len(gold), strict=True))
             golds.writelines(f"{query} 0 {encoded(name)} {grade:.15g}\n" for name, grade in grades.items())
             documents = named(hits, grades) or ([NO_HIT] if gold else [])
             several += sum(len(ids) > 1 for ids in hits) if gold else 0

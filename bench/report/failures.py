@@ -20,7 +20,6 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import cast
 
 from bench.errors import UsageError
 from bench.journal import JournaledPhase, Reader
@@ -32,6 +31,7 @@ from bench.model import Phase, Verdict
 from bench.plan.job_record import JobRecord, read
 from bench.report.export import ITEM_PAYLOAD, payload
 from bench.report.tables import Grid, models_named
+from bench.scalars import texts_of, whole
 
 Verdicts = Mapping[tuple[str, str], tuple[Verdict, ...]]
 """(corpus, item) -> the verdict of every judge in every epoch"""
@@ -223,7 +223,7 @@ def facts_of(item: ItemRecord, verdicts: Sequence[Verdict], *, gold_suspect: boo
 
 def _in_context(answer: JournaledPhase, slots: Sequence[Sequence[str]]) -> list[str]:
     """The ids of the hits that fitted into the context budget; they are taken from the front."""
-    fitted = cast("int", answer.data.get("context_hits", 0))
+    fitted = whole(answer.data.get("context_hits")) or 0
     return [name for slot in slots[:fitted] for name in slot]
 
 
@@ -233,12 +233,12 @@ def _ok(item: ItemRecord, phase: Phase) -> JournaledPhase | None:
 
 
 def _ids(entry: JournaledPhase | None, name: str) -> tuple[str, ...]:
-    return () if entry is None else tuple(cast("Sequence[str]", entry.data.get(name) or ()))
+    return () if entry is None else texts_of(entry.data.get(name))
 
 
 def _slots(entry: JournaledPhase | None, name: str) -> tuple[tuple[str, ...], ...]:
-    found = () if entry is None else cast("Sequence[Sequence[str]]", entry.data.get(name) or ())
-    return tuple(tuple(slot) for slot in found)
+    found = None if entry is None else entry.data.get(name)
+    return tuple(map(texts_of, found)) if isinstance(found, list) else ()
 
 
 async def _lost(reader: Reader, item: ItemRecord, loss: Loss) -> LostItem:
@@ -255,7 +255,7 @@ async def _lost(reader: Reader, item: ItemRecord, loss: Loss) -> LostItem:
         loss=loss,
         error=item.outcome if item.outcome != "ok" else None,
         reason=item.message or _unscored(item.verdicts),
-        question=cast("str | None", about.get("question")),
+        question=None if (question := about.get("question")) is None else str(question),
         expected=about.get("answers"),
         answer=answer.data.get("answer") if answer else None,
         evidence=_ids(scored, "gold"),

@@ -16,13 +16,13 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from bench.errors import UsageError
 from bench.journal import Reader
 from bench.metrics.latency import attempt_us
 from bench.plan.job_record import JobRecord, read
-from bench.report.export import flat_row, rows_of
+from bench.report.export import ExportedRow, flat_row, rows_of
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -98,24 +98,23 @@ def _columns(name: str, rows: Sequence[Record]) -> list[str] | None:
     return fixed or list(dict.fromkeys(column for row in rows for column in row)) or None
 
 
-def _add(rows: Mapping[str, list[Record]], record: JobRecord, row: Record) -> None:
+def _add(rows: Mapping[str, list[Record]], record: JobRecord, row: ExportedRow) -> None:
     """Spread one exported row over the frames."""
     keys = {"job": record.key, "item_id": row["item_id"], "epoch": row["epoch"]}
-    latency = cast("Mapping[str, Mapping[str, int]]", row["latency"])
     rows["items"].append(
         {
             "job": record.key,
             **flat_row(row),
-            **{f"{phase}_us": attempt_us(times) for phase, times in latency.items()},
-            **cast("Mapping[str, object]", row["metrics"]),
+            **{f"{phase}_us": attempt_us(times) for phase, times in row["latency"].items()},
+            **row["metrics"],
         }
     )
-    ranked = cast("Sequence[Sequence[str]]", row.get("retrieved") or ())
-    for rank, hit in enumerate(cast("Sequence[Record]", row.get("hits") or ()), start=1):
+    ranked = row["retrieved"] or ()
+    for rank, hit in enumerate(row["hits"] or (), start=1):
         ids = list(ranked[rank - 1]) if rank <= len(ranked) else []
         chosen = {name: hit.get(name) for name in ("id", "content", "when", "score")}
         rows["hits"].append({**keys, "rank": rank, **chosen, "evidence_ids": json.dumps(ids)})
-    for verdict in cast("Sequence[Record]", row.get("verdicts") or ()):
+    for verdict in row["verdicts"]:
         rows["verdicts"].append({**keys, **verdict})
 
 

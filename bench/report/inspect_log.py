@@ -11,16 +11,15 @@ as metadata. A failed item is a sample with an error and without scores; a job t
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
 from contextlib import aclosing
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
-from typing import TextIO, cast
+from typing import TextIO
 
 from bench.journal import Reader, RunState
 from bench.journal.records import Status
-from bench.report.export import rows_of
+from bench.report.export import ExportedRow, rows_of
 from bench.report.fold import JobReport, fold
 from bench.version import __version__
 
@@ -123,34 +122,33 @@ def _stats(reader: Reader, job: JobReport, ended: datetime) -> Tree:
     }
 
 
-def _sample(job: JobReport, row: Mapping[str, object]) -> Tree:
+def _sample(job: JobReport, row: ExportedRow) -> Tree:
     question, answer = str(row.get("question") or ""), row.get("answer")
-    latency = cast("Mapping[str, Mapping[str, int]]", row["latency"])
+    messages: list[Tree] = [{"role": "user", "content": question, "source": "input"}]
     sample: Tree = {
         "id": row["item_id"],
         "epoch": row["epoch"],
         "input": question,
-        "target": list(cast("Sequence[str]", row.get("expected") or ())),
-        "messages": [{"role": "user", "content": question, "source": "input"}],
+        "target": list(row["expected"] or ()),
+        "messages": messages,
         "scores": _scores(job, row),
         "metadata": {
             name: row.get(name) for name in ("corpus", "state", "labels", "retrieved", "hits", "evidence", "metadata")
         },
-        "total_time": sum(times.get("total", 0) for times in latency.values()) / MICROS,
+        "total_time": sum(times.get("total", 0) for times in row["latency"].values()) / MICROS,
     }
     if answer is not None:
-        message = {"role": "assistant", "content": answer, "source": "generate"}
-        cast("list[object]", sample["messages"]).append(message)
-        sample["output"] = _output(job, row, message)
-    error = cast("Mapping[str, object] | None", row["error"])
+        messages.append({"role": "assistant", "content": answer, "source": "generate"})
+        sample["output"] = _output(job, row, messages[-1])
+    error = row["error"]
     if error is not None:
         told = f"{error['kind']}: {error['message']}"
         sample["error"] = {"message": told, "traceback": told, "traceback_ansi": told}
     return sample
 
 
-def _output(job: JobReport, row: Mapping[str, object], message: Tree) -> Tree:
-    tokens = cast("Mapping[str, Mapping[str, int]]", row["tokens"]).get("answering")
+def _output(job: JobReport, row: ExportedRow, message: Tree) -> Tree:
+    tokens = row["tokens"].get("answering")
     stop = STOP.get(str(row["finish"]), "unknown")
     return {
         "model": row.get("answer_model") or job.record.models.answering or "none",
@@ -159,14 +157,14 @@ def _output(job: JobReport, row: Mapping[str, object], message: Tree) -> Tree:
     }
 
 
-def _scores(job: JobReport, row: Mapping[str, object]) -> Tree:
+def _scores(job: JobReport, row: ExportedRow) -> Tree:
     """Give each verdict and each metric of the item as a score; a failed item has none."""
     if row["error"] is not None:
         return {}
-    metrics = cast("Mapping[str, float | None]", row["metrics"])
+    metrics = row["metrics"]
     names = [metric.name for metric in job.record.metrics if metric.is_score]
     found: Tree = {name: {"value": metrics[name]} for name in names if metrics.get(name) is not None}
-    for verdict in cast("Sequence[Mapping[str, object]]", row.get("verdicts") or ()):
+    for verdict in row["verdicts"]:
         if verdict["value"] is not None:
             found[str(verdict["evaluator"])] = {
                 "value": verdict["value"],

@@ -32,6 +32,7 @@ from bench.model import Call, Phase
 from bench.plan.job_record import JobRecord, read
 from bench.report.export import HITS_PAYLOAD, ITEM_PAYLOAD, JUDGE_PAYLOAD, answer_facts, payload, verdict_row
 from bench.report.failures import facts_of, said_of
+from bench.scalars import texts_of
 from bench.web.app_state import Site
 from bench.web.cache import Json
 from bench.web.errors import NotFound, slug_of
@@ -249,7 +250,7 @@ async def _side(
         "outcome": record.outcome,
         "message": record.message,
         "loss": asdict(loss) if loss else None,
-        "evidence": list(_texts(scored.data.get("gold") if scored else None)),
+        "evidence": list(texts_of(scored.data.get("gold") if scored else None)),
         "answerable": scored.data.get("answerable") if scored else None,
         "hits": await _hits(reader, search, scored),
         "search": dict(search.data) if search else None,
@@ -275,17 +276,13 @@ async def _hits(reader: Reader, search: JournaledPhase | None, scored: Journaled
     stored = await payload(reader, search, HITS_PAYLOAD) if search else None
     kept, beyond = (search.data.get(name) if search else None for name in ("retrieved", "beyond"))
     slots = [*kept, *(beyond if isinstance(beyond, list) else [])] if isinstance(kept, list) else []
-    gold = set(_texts(scored.data.get("gold") if scored else None))
+    gold = set(texts_of(scored.data.get("gold") if scored else None))
     found = []
     for at, hit in enumerate(stored if isinstance(stored, list) else []):
-        ids = _texts(slots[at]) if at < len(slots) else None
+        ids = texts_of(slots[at]) if at < len(slots) else None
         known = None if ids is None else list(ids)
         found.append({"rank": at + 1, **hit, "source_ids": known, "evidence": bool(gold & set(ids or ()))})
     return found
-
-
-def _texts(value: object) -> tuple[str, ...]:
-    return tuple(str(one) for one in value) if isinstance(value, list | tuple) else ()
 
 
 def _spent(attempts: Sequence[JournaledPhase]) -> Json:

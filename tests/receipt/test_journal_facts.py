@@ -17,9 +17,10 @@ from bench.journal.records import Spent
 from bench.model import Interval, Measurement, Usage
 from bench.plan.job_record import JobRecord, MetricRecord, ModelNames
 from bench.receipt import schema
-from bench.receipt.base_model import emit, integer, text_or_none, tree
+from bench.receipt.base_model import emit, integer, text_or_none
 from bench.receipt.metadata import Facts, Upstream, by_role, environment
 from bench.receipt.totals import Corpora, ItemsFileRow, JobTotals, in_micros, times
+from bench.scalars import tree
 
 HEX = "ab" * 32
 PROOF = schema.ReceiptIsolation(probed=0, passed=0, failed=0)
