@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import anyio
 from cyclopts import Parameter
@@ -17,6 +17,9 @@ from bench.cli.global_flags import command, current
 from bench.errors import UsageError
 from bench.journal import Reader
 from bench.journal.paths import CHECKPOINTS, find_run
+
+if TYPE_CHECKING:
+    from bench.report.status import RunStanding
 
 WATCH_EVERY_S = 1.0
 ENDED = frozenset({"complete", "partial", "failed", "stopped", "paused", "interrupted"})
@@ -45,7 +48,7 @@ def status(run_id: str | None = None, *, watch: Annotated[bool, Parameter(negati
         time.sleep(WATCH_EVERY_S)
 
 
-async def _standing(folder: Path) -> dict[str, object]:
+async def _standing(folder: Path) -> RunStanding:
     """A run whose shards are elsewhere has few rows of its own."""
     from bench.engine.run import SHARDS
 
@@ -58,8 +61,8 @@ async def _standing(folder: Path) -> dict[str, object]:
     return await standing(folder)
 
 
-def _show(found: Mapping[str, object]) -> None:
-    total, completed, failed = (cast("int", found[name]) for name in ("total", "completed", "failed"))
+def _show(found: RunStanding) -> None:
+    total, completed, failed = found["total"], found["completed"], found["failed"]
     console.line(f"run        {found['run_id']}")
     holder = f" by {found['holder']}" if found.get("holder") else ""
     console.line(f"state      {found['state']}{holder}" + (f" ({found['reason']})" if found["reason"] else ""))
@@ -69,15 +72,14 @@ def _show(found: Mapping[str, object]) -> None:
         f"items      {total - open_items}/{total}{share}: {completed} ended well, {failed} failed, {open_items} pending"
     )
     if "shards" in found:
-        console.line(f"shards     {_shards_text(cast('Mapping[str, int]', found['shards']))}")
-    phases = cast("Mapping[str, Mapping[str, int]]", found["phases"])
-    for name, counts in phases.items():
+        console.line(f"shards     {_shards_text(found['shards'])}")
+    for name, counts in found["phases"].items():
         console.line(f"{name:<10} " + ", ".join(f"{outcome} {count}" for outcome, count in counts.items()))
     if found["oldest_request_s"] is not None:
         console.line(f"slowest    {found['oldest_request_s']:.0f} s in flight")
-    if found.get("eta_s") is not None:
-        console.line(f"ETA        {seconds_text(cast('float', found['eta_s']))}")
-    unknown = found.get("cost_unknown_calls")
+    if found["eta_s"] is not None:
+        console.line(f"ETA        {seconds_text(found['eta_s'])}")
+    unknown = found["cost_unknown_calls"]
     least = f" (at least: {unknown} calls without a known price)" if unknown else ""
     console.line(f"cost       USD {found['cost_usd']}{least}")
     if found["state"] not in ("complete", "running"):

@@ -22,11 +22,10 @@ import os
 import shutil
 import uuid
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import cast
 
 import anyio.to_thread
 import zstandard
@@ -38,7 +37,7 @@ from bench.journal import Reader, RunMeta, RunState, merge
 from bench.journal.paths import CHECKPOINTS, JOURNAL
 from bench.model import FAILED_STATES
 from bench.plan import Plan
-from bench.report.status import standing
+from bench.report.status import RunStanding, standing
 
 _DRAFT = "merged"
 
@@ -126,16 +125,12 @@ def _place(new: Path, path: Path) -> None:
     new.replace(path)
 
 
-Standing = Mapping[str, object]
-
-
-async def standing_of_run(run: Path) -> dict[str, object]:
+async def standing_of_run(run: Path) -> RunStanding:
     """Return the JSON of ``bench status --json`` for the run, with the counts of every shard visible from this
-    machine.
-    """
     own = await standing(run)
     async with Reader.open(run) as reader:
         count = reader.meta.request["shards"]
+        assert isinstance(count, int)
     back = {path.stem: path for path in Shelf(run).folder.glob("*of*.sqlite")}
     here = _at_work(run)
     furthest = []
@@ -145,7 +140,7 @@ async def standing_of_run(run: Path) -> dict[str, object]:
     shards = {"count": count, "back": len(back), "here": len(here.keys() - back.keys())}
     if sum(map(_ended, furthest)) < _ended(own):
         return {**own, "shards": shards}
-    return {**own, **_added(own, furthest), "shards": shards}
+    return {**_added(own, furthest), "shards": shards}
 
 
 def _at_work(run: Path) -> dict[str, list[Path]]:
@@ -157,23 +152,23 @@ def _at_work(run: Path) -> dict[str, list[Path]]:
     return found
 
 
-def _ended(one: Standing) -> int:
-    return cast("int", one["completed"]) + cast("int", one["failed"])
+def _ended(one: RunStanding) -> int:
+    return one["completed"] + one["failed"]
 
 
-def _added(own: Standing, shards: Sequence[Standing]) -> dict[str, object]:
-    ended = sum(map(_ended, shards))
-    failed = sum(cast("int", one["failed"]) for one in shards)
+def _added(own: RunStanding, shards: Sequence[RunStanding]) -> RunStanding:
+    ended, failed = sum(map(_ended, shards)), sum(one["failed"] for one in shards)
     phases: dict[str, Counter[str]] = {}
     for one in shards:
-        for phase, counts in cast("Mapping[str, Mapping[str, int]]", one["phases"]).items():
+        for phase, counts in one["phases"].items():
             phases.setdefault(phase, Counter()).update(counts)
-    oldest = [cast("float", one["oldest_request_s"]) for one in shards if one["oldest_request_s"] is not None]
+    oldest = [one["oldest_request_s"] for one in shards if one["oldest_request_s"] is not None]
     return {
+        **own,
         "completed": ended - failed,
         "failed": failed,
-        "in_progress": cast("int", own["total"]) - ended if own["state"] == "running" else 0,
+        "in_progress": own["total"] - ended if own["state"] == "running" else 0,
         "phases": {name: dict(counts) for name, counts in phases.items()},
         "oldest_request_s": max(oldest, default=None),
-        "cost_usd": format(sum((Decimal(str(one["cost_usd"])) for one in shards), Decimal(0)), "f"),
+        "cost_usd": format(sum((Decimal(one["cost_usd"]) for one in shards), Decimal(0)), "f"),
     }

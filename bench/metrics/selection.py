@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import cast
 
 from bench.errors import ConfigError, UnknownMetric
 from bench.metrics import plugins
@@ -77,11 +76,11 @@ class MetricSpec:
                 raise ConfigError(text, where=where, hint=f"a metric has {', '.join(KEYS)}")
         breakdown = given.get("breakdown") or ()
         return cls(
-            name=cast("str", given["name"]),
-            method=cast("str | None", given.get("method")),
-            config=cast("Mapping[str, object]", given.get("config") or {}),
-            breakdown=(breakdown,) if isinstance(breakdown, str) else tuple(cast("Sequence[str]", breakdown)),
-            evaluator=cast("str | None", given.get("evaluator")),
+            name=given["name"],
+            method=given.get("method"),
+            config=given.get("config") or {},
+            breakdown=(breakdown,) if isinstance(breakdown, str) else tuple(breakdown),
+            evaluator=given.get("evaluator"),
             where=where,
         )
 

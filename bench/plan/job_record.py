@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
@@ -86,13 +86,13 @@ class JobRecord:
     benchmark_title: str
     provider: str
     """label of the provider; a variant is ``name@label``"""
-    provider_type: str
+    provider_type: Literal["hosted", "local", "docker", "mcp"]
     models: ModelNames
-    track: str
+    track: Literal["uniform", "vendor"]
     k: int
     context_budget: int | None
     epochs: int
-    epochs_reducer: str
+    epochs_reducer: Literal["mean", "mode", "max"]
     seed: int
     unit: str
     level: str

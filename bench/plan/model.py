@@ -36,6 +36,7 @@ from bench.datasets import Dataset, Selection
 from bench.datasets.memories import Level
 from bench.errors import ConfigError, DataError
 from bench.evaluators.packs import PromptPack
+from bench.metrics.fold_input import Reducer
 from bench.metrics.overlay import Overlay, Suspect
 from bench.model import RunIdentity
 from bench.plan.prompts import Prompts
@@ -132,7 +133,7 @@ class BenchmarkPlan:
     context_budget: int
     """in tokens"""
     epochs: int
-    epochs_reducer: str
+    epochs_reducer: Reducer
     prompts: Prompts
     scoring: Scoring
     pack: PromptPack | None

@@ -28,7 +28,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, cast
 
 from bench.errors import UsageError
 from bench.journal import Reader, ResumeRow, RunMeta, RunState
@@ -183,8 +182,7 @@ async def load_side(reader: Reader, record: JobRecord, *, named_model: bool = Fa
             rows.extend(fold_rows(batch, names))
     if record.epochs > 1:
         ended = await reader.settled(record.key, record.epochs)
-    reducer = cast("Literal['mean', 'mode', 'max']", record.epochs_reducer)
-    for row in reduced(rows, names, reducer, epochs=record.epochs)[0]:
+    for row in reduced(rows, names, record.epochs_reducer, epochs=record.epochs)[0]:
         filling.take_row(row)
     counts, probes = OutcomeCounts.of(ended), await reader.probes(record.build)
     reasons = await whether_invalid(reader, record, counts, probes, await repeats_of(reader, record, counts))

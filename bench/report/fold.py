@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Literal, cast
 
 from bench.errors import UsageError
 from bench.journal import Event, ProbeRow, Reader, RunState
@@ -295,7 +294,7 @@ def _measured(
         by=(*ALWAYS, *by),
         clustered=record.cluster_by is not None,
         epochs=record.epochs,
-        epochs_reducer=cast("Literal['mean', 'mode', 'max']", record.epochs_reducer),
+        epochs_reducer=record.epochs_reducer,
         seed=record.seed,
     )
 
@@ -368,7 +367,7 @@ def _max_error_rate(reader: Reader) -> float:
     """The share of failed items above which a job of this run is INVALID, as its last process was reported."""
     latest = reader.resumes[-1].data.get("operation") if reader.resumes else None
     settings = {**reader.meta.request, **(latest if isinstance(latest, Mapping) else {})}
-    return float(cast("float", settings.get("max_error_rate", 0.02)))
+    return float(str(settings.get("max_error_rate", 0.02)))
 
 
 def isolation(reader: Reader, counts: HitCounts, probes: Sequence[ProbeRow], uncleared: int) -> IsolationProof:

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import cast
+from typing import NotRequired, TypedDict
 
 from bench.errors import JournalError
 from bench.journal import Reader, RunState
@@ -25,11 +25,35 @@ from bench.journal.paths import CHECKPOINTS, run_ids
 from bench.model import FAILED_STATES, Phase, State
 from bench.plan.job_record import JobRecord, read
 from bench.plan.ranges import gaps_of
+from bench.scalars import texts_of
 
 IN_ORDER = tuple(Phase)
 
 
-async def standing(folder: Path) -> dict[str, object]:
+class RunStanding(TypedDict):
+    """The document of ``bench status --json``."""
+
+    run_id: str
+    state: str
+    reason: str
+    holder: str | None
+    partial: bool
+    total: int
+    completed: int
+    failed: int
+    in_progress: int
+    phases: Mapping[str, Mapping[str, int]]
+    range: list[list[int]] | None
+    gaps: list[list[int]]
+    question_types: list[str] | None
+    eta_s: float | None
+    oldest_request_s: float | None
+    cost_usd: str
+    cost_unknown_calls: int
+    shards: NotRequired[Mapping[str, int]]
+
+
+async def standing(folder: Path) -> RunStanding:
     """The document of ``bench status --json``."""
     async with Reader.open(folder) as reader, reader.snapshot():
         status = await reader.status()
@@ -43,6 +67,7 @@ async def standing(folder: Path) -> dict[str, object]:
         for phase, outcome in sorted(counts, key=lambda kind: (IN_ORDER.index(kind[0]), kind[1])):
             phases.setdefault(str(phase), {})[outcome] = counts[phase, outcome]
         running = status.state is RunState.RUNNING
+        cost, unknown = await _cost(reader, {owner for job in jobs for owner in job.owners})
         return {
             "run_id": reader.meta.run_id,
             "state": str(status.state),
@@ -56,10 +81,12 @@ async def standing(folder: Path) -> dict[str, object]:
             "phases": phases,
             "range": [list(part) for part in reader.meta.ranges] or None,
             "gaps": [list(gap) for gap in gaps_of(reader.meta.ranges, reader.meta.total)],
-            "question_types": sorted({kind for job in jobs for kind in _asked_types(job)}) or None,
+            "question_types": sorted({kind for job in jobs for kind in texts_of(job.selection.get("question_type"))})
+            or None,
             "eta_s": await _eta_s(reader, status.heartbeat_at, jobs, states) if running else None,
             "oldest_request_s": status.oldest_request_s if running else None,
-            **await _cost(reader, {owner for job in jobs for owner in job.owners}),
+            "cost_usd": format(cost, "f"),
+            "cost_unknown_calls": unknown,
         }
 
 
@@ -77,19 +104,19 @@ async def _eta_s(
     return max(elapsed_s * (job.n_selected - ended) / now for (job, ended), now in zip(left, lately, strict=True))
 
 
-def _asked_types(job: JobRecord) -> list[str]:
-    """What ``--question-type`` named."""
-    return cast("list[str]", job.selection.get("question_type", []))
+def _asked_types(job: JobRecord) -> tuple[str, ...]:
+    """Return what ``--question-type`` named."""
+    return texts_of(job.selection.get("question_type"))
 
 
-async def _cost(reader: Reader, owners: set[str]) -> dict[str, object]:
+async def _cost(reader: Reader, owners: set[str]) -> tuple[Decimal, int]:
     """What is known of the cost, and how many calls to models have no known price."""
     total, unknown = Decimal(0), 0
     for owner in sorted(owners):
         for one in (await reader.spent(owner)).values():
             total += Decimal(one.cost_usd)
             unknown += one.unknown_costs
-    return {"cost_usd": format(total, "f"), "cost_unknown_calls": unknown}
+    return total, unknown
 
 
 async def list_runs(workspace: Path) -> list[Mapping[str, object]]:
