@@ -19,6 +19,7 @@ import urllib.parse
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import lru_cache
+from typing import overload
 
 HIDDEN = "[redacted]"
 KEY_LIKE = re.compile(
@@ -100,6 +101,12 @@ class Redactor:
         for secret in self._suspects(text):
             text = _pattern(secret).sub(HIDDEN, text)
         return text
+
+    @overload
+    def hide_in(self, value: Mapping[str, object]) -> Mapping[str, object]: ...
+
+    @overload
+    def hide_in(self, value: object) -> object: ...
 
     def hide_in(self, value: object) -> object:
         """Return a JSON value with known secrets replaced in all texts, including keys."""

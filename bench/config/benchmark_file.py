@@ -22,7 +22,7 @@ from pathlib import Path, PurePath
 from bench.config.benchmark import BenchmarkConfig, BenchmarkFile
 from bench.config.benchmark_manifest import PLACES, LlmAsJudge, Manifest
 from bench.config.benchmark_sections import ContextSection, Questions
-from bench.config.benchmark_terms import ConfigOrigin
+from bench.config.benchmark_terms import ConfigOrigin, Format
 from bench.config.file import Source, did_you_mean, in_file_order, load
 from bench.config.jsontext import TreePath
 from bench.config.template import Template
@@ -50,7 +50,7 @@ def session_names(config: BenchmarkConfig) -> tuple[str, ...]:
     return (*SESSION_NAMES, *session_fields(config))
 
 
-SUFFIXES = {
+SUFFIXES: Mapping[str, Format] = {
     ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".tsv": "tsv", ".parquet": "parquet",
     ".pq": "parquet",
 }  # fmt: skip

@@ -26,7 +26,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import cast
 
 from bench.config.benchmark import BenchmarkConfig
 from bench.config.benchmark_file import SUFFIXES, suffix_of
@@ -247,7 +246,7 @@ def _named(config: BenchmarkConfig, name: str, workspace: Path) -> list[Found]:
 
 def format_of(config: BenchmarkConfig, path: Path) -> Format:
     """Return the format that the config names, else the one of the file suffix."""
-    return config.data.format or cast("Format", SUFFIXES[suffix_of(path.name)])
+    return config.data.format or SUFFIXES[suffix_of(path.name)]
 
 
 def checked_file(config: BenchmarkConfig, workspace: Path) -> DataFile:

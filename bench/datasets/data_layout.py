@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import cast
 
 from bench.config.benchmark_file import SUFFIXES, suffix_of
 from bench.datasets.config_guess import (
@@ -165,8 +164,9 @@ def _zip(layout: Layout) -> None:
     """Add ``zip`` steps for parallel lists: of questions and answers, or of titles and texts."""
     row = layout.rows[0]
     name = first(row, NESTED, list)
-    if name is not None and row[name] and all(isinstance(one, str) for one in cast("list[object]", row[name])):
-        side = dict(_beside(row, len(cast("list[object]", row[name])), skip=name))
+    asked = row.get(name or "")
+    if name is not None and isinstance(asked, list) and asked and all(isinstance(one, str) for one in asked):
+        side = dict(_beside(row, len(asked), skip=name))
         _add_zip(layout, "qa", {"question": name, **{_part(key): path for key, path in side.items()}})
     elif name is not None and (answers := first(row, ANSWERS, list)) is not None and _unanswered(row[name]):
         _add_zip(layout, "qa", {"question": name, "answer": answers})
@@ -183,7 +183,7 @@ def _zip(layout: Layout) -> None:
 
 def _unanswered(questions: object) -> bool:
     """Return True when all parts are objects and none has an answer field."""
-    parts = cast("list[object]", questions)
+    parts = questions if isinstance(questions, list) else [questions]
     return all(isinstance(one, Mapping) and first(one, ANSWERS) is None for one in parts)
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import cast
 
 from bench.datasets.config_guess import (
     EVIDENCE,
@@ -28,6 +27,7 @@ from bench.datasets.config_guess import (
 from bench.datasets.history_guess import HistoryGuess
 from bench.datasets.question_place import QuestionPlace
 from bench.datasets.row import flat, is_graded, scalar_text, value_of
+from bench.scalars import tree
 
 
 class GoldGuess:
@@ -116,7 +116,7 @@ def _golds(places: Sequence[Row], names: Sequence[str]) -> Iterator[tuple[str, s
     for name in names:
         graded = [place[name] for place in places if is_graded(place.get(name))]
         if graded:
-            yield field_path(name), {str(key) for one in graded for key in cast("Row", one)}
+            yield field_path(name), {str(key) for one in graded for key in tree(one)}
             continue
         for path in dict.fromkeys(path for place in places for path in _leaves(place.get(name), field_path(name))):
             value = value_of(path)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import cast
 
 from bench.datasets.config_guess import (
     DECODE,
@@ -35,6 +34,7 @@ from bench.datasets.config_guess import (
 )
 from bench.datasets.row import value_of
 from bench.datasets.turn_paths import SPEAKING
+from bench.scalars import tree
 
 _DEEP = 5
 _INSIDE = ("content", "text", "question", "input_text", "query")
@@ -54,7 +54,7 @@ class QuestionPlace:
         self.path, self.children = self._nested()
         self.child: Row | None = union(self.children) if self.children else None
         self.inside = "" if self.child is not None else self._holder()
-        self.asked: Row = self.child or cast("Row", self.row[self.inside] if self.inside else self.row)
+        self.asked: Row = self.child or (tree(self.row[self.inside]) if self.inside else self.row)
 
     def every(self) -> list[Row]:
         """Return the objects, one per question."""
@@ -176,11 +176,11 @@ def _plain_questions(values: Sequence[object]) -> tuple[Row, list[Row]] | None:
         pairs, paths = [[key, one] for value in maps for key, one in value.items()], ("$keys[-1]", "$")
     else:
         paths = ("$[0]", "$[1]")
-    two = all(isinstance(pair, list) and len(pair) == 2 and isinstance(pair[1], str | int) for pair in pairs)
-    if not pairs or not two or not all(_ends_so(cast("list[object]", pair)[0]) for pair in pairs):
+    two = [pair for pair in pairs if isinstance(pair, list) and len(pair) == 2 and isinstance(pair[1], str | int)]
+    if not pairs or len(two) < len(pairs) or not all(_ends_so(pair[0]) for pair in two):
         return None
-    children = [dict(zip(("question", "answer"), cast("list[object]", pair), strict=True)) for pair in pairs]
-    return dict(zip(("question", "answer"), paths, strict=True)), cast("list[Row]", children)
+    children: list[Row] = [dict(zip(("question", "answer"), pair, strict=True)) for pair in two]
+    return dict(zip(("question", "answer"), paths, strict=True)), children
 
 
 def question_by_mark(found: Sequence[Row]) -> str | None:
@@ -250,7 +250,7 @@ def lists_of_questions(
     elif isinstance(value, Mapping):
         keys = sorted(value, key=lambda key: key not in NESTED)
         if path and keys and all(isinstance(one, list) for one in value.values()) and len(keys) > 1:
-            merged = [one for part in value.values() for one in cast("list[object]", part)]
+            merged = [one for part in value.values() for one in part]
             yield from lists_of_questions(merged, f"{path}.*", name, deep - 1)
             return
         for key in keys:

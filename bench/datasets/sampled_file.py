@@ -14,7 +14,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import cast
 
 from bench.config.benchmark_file import SUFFIXES, suffix_of
 from bench.config.benchmark_terms import Format
@@ -71,7 +70,7 @@ class SampledFile:
 
 
 def sampled(path: Path, name: str, *, most: int = SAMPLED) -> SampledFile:
-    format_ = cast("Format", SUFFIXES[suffix_of(path.name)])
+    format_ = SUFFIXES[suffix_of(path.name)]
     columns = _columns(path, format_)
     head = _read(path, format_, None, columns, 2)
     rows = None
@@ -142,8 +141,10 @@ def _rows_path(document: Row) -> str | None:
     sections = [name for name, part in document.items() if isinstance(part, list) and part and all(map(asks, part))]
     if len(sections) > 1:
         return f"$[{','.join(map(repr, sections))}][*]"
-    if len(sections) == 1 and _remembers(cast("list[object]", document[sections[0]]), document, sections[0]):
-        return field_path(sections[0], "[*]")
+    for name in sections:
+        part = document[name]
+        if isinstance(part, list) and _remembers(part, document, name):
+            return field_path(name, "[*]")
     if asks(document):
         return None
     level: list[tuple[str, list[object]]] = [("$", [document])]
@@ -175,9 +176,9 @@ def _steps(path: str, values: Sequence[object]) -> Iterator[tuple[str, list[obje
     if all(isinstance(value, list) for value in values):
         yield f"{path}[*]", [one for value in values for one in value if one is not None]  # type: ignore[attr-defined]
         return
-    if not all(isinstance(value, Mapping) for value in values):
+    maps = [value for value in values if isinstance(value, Mapping)]
+    if len(maps) < len(values):
         return
-    maps = cast("Sequence[Row]", values)
     inside = [part for one in maps for part in one.values() if part is not None]
     if all(isinstance(part, list | Mapping) for part in inside):
         yield f"{path}.*", inside

@@ -8,7 +8,6 @@ Example::
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import cast
 
 from bench.datasets.config_guess import GOLD, NESTED, NUMBERED, TURNS, Row, field_path, is_date, is_question, union
 
@@ -52,7 +51,7 @@ def _way_in_list(parts: Sequence[object], deep: int) -> Way | None:
     if parts and all(map(_is_pair, parts)):
         return ("[*]",)
     if parts and all(isinstance(part, list) for part in parts):
-        inner = way_to_turns([one for part in parts for one in cast("list[object]", part)], deep - 1)
+        inner = way_to_turns([one for part in parts if isinstance(part, list) for one in part], deep - 1)
         return None if inner is None else ("[*]", *inner)
     maps = [part for part in parts if isinstance(part, Mapping)]
     if not maps or len(maps) != len(parts):

@@ -11,14 +11,15 @@ A process that ends with nothing in flight records all batches as settled; faile
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import anyio
 
 from bench.journal import Event, Reader
+from bench.scalars import texts_of
 
 if TYPE_CHECKING:
     from anyio.abc import TaskGroup
@@ -94,7 +95,7 @@ async def open_batches(live: Live) -> list[BatchRecord]:
             if event.kind == SETTLED:
                 found.clear()
             elif event.kind == INTENDED:
-                calls = tuple(map(str, cast("Sequence[object]", event.data["calls"])))
+                calls = texts_of(event.data["calls"])
                 found[key] = BatchRecord(key=key, endpoint=event.scope, calls=calls, at=event.at)
             elif event.kind == SENT and key in found:
                 found[key].remote = str(event.data["remote"])

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import cast
 
 from bench.canonical import digest
 from bench.config.provider import ProviderConfig, identity
@@ -22,6 +21,7 @@ from bench.engine.isolation import DEEP_K, look, samples
 from bench.engine.run_context import reread
 from bench.model import Memory, Space
 from bench.providers import Counts, Provider, Restores
+from bench.scalars import tree
 
 COUNT, FOUND, CONFIG, DIGEST = "count", "found", "searched_with", "sha256"
 VARIES = "varies"
@@ -92,7 +92,7 @@ def changed_contents(path: str, before: Mapping[str, object], now: Mapping[str, 
 
 
 def _found(kept: Mapping[str, object]) -> Mapping[str, object]:
-    return cast("Mapping[str, object]", kept[FOUND])
+    return tree(kept[FOUND])
 
 
 def _shown(value: object) -> str:

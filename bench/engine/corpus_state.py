@@ -13,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import cast
 
 from bench.journal import CorpusKind, CorpusRow
 from bench.model import Ingested
 from bench.providers import Durability, merge_captures
+from bench.scalars import texts_of, tree, whole
 
 
 class Step(StrEnum):
@@ -97,7 +97,7 @@ class CorpusState:
         collected, prepared = Collected(), dict[str, object]()
         batches, doubts, intended = set[int](), set[int](), set[int]()
         for row in last:
-            position = cast("int | None", row.data.get("batch"))
+            position = whole(row.data.get("batch"))
             if row.kind in (CorpusKind.BATCH, CorpusKind.INGESTED, CorpusKind.READY):
                 collected.take(_returned(row.data))
             if position is not None and row.kind is CorpusKind.INTENT:
@@ -108,7 +108,7 @@ class CorpusState:
                 if row.kind is CorpusKind.BATCH:
                     batches.add(position)
             if "prepared" in row.data:
-                prepared = dict(cast("Mapping[str, object]", row.data["prepared"]))
+                prepared = dict(tree(row.data["prepared"]))
         end = last[-1]
         failed = end.kind is CorpusKind.FAILED
         return cls(
@@ -190,9 +190,8 @@ def returned(ingested: Ingested) -> dict[str, object]:
 
 
 def _returned(data: Mapping[str, object]) -> Ingested:
-    ids = cast("Mapping[str, Sequence[str]]", data.get("ids", {}))
     return Ingested(
-        ids={name: tuple(found) for name, found in ids.items()},
-        jobs=tuple(cast("Sequence[str]", data.get("jobs", ()))),
-        captures=cast("Mapping[str, object]", data.get("captures", {})),
+        ids={name: texts_of(found) for name, found in tree(data.get("ids")).items()},
+        jobs=texts_of(data.get("jobs")),
+        captures=tree(data.get("captures")),
     )

@@ -349,7 +349,7 @@ def hits_without_secrets(hits: tuple[Hit, ...]) -> tuple[Hit, ...]:
             id=redactor.hide(hit.id),
             content=redactor.hide(hit.content),
             chunks=tuple(map(redactor.hide, hit.chunks)),
-            metadata=cast("Mapping[str, object]", redactor.hide_in(hit.metadata)),
+            metadata=redactor.hide_in(hit.metadata),
         )
         for hit in hits
     )

@@ -19,7 +19,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import cast
 
 import anyio
 
@@ -38,6 +37,7 @@ from bench.plan.identity import ABSENT, changes
 from bench.plan.shared_builds import BUILD, REUSED, build_identity, can_share, version_of
 from bench.providers import Restores, Versioned, outlives
 from bench.providers.plugin_guard import Blame
+from bench.scalars import tree
 
 NEVER, AUTO = "never", "auto"
 READY = "ready, with a record of what it held"
@@ -188,8 +188,7 @@ async def _stored(folder: Path, lane: OpenLane) -> list[StoredBuild]:
 
 
 def _flat(data: Mapping[str, object]) -> dict[str, object]:
-    made_with = cast("Mapping[str, object]", data["made_with"])
-    return {**made_with, "version": version_of(data), "upstream": data.get("upstream")}
+    return {**tree(data["made_with"]), "version": version_of(data), "upstream": data.get("upstream")}
 
 
 # ----------------------------------------------------------------- comparing
@@ -265,7 +264,7 @@ async def _changed(
             if restored_from is not None and isinstance(lane.provider, Restores):
                 with Blame(lane.plan.provider.config, f"cannot restore the memories of {name}"):
                     await lane.provider.restore(space, restored_from)
-            before = cast("Mapping[str, object]", _data(rows[name], CorpusKind.READY)["contents"])
+            before = tree(_data(rows[name], CorpusKind.READY)["contents"])
             memories = lane.veil(lane.corpus(name)).memories
             look = partial(contents, lane.provider, lane.plan.provider.config, space, memories)
             now = await lane.live.aside(look, Ledger(lane.key))

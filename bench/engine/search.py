@@ -34,7 +34,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from types import TracebackType
-from typing import Self, cast
+from typing import Self
 
 from bench.datasets import RenderedMemory, gold_ids, ranks, stands_for
 from bench.datasets.memories import held, sentences_of
@@ -247,7 +247,7 @@ async def delete_and_verify(lane: OpenLane, ready: Ready, item: Item, deletion: 
 def begun(events: list[tuple[int, Event]], lane: str) -> set[tuple[str, int]]:
     """Return the deletions that an earlier process began: (item, corpus attempt)."""
     return {
-        (cast("str", event.data["item"]), cast("int", event.data["attempt"]))
+        (str(event.data["item"]), int(str(event.data["attempt"])))
         for _, event in events
         if event.kind == INTENT and event.scope == lane
     }

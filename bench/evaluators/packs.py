@@ -17,7 +17,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, cast
+from typing import Literal, Required, TypedDict
 
 from bench.errors import ConfigError
 from bench.metrics.protocol import near, or_list
@@ -28,6 +28,24 @@ _SLOTS = {
     "judge": ("question", "answer", "response"),
     "answer": ("retrievedContext", "questionDate", "question"),
 }
+
+
+class PackFile(TypedDict, total=False):
+    """The content of ``pack.yaml``; prompts are names of files."""
+
+    name: Required[str]
+    version: Required[str]
+    description: str
+    judge: Mapping[str, str]
+    answer: Mapping[str, str]
+    official: Mapping[str, str]
+    """file name -> digest of the official text"""
+    evaluator: str
+    judge_model: str
+    temperature: float
+    parse: str
+    sealed: list[str]
+    reported: list[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,38 +89,41 @@ def load_pack(
         hint = f"did you mean {or_list(close)}?" if close else f"packs: {', '.join(pack_names(root))}"
         raise ConfigError(f'unknown pack "{reference}"', where=where, hint=hint)
     rules = _rules(folder / "pack.yaml")
-    official = cast("Mapping[str, str]", rules.pop("official", {}))
+    official = rules.get("official", {})
     placed = None if workspace is None else workspace / "packs" / reference
     texts: dict[str, dict[str, str]] = {}
     digests: dict[str, str] = {}
     originals: list[bool] = []
-    for role in _SLOTS:
+    for role, files in (("judge", rules.get("judge", {})), ("answer", rules.get("answer", {}))):
         texts[role] = {}
-        for name, file_name in cast("Mapping[str, str]", rules.pop(role, {})).items():
+        for name, file_name in files.items():
             original = _official_text(placed, file_name, official.get(file_name), where)
             raw = original if original is not None else (folder / file_name).read_text(encoding="utf-8")
             originals.append(original is not None)
             digests[f"{role}.{name}"] = hashlib.sha256(raw.encode()).hexdigest()
             texts[role][name] = raw if original is None else _filled(raw, role)
     return PromptPack(
-        **cast("dict[str, str]", {k: rules[k] for k in ("name", "version", "description") if k in rules}),
+        name=rules["name"],
+        version=rules["version"],
+        description=rules.get("description", ""),
         judge=texts["judge"],
         answer=texts["answer"],
-        evaluator=cast("str | None", rules.get("evaluator")),
-        judge_model=cast("str | None", rules.get("judge_model")),
-        temperature=float(str(rules.get("temperature", 0))),
-        parse=str(rules.get("parse", "auto")),
-        sealed=tuple(cast("list[str]", rules.get("sealed", []))),
-        reported=tuple(cast("list[str]", rules.get("reported", []))),
+        evaluator=rules.get("evaluator"),
+        judge_model=rules.get("judge_model"),
+        temperature=float(rules.get("temperature", 0)),
+        parse=rules.get("parse", "auto"),
+        sealed=tuple(rules.get("sealed", ())),
+        reported=tuple(rules.get("reported", ())),
         fidelity="official" if originals and all(originals) else "adapted",
         sha256=digests,
     )
 
 
-def _rules(path: Path) -> dict[str, object]:
+def _rules(path: Path) -> PackFile:
     from ruamel.yaml import YAML
 
-    return cast("dict[str, object]", YAML(typ="safe").load(path.read_text(encoding="utf-8")))
+    rules: PackFile = YAML(typ="safe").load(path.read_text(encoding="utf-8"))
+    return rules
 
 
 def _official_text(placed: Path | None, file_name: str, digest: str | None, where: str | None) -> str | None:

@@ -138,7 +138,8 @@ def _own_or(opening: EvaluatorOpening, name: str) -> JudgePrompt:
 
 
 def _points(opening: EvaluatorOpening) -> Evaluator:
-    values = cast("Sequence[float]", opening.config.get("values") or HALVES)
+    given = opening.config.get("values")
+    values = given if isinstance(given, list | tuple) and given else HALVES
     return PointsEvaluator(
         prompt=_own_or(opening, "point"),
         values=tuple(map(float, values)),

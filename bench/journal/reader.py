@@ -22,7 +22,7 @@ from functools import wraps
 from itertools import groupby
 from operator import attrgetter, itemgetter
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import aiosqlite
 
@@ -85,6 +85,7 @@ from bench.journal.rows import (
 )
 from bench.metrics.fold_input import Ended, settled
 from bench.model import Call, Phase, State, Verdict
+from bench.scalars import texts_of
 
 ITEMS_AT_ONCE = 300
 VALUES_AT_ONCE = 4000
@@ -159,7 +160,7 @@ class Reader:
         """Return the current state of the run."""
         values = await read_meta(self._connection)
         held = await read_holder(self._connection)
-        state, reason = cast("list[str]", values["state"])
+        state, reason = texts_of(values["state"])
         stamp = micros(wall())
         age_s = (stamp - held.heartbeat_us) / 1e6 if held else 0.0
         lives = held is not None and held.holder.lives(heartbeat_age_s=age_s)
@@ -504,7 +505,7 @@ class Reader:
                 for data, item in rows:
                     found = decode(data)
                     searches += 1
-                    for flag in cast("Sequence[str]", found.get("flags") or ()):
+                    for flag in texts_of(found.get("flags")):
                         before = flags.get(flag, FlagCount(0, (str(item),)))
                         flags[flag] = replace(before, count=before.count + 1)
                     retrieved = found.get("retrieved")

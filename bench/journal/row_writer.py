@@ -11,9 +11,9 @@ are interned first; ``RowWriter`` caches a bounded number of them::
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import TypeVar, cast
+from typing import TypeVar
 
 from bench.events import redact, redactor
 from bench.journal.codec import (
@@ -278,5 +278,4 @@ def _probes(rows: Sequence[ProbeRow]) -> Iterator[Columns]:
 
 def _events(rows: Sequence[Event]) -> Iterator[Columns]:
     for row in rows:
-        data = cast("Mapping[str, object]", redactor.hide_in(row.data))
-        yield row.kind, clean(row.scope), _message(row.message), micros(row.at), encode(data)
+        yield row.kind, clean(row.scope), _message(row.message), micros(row.at), encode(redactor.hide_in(row.data))

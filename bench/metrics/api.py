@@ -139,9 +139,9 @@ def _inputs(metric: Measure, row: Mapping[str, object]) -> dict[str, object]:
 def _state(metric: Measure, row: Mapping[str, object]) -> str | None:
     """Return the row's own state, else the state for ``correct``."""
     if "state" in row:
-        state = cast("str | None", row["state"])
+        state = None if row["state"] is None else str(row["state"])
         if state is not None and state not in set(State):
-            close = near(str(state), State)
+            close = near(state, State)
             hint = f"did you mean {or_list(close)}?" if close else f"use {or_list(State)}"
             raise UnknownMetric(f'metric "{metric.name}": a row has the unknown state "{state}"', hint=hint)
         return state

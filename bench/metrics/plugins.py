@@ -19,7 +19,6 @@ from importlib.machinery import SourceFileLoader
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import CodeType, ModuleType
-from typing import cast
 
 from bench.errors import ConfigError
 from bench.version import plug_ins
@@ -74,7 +73,7 @@ def _owner(point: EntryPoint) -> str:
 def load_installed(plugin: InstalledPlugin, group: str) -> object:
     """Import one installed plug-in."""
     try:
-        return cast("object", plugin.point.load())
+        return plugin.point.load()
     except (ImportError, AttributeError, SyntaxError, ValueError, TypeError, OSError) as error:
         raise ConfigError(
             f'{group}: "{plugin.name}" of distribution {plugin.distribution} cannot be loaded: '

@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import cast
 
 from bench.journal import CorpusRow, Event, Reader
 from bench.plan.job_record import read
 from bench.providers.names import BUILT_IN
+from bench.scalars import tree
 
 FORGOTTEN = "forgotten"
 """kind of the event that records abandoned namespaces"""
@@ -82,5 +82,5 @@ async def still_true(reader: Reader, events: Sequence[Event]) -> list[Event]:
 async def _forgotten(reader: Reader) -> dict[tuple[str, str], int]:
     """Return (lane, corpus) -> last abandoned attempt; earlier attempts are abandoned too."""
     events = [event for _, event in await reader.events() if event.kind == FORGOTTEN]
-    given_up = [(one.scope, cast("Mapping[str, int]", one.data["attempts"])) for one in events]
-    return {(lane, corpus): attempt for lane, attempts in given_up for corpus, attempt in attempts.items()}
+    abandoned = [(one.scope, tree(one.data["attempts"])) for one in events]
+    return {(lane, corpus): int(str(last)) for lane, attempts in abandoned for corpus, last in attempts.items()}

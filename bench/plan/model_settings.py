@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import cast
 
 from bench.config.run import RunRequest
 from bench.model import Usage
 from bench.plan.model import BenchmarkPlan, Job, Lane, Plan
 from bench.plan.scoring import Settings
+from bench.scalars import tree
 
 MAX_ANSWER_TOKENS = 1024
 """an answer with reasoning steps, or of a reasoning model, needs more than a few hundred tokens"""
@@ -74,7 +74,7 @@ def limited(settings: Settings, limit: int | None) -> Settings:
         return settings
     if "max_tokens" in settings:
         return {**settings, "max_tokens": limit}
-    return {name: {**cast("Settings", one), "max_tokens": limit} for name, one in settings.items()}
+    return {name: {**tree(one), "max_tokens": limit} for name, one in settings.items()}
 
 
 def _sent(plan: Plan, model: str, settings: Settings) -> Settings:

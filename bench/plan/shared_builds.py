@@ -16,12 +16,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import cast
 
 from bench import canonical
 from bench.config.provider import ProviderConfig, identity
 from bench.plan.model import Lane
 from bench.plan.provider import filled, from_outside, told
+from bench.scalars import tree
 from bench.settings import Environment
 
 BUILD = "build"
@@ -74,13 +74,13 @@ def ingest_identity(config: ProviderConfig) -> dict[str, object]:
 
     A stdio command is started per variant, so its variants cannot share a store.
     """
-    tree = identity(config)
+    made = identity(config)
     if config.adapter is not None or config.endpoints is None or (config.mcp is not None and config.mcp.command):
-        return tree
-    endpoints = {name: call for name, call in _map(tree, "endpoints").items() if name != "search"}
-    limits = {name: value for name, value in _map(tree, "capabilities").items() if name not in SEARCH_LIMITS}
-    variables = _map(tree, "vars")
-    kept = {**tree, "endpoints": endpoints, "capabilities": limits}
+        return made
+    endpoints = {name: call for name, call in tree(made.get("endpoints")).items() if name != "search"}
+    limits = {name: value for name, value in tree(made.get("capabilities")).items() if name not in SEARCH_LIMITS}
+    variables = tree(made.get("vars"))
+    kept = {**made, "endpoints": endpoints, "capabilities": limits}
     kept.pop("vars", None)
     told = canonical.dumps(kept).decode()
     used = {name: value for name, value in variables.items() if f"${{{name}}}" in told or f"$.{name}" in told}
@@ -93,7 +93,7 @@ def build_identity(lane: Lane, environment: Environment) -> dict[str, object]:
 
     config = lane.provider.config
     ingested = _ingested(lane)
-    used = _map(cast("Mapping[str, object]", ingested["provider"]), "vars")
+    used = tree(tree(ingested["provider"]).get("vars"))
     outside = from_outside(config, environment)
     return {
         **ingested,
@@ -111,7 +111,3 @@ def version_of(made: Mapping[str, object]) -> str | None:
     """
     version = made.get("version")
     return version if isinstance(version, str) and not version.startswith("config:") else None
-
-
-def _map(tree: Mapping[str, object], key: str) -> Mapping[str, object]:
-    return cast("Mapping[str, object]", tree.get(key, {}))

@@ -18,6 +18,7 @@ from typing import cast
 from bench.canonical import JSON, dumps, parse, sha256_hex, without
 from bench.errors import VerificationError
 from bench.receipt.signature import PublicKey, SigningKey, holds, signed_bytes
+from bench.scalars import tree
 
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 STATEMENT = "https://in-toto.io/Statement/v1"
@@ -26,7 +27,7 @@ PREDICATE = "urn:memorybench:bench.receipt:1"
 
 def envelope(receipt: Mapping[str, JSON], items: bytes, key: SigningKey) -> bytes:
     """Sign a statement about a receipt and its items file; return the envelope as one line."""
-    rows = cast("Mapping[str, JSON]", receipt["perQuery"])
+    rows = tree(receipt["perQuery"])
     statement: dict[str, JSON] = {
         "_type": STATEMENT,
         "subject": [
@@ -58,10 +59,11 @@ def opened(line: bytes, key: PublicKey) -> Mapping[str, JSON]:
         VerificationError: it is not, or this is no such envelope.
     """
     try:
-        found = cast("Mapping[str, JSON]", parse(line.rstrip(b"\n")))
-        (signature,) = cast("list[Mapping[str, str]]", found["signatures"])
+        found = tree(parse(line.rstrip(b"\n")))
+        signatures = found["signatures"]
+        (signature,) = signatures if isinstance(signatures, list) else ()
         payload = b64decode(str(found["payload"]), validate=True)
-        raw = b64decode(signature["sig"], validate=True)
+        raw = b64decode(str(tree(signature)["sig"]), validate=True)
     except (ValueError, KeyError, TypeError, VerificationError) as error:
         raise VerificationError("dsse_form", "this is not a DSSE envelope with one signature") from error
     if found["payloadType"] != PAYLOAD_TYPE or not holds(key, raw, pae(payload)):

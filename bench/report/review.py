@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from bench.journal import Event, Reader
 from bench.model import Interval
@@ -51,8 +51,8 @@ class Drawn(NamedTuple):
     def from_json(cls, row: Sequence[object]) -> Drawn:
         """Read a row of the journal; older ones hold a verdict too."""
         corpus, item, epoch, stratum, *_, kind = row
-        key = AnswerKey(str(corpus), str(item), int(cast("int", epoch)))
-        return cls(key, int(cast("int", stratum)), str(kind))
+        key = AnswerKey(str(corpus), str(item), int(str(epoch)))
+        return cls(key, int(str(stratum)), str(kind))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,13 +85,15 @@ class ReviewSample:
     @classmethod
     def from_event(cls, event: Event) -> ReviewSample:
         """Read the journal's row."""
-        data = cast("Mapping[str, list[list[object]]]", event.data)
+        strata, drawn = event.data["strata"], event.data["drawn"]
+        assert isinstance(strata, list)
+        assert isinstance(drawn, list)
         return cls(
             answers=str(event.data["answers"]),
-            seed=int(cast("int", event.data["seed"])),
-            n=int(cast("int", event.data["n"])),
-            strata=tuple((str(a), int(cast("int", b)), float(cast("float", c))) for a, b, c in data["strata"]),
-            drawn=tuple(Drawn.from_json(row) for row in data["drawn"]),
+            seed=int(str(event.data["seed"])),
+            n=int(str(event.data["n"])),
+            strata=tuple((str(name), int(size), float(share)) for name, size, share in strata),
+            drawn=tuple(map(Drawn.from_json, drawn)),
         )
 
     def id_of(self, key: AnswerKey) -> str:

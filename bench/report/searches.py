@@ -8,7 +8,6 @@ Example::
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import cast
 
 from bench.journal import ProbeRow
 from bench.journal.records import HitCounts
@@ -141,7 +140,7 @@ def partly_found(probes: Sequence[ProbeRow]) -> list[str]:
 def _short_of(probes: Sequence[ProbeRow], had: str, whole: str) -> Iterator[tuple[int, int, int, int]]:
     """Where corpora are short of something: how many are, of how many, and the sums of both numbers over these."""
     counts = [
-        (cast("int", probe.data[had]), cast("int", probe.data[whole]))
+        (int(str(probe.data[had])), int(str(probe.data[whole])))
         for probe in probes
         if probe.kind == "sentinel" and probe.last and whole in probe.data
     ]
