@@ -47,59 +47,10 @@ from bench.web.report_documents import outcomes_of
 from bench.web.review_documents import draw_answers, put_labels, review_document
 from bench.web.run_documents import folder_of, known, results_document, run_document
 from bench.web.run_list import runs_document, waiting_row
+from bench.web.security import Handler
 from bench.web.stream import stream
 from bench.web.workspace_documents import config_document, configs_document, receipts_document
 
-PATHS: tuple[tuple[str, str, str, tuple[str, ...], int], ...] = (
-    ("get", "/runs", "All runs of the workspace, newest first", (), 200),
-    ("post", "/runs", "Start a run: the body is a run file's content", (), 202),
-    ("get", "/runs/{run_id}", "One run: state, progress, jobs, digests, numbers", (), 200),
-    ("post", "/runs/{run_id}/pause", "Stop cleanly; a later resume continues", (), 202),
-    ("post", "/runs/{run_id}/resume", "Resume a run", (), 202),
-    ("post", "/runs/{run_id}/retry", "Run what failed again, and nothing else", (), 202),
-    ("post", "/runs/{run_id}/cancel", "Stop cleanly and leave it stopped", (), 202),
-    ("get", "/runs/{run_id}/results", "The numbers, as bench results --json", (), 200),
-    (
-        "get",
-        "/runs/{run_id}/items",
-        "A page of items x providers",
-        ("cursor", "limit", "benchmark", "provider", "type", "state", "show", "loss", "error", "q", "sort", "by"),
-        200,
-    ),
-    ("get", "/runs/{run_id}/items/{item}", "Everything of one item", ("provider",), 200),
-    (
-        "get",
-        "/runs/{run_id}/review",
-        "The drawn answer to label next, without provider and verdict",
-        ("after", "at"),
-        200,
-    ),
-    ("post", "/runs/{run_id}/review", 'Draw answers to label: {"n": 50, "seed": 0}', (), 200),
-    ("post", "/runs/{run_id}/labels", 'Label drawn answers: {"ID": true} is right', (), 200),
-    ("get", "/runs/{run_id}/events", "Live updates (text/event-stream, Last-Event-ID resumes)", (), 200),
-    (
-        "get",
-        "/compare",
-        "Two or more jobs RUN:PROVIDER compared",
-        ("a", "b", "job", "metric", "benchmark", "force"),
-        200,
-    ),
-    (
-        "get",
-        "/leaderboard",
-        "Comparable results side by side",
-        ("view", "benchmark", "provider_type", "model", "type"),
-        200,
-    ),
-    ("get", "/receipts", "Receipts with their verification", (), 200),
-    ("get", "/configs", "Every config with its problems", (), 200),
-    ("get", "/configs/{kind}/{name}", "One config with its text", (), 200),
-    ("get", "/providers/{name}", "A provider: config, variables, its jobs over time", (), 200),
-    ("get", "/openapi.json", "This document", (), 200),
-    ("get", "/healthz", "The process answers", (), 200),
-    ("get", "/readyz", "The workspace can be used", (), 200),
-    ("get", "/metrics", "Prometheus metrics", (), 200),
-)
 OPEN = ("/healthz", "/readyz")
 
 
@@ -110,7 +61,7 @@ def document() -> Json:
     from bench.config.run import RunRequest
 
     paths: dict[str, Json] = {}
-    for method, path, summary, query, status in PATHS:
+    for method, path, summary, query, status, _ in PATHS:
         paths.setdefault(f"/api/v1{path}", {})[method] = _operation(method, path, summary, query, status)
     schema = RunRequest.model_json_schema(ref_template="#/components/schemas/{model}", schema_generator=Described)
     parts = schema.pop("$defs", {})
@@ -126,7 +77,7 @@ def document() -> Json:
     }
 
 
-def _operation(method: str, path: str, summary: str, query: tuple[str, ...], status: int) -> Json:
+def _operation(method: str, path: str, summary: str, query: str, status: int) -> Json:
     names = re.findall(r"{(\w+)}", path)
     text: Json = {"type": "string"}
     found: Json = {
@@ -134,7 +85,7 @@ def _operation(method: str, path: str, summary: str, query: tuple[str, ...], sta
         "summary": summary,
         "parameters": [
             *({"name": name, "in": "path", "required": True, "schema": text} for name in names),
-            *({"name": name, "in": "query", "required": False, "schema": text} for name in query),
+            *({"name": name, "in": "query", "required": False, "schema": text} for name in query.split()),
         ],
         "responses": {str(status): {"description": "as asked"}, "default": _error_answer()},
     }
@@ -161,39 +112,6 @@ def _error_schema() -> Json:
 
 PAGE_ITEMS = 50
 MOST_ITEMS = 500
-
-
-def routes() -> list[web.RouteDef]:
-    """Return the routes of the API; the same in ``explore`` and ``serve``."""
-    at = "/api/v1"
-    return [
-        web.get(f"{at}/runs", runs),
-        web.post(f"{at}/runs", start),
-        web.get(f"{at}/runs/{{run_id}}", run),
-        web.post(f"{at}/runs/{{run_id}}/pause", pause),
-        web.post(f"{at}/runs/{{run_id}}/resume", resume),
-        web.post(f"{at}/runs/{{run_id}}/retry", retry),
-        web.post(f"{at}/runs/{{run_id}}/cancel", cancel),
-        web.get(f"{at}/runs/{{run_id}}/results", results),
-        web.get(f"{at}/runs/{{run_id}}/items", items),
-        web.get(f"{at}/runs/{{run_id}}/items/{{item}}", item),
-        web.get(f"{at}/runs/{{run_id}}/review", review),
-        web.post(f"{at}/runs/{{run_id}}/review", draw),
-        web.post(f"{at}/runs/{{run_id}}/labels", label),
-        web.get(f"{at}/runs/{{run_id}}/events", events),
-        web.get(f"{at}/compare", compare),
-        web.get(f"{at}/leaderboard", leaderboard),
-        web.get(f"{at}/receipts", receipts),
-        web.get(f"{at}/configs", configs),
-        web.get(f"{at}/configs/{{kind}}/{{name}}", config),
-        web.get(f"{at}/providers/{{name}}", provider),
-        web.get(f"{at}/openapi.json", description),
-        web.get(f"{at}/healthz", healthz),
-        web.get(f"{at}/readyz", readyz),
-        web.get(f"{at}/metrics", metrics),
-        web.get("/healthz", healthz),
-        web.get("/readyz", readyz),
-    ]
 
 
 def json_answer(document: Mapping[str, object], status: int = 200) -> web.Response:
@@ -482,3 +400,62 @@ async def metrics(request: web.Request) -> web.Response:
     site = request.app[SITE]
     headers = {"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
     return web.Response(body=await request.app[GAUGES].text(site), headers=headers)
+
+
+# ------------------------------------------------------------------ routes
+
+
+PATHS: tuple[tuple[str, str, str, str, int, Handler], ...] = (
+    ("get", "/runs", "All runs of the workspace, newest first", "", 200, runs),
+    ("post", "/runs", "Start a run: the body is a run file's content", "", 202, start),
+    ("get", "/runs/{run_id}", "One run: state, progress, jobs, digests, numbers", "", 200, run),
+    ("post", "/runs/{run_id}/pause", "Stop cleanly; a later resume continues", "", 202, pause),
+    ("post", "/runs/{run_id}/resume", "Resume a run", "", 202, resume),
+    ("post", "/runs/{run_id}/retry", "Run what failed again, and nothing else", "", 202, retry),
+    ("post", "/runs/{run_id}/cancel", "Stop cleanly and leave it stopped", "", 202, cancel),
+    ("get", "/runs/{run_id}/results", "The numbers, as bench results --json", "", 200, results),
+    (
+        "get",
+        "/runs/{run_id}/items",
+        "A page of items x providers",
+        "cursor limit benchmark provider type state show loss error q sort by",
+        200,
+        items,
+    ),
+    ("get", "/runs/{run_id}/items/{item}", "Everything of one item", "provider", 200, item),
+    (
+        "get",
+        "/runs/{run_id}/review",
+        "The drawn answer to label next, without provider and verdict",
+        "after at",
+        200,
+        review,
+    ),
+    ("post", "/runs/{run_id}/review", 'Draw answers to label: {"n": 50, "seed": 0}', "", 200, draw),
+    ("post", "/runs/{run_id}/labels", 'Label drawn answers: {"ID": true} is right', "", 200, label),
+    ("get", "/runs/{run_id}/events", "Live updates (text/event-stream, Last-Event-ID resumes)", "", 200, events),
+    ("get", "/compare", "Two or more jobs RUN:PROVIDER compared", "a b job metric benchmark force", 200, compare),
+    (
+        "get",
+        "/leaderboard",
+        "Comparable results side by side",
+        "view benchmark provider_type model type",
+        200,
+        leaderboard,
+    ),
+    ("get", "/receipts", "Receipts with their verification", "", 200, receipts),
+    ("get", "/configs", "Every config with its problems", "", 200, configs),
+    ("get", "/configs/{kind}/{name}", "One config with its text", "", 200, config),
+    ("get", "/providers/{name}", "A provider: config, variables, its jobs over time", "", 200, provider),
+    ("get", "/openapi.json", "This document", "", 200, description),
+    ("get", "/healthz", "The process answers", "", 200, healthz),
+    ("get", "/readyz", "The workspace can be used", "", 200, readyz),
+    ("get", "/metrics", "Prometheus metrics", "", 200, metrics),
+)
+"""method, path, summary, query parameters, status of success, handler"""
+
+
+def routes() -> list[web.RouteDef]:
+    """Return the routes of the API; the same in ``explore`` and ``serve``."""
+    every = [web.route(method.upper(), f"/api/v1{path}", handler) for method, path, _, _, _, handler in PATHS]
+    return [*every, web.get("/healthz", healthz), web.get("/readyz", readyz)]
