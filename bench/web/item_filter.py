@@ -182,12 +182,8 @@ def _fits(job: JobOutcomes, at: int, wanted: ItemFilter) -> bool:
         and wanted.state in (None, job["states"][at])
         and wanted.loss in (None, job["item_losses"][at])
         and wanted.error in (None, job["errors"][at])
-        and OF_A_JOB.get(wanted.show or "", _anything)(job, at)
+        and (wanted.show not in OF_A_JOB or OF_A_JOB[wanted.show](job, at))
     )
-
-
-def _anything(job: JobOutcomes, at: int) -> bool:
-    return True
 
 
 def _found_wrong(job: JobOutcomes, at: int) -> bool:

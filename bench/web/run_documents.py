@@ -41,6 +41,7 @@ from bench.plan.ranges import gaps_of
 from bench.report import fold, results_json
 from bench.report.fold import repeats_of, whether_invalid
 from bench.report.job_data import OutcomeCounts
+from bench.scalars import tree
 from bench.stats import percentile
 from bench.web.app_state import Site
 from bench.web.cache import Document, Json, Shown, Stamp, aside, patience, stamp_of
@@ -209,7 +210,7 @@ def _stored(workspace: Path, run_id: str) -> Json | None:
 def _joined(report: Json, records: tuple[JobRecord, ...]) -> Json | None:
     """Join the parts ``results`` and ``measured`` of a report; None if the file has another shape."""
     try:
-        results, measured = _map(report["results"]), _map(report["measured"])
+        results, measured = tree(report["results"]), tree(report["measured"])
         pairs = list(zip(results["jobs"], measured["jobs"], records, strict=True))  # type: ignore[call-overload]
         return {
             "run_id": measured["run_id"],
@@ -222,17 +223,13 @@ def _joined(report: Json, records: tuple[JobRecord, ...]) -> Json | None:
 
 
 def _whole(fixed: Mapping[str, object], timed: Mapping[str, object], record: JobRecord) -> Json:
-    both = {**_map(fixed["metrics"]), **_map(timed["metrics"])}
+    both = {**tree(fixed["metrics"]), **tree(timed["metrics"])}
     order = [metric.name for metric in record.metrics]
     names = [name for name in order if name in both] + [name for name in both if name not in order]
     rest = {name: timed[name] for name in ("usage", "memory_cost", "isolation", "notes")}
     rest |= {name: timed.get(name, []) for name in ("judge_calibration", "signs")}
     epochs = fixed["epochs"]  # a report that does not say it counts each repeat as an item
     return {**fixed, "epochs": epochs, **rest, "metrics": {name: both[name] for name in names}}
-
-
-def _map(value: object) -> Mapping[str, object]:
-    return value if isinstance(value, Mapping) else {}
 
 
 def folder_of(site: Site, run_id: str) -> Path:
