@@ -127,6 +127,8 @@ def _place(new: Path, path: Path) -> None:
 
 async def standing_of_run(run: Path) -> RunStanding:
     """Return the JSON of ``bench status --json`` for the run, with the counts of every shard visible from this
+    machine.
+    """
     own = await standing(run)
     async with Reader.open(run) as reader:
         count = reader.meta.request["shards"]

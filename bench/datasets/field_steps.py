@@ -66,7 +66,7 @@ class Library:
         if suffix_of(name) not in SUFFIXES:
             raise fail(f'cannot tell the format of "{name}"', "give it the suffix of its format")
         format = SUFFIXES[suffix_of(name)]  # noqa: A001
-        file = RowFile.open(path, format, name=stem(name), given=step.columns, rows=value_of(step.rows))  # type: ignore[arg-type]
+        file = RowFile.open(path, format, name=stem(name), given=step.columns, rows=value_of(step.rows))
         if name not in self.digests:
             self.digests[name] = file_sha256(path)
         return file

@@ -68,15 +68,16 @@ class MetricSpec:
                 where=where,
                 hint=f"a metric has {', '.join(KEYS)}",
             )
-        if not isinstance(given.get("name"), str):
+        name = given.get("name")
+        if not isinstance(name, str):
             raise ConfigError("a metric needs a name", where=where, hint="write a name, or {name: ...}")
         for key, (fits, shape) in SHAPES.items():
             if given.get(key) is not None and not fits(given[key]):
-                text = f'metric "{given["name"]}": {key} = {given[key]!r} is not {shape}'
+                text = f'metric "{name}": {key} = {given[key]!r} is not {shape}'
                 raise ConfigError(text, where=where, hint=f"a metric has {', '.join(KEYS)}")
         breakdown = given.get("breakdown") or ()
         return cls(
-            name=given["name"],
+            name=name,
             method=given.get("method"),
             config=given.get("config") or {},
             breakdown=(breakdown,) if isinstance(breakdown, str) else tuple(breakdown),

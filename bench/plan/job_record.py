@@ -86,9 +86,9 @@ class JobRecord:
     benchmark_title: str
     provider: str
     """label of the provider; a variant is ``name@label``"""
-    provider_type: Literal["hosted", "local", "docker", "mcp"]
+    provider_type: str
     models: ModelNames
-    track: Literal["uniform", "vendor"]
+    track: str
     k: int
     context_budget: int | None
     epochs: int

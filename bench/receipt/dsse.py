@@ -61,7 +61,7 @@ def opened(line: bytes, key: PublicKey) -> Mapping[str, JSON]:
     try:
         found = tree(parse(line.rstrip(b"\n")))
         signatures = found["signatures"]
-        (signature,) = signatures if isinstance(signatures, list) else ()
+        (signature,) = signatures if isinstance(signatures, list) else [None]
         payload = b64decode(str(found["payload"]), validate=True)
         raw = b64decode(str(tree(signature)["sig"]), validate=True)
     except (ValueError, KeyError, TypeError, VerificationError) as error:

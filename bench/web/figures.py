@@ -8,7 +8,7 @@ Example::
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NotRequired, TypedDict
+from typing import TypedDict
 
 from bench.web.charts import Measured, RowChart, Scatter, forest, intervals, latencies, pace, scatter
 from bench.web.comparison_documents import BoardMetric, BoardRow, ComparedPair, ComparedRow
@@ -24,8 +24,7 @@ class Headline(ResultMetric):
     """The headline metric of a job; ``so_far`` = items are pending."""
 
     metric: str
-    so_far: NotRequired[bool]
-    value_failures_as_zero: NotRequired[float | None]
+    so_far: bool
 
 
 class RunJob(TypedDict):
@@ -55,10 +54,9 @@ def _headline(result: JobResult | None, standing: JobCounts) -> Headline | None:
     name = next((name for name, one in result["metrics"].items() if one["n"]), None)
     if name is None:
         return None
-    found: Headline = {"metric": name, **result["metrics"][name]}
-    if standing["ended"] >= standing["planned"]:
-        return found
-    return {**found, "so_far": True, "interval": None, "value_failures_as_zero": None}
+    pending = standing["ended"] < standing["planned"]
+    found: Headline = {**result["metrics"][name], "metric": name, "so_far": pending}
+    return {**found, "interval": None, "value_failures_as_zero": None} if pending else found
 
 
 def _names(records: Sequence[JobDigests]) -> list[str]:

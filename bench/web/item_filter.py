@@ -182,7 +182,7 @@ def _fits(job: JobOutcomes, at: int, wanted: ItemFilter) -> bool:
         and wanted.state in (None, job["states"][at])
         and wanted.loss in (None, job["item_losses"][at])
         and wanted.error in (None, job["errors"][at])
-        and (wanted.show not in OF_A_JOB or OF_A_JOB[wanted.show](job, at))
+        and ((shows := OF_A_JOB.get(wanted.show or "")) is None or shows(job, at))
     )
 
 

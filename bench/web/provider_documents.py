@@ -137,7 +137,7 @@ def _setting(group: Sequence[RankedJob], signed: Mapping[Signed, str], versions:
     return {
         "title": f"{task} | answering {first.models[0]} | judge {first.models[1]}",
         "metric": metric,
-        "rows": [{**row, "cell": cells.get(row["side"])} for row in rows],
+        "rows": [{**row, "cell": cells.get(str(row["side"]))} for row in rows],
         "ticks": chart.ticks if chart else (),
     }
 

@@ -354,7 +354,7 @@ def _lead(metric: str, ranked: Sequence[ReportRow], tested: Tested) -> list[str]
     best = ranked[0]["headline"] if ranked else None
     if best is None:
         return []
-    state = " so far" if best.get("so_far") else ""
+    state = " so far" if best["so_far"] else ""
     lead = f"{ranked[0]['name']} has the best {metric}{state}: {_spanned(best)}"
     second = _runner_up(ranked)
     if second is None:

@@ -86,6 +86,7 @@ class MeasuredValue(TypedDict):
 class ResultMetric(MeasuredValue):
     """The keys of a metric that pages read."""
 
+    value_failures_as_zero: float | None
     interval: Bounds | None
     breakdown: Mapping[str, Mapping[str, ResultMetric]]
     unit: NotRequired[str | None]

@@ -71,11 +71,11 @@ async def runs_document(site: Site) -> dict[str, list[RunRow]]:
     listed: list[RunRow] = [
         {
             **run,
-            "service": waiting.get(name := run["run_id"]),
+            "service": waiting.get(name),
             "cost_usd": live.get(name, summaries.get(name, NO_SUMMARY)[0]),
             "headline": summaries.get(name, NO_SUMMARY)[1],
         }
-        for run in runs
+        for name, run in ((run["run_id"], run) for run in runs)
     ]
     return {"runs": [*queued, *listed]}
 
