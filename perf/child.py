@@ -1,4 +1,4 @@
-"""One measured run in a process of its own: ``child.py KIND WORKSPACE [--concurrency N] [--items N]``.
+"""Run one measurement in its own process: ``child.py KIND WORKSPACE [--concurrency N] [--items N]``.
 
 KIND ``ours`` runs the engine over the workspace, ``told`` does the same (or goes on with the run) and prints all the
 while how many phases are durable, ``floor`` makes the same calls, adds first, in a bare aiohttp loop with no journal,
@@ -37,13 +37,13 @@ PROMPT = {
 
 
 def used() -> dict[str, float]:
-    """CPU seconds and peak memory of this process."""
+    """Return the CPU seconds and the peak memory of this process."""
     spent = resource.getrusage(resource.RUSAGE_SELF)
     return {"cpu_s": spent.ru_utime + spent.ru_stime, "rss_mb": peak_mb()}
 
 
 def measured(work: Callable[[], dict[str, object]]) -> dict[str, object]:
-    """Run it and say what it took."""
+    """Call ``work`` and return its outcome with wall seconds, CPU seconds and peak memory."""
     before, started = used(), time.perf_counter()
     outcome = work()
     after = used()
@@ -80,7 +80,7 @@ def ours(workspace: Path, flags: dict[str, object]) -> dict[str, object]:
 
 
 class Telling:
-    """An observer that says every few milliseconds how many phases are durable."""
+    """An observer that prints the number of durable phases every few milliseconds."""
 
     def launched(self, progress: Progress) -> None:
         def tell() -> None:
@@ -99,7 +99,7 @@ class Telling:
 
 
 def told(workspace: Path, flags: dict[str, object]) -> dict[str, object]:
-    """Begin or go on with a run, telling what is durable."""
+    """Start or resume a run that prints the number of durable phases."""
     from bench.config.catalog import Catalog
     from bench.config.run import RunRequest
     from bench.engine import execute, resumed_plan
@@ -123,7 +123,7 @@ def told(workspace: Path, flags: dict[str, object]) -> dict[str, object]:
 
 
 def floor(workspace: Path, concurrency: int, items: int) -> dict[str, object]:
-    """The same calls, and nothing else."""
+    """Make the same HTTP calls as a run, without the engine."""
     url = (workspace / "url").read_text(encoding="utf-8")
     corpora = json.loads((workspace / "datasets/perf.json").read_text(encoding="utf-8"))
     turns = [[turn for session in one["sessions"] for turn in session] for one in corpora]

@@ -1,11 +1,11 @@
-"""How long does ``bench compare`` take? ``python perf/comparing.py [--items N] [--rounds N] [--json]``.
+"""Measure the time of ``bench compare``: ``python perf/comparing.py [--items N] [--rounds N] [--json]``.
 
-* S3: two runs of 100,000 items, compared by the program in a process of its own, start included: at most 3 s of wall
-  time for a benchmark with one metric; beside it the CPU time, and the same for a benchmark with ten metrics, two of
-  them percentiles of times.
+* S3: comparing two runs of 100,000 items in a separate process, start included, takes at most 3 s of wall time for a
+  benchmark with one metric. The CPU time is also printed, and both times for a benchmark with ten metrics, two of them
+  percentiles of times.
 
-The journals are real and have what such runs leave: 50 conversations, five question types, a value an item and metric.
-The files are read once before anything is timed; the figure is the median of the rounds.
+The journals contain what such runs write: 50 conversations, five question types, one value per item and metric. The
+files are read once before the measurement; the figure is the median of the rounds.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ ROUNDS = 3
 
 
 def column(metric: str, items: Sequence[str], rng: random.Random) -> dict[str, float]:
-    """Values that look like those of a metric: microseconds, zeros and ones, or shares."""
+    """Return realistic values of a metric: microseconds, zeros and ones, or shares."""
     if metric.startswith("latency"):
         return {item: float(round(rng.lognormvariate(10, 0.5))) for item in items}
     if metric.startswith(("accuracy", "correctness", "hit")):
@@ -68,7 +68,7 @@ def fill(workspace: Path, items: int, metrics: Sequence[str]) -> None:
 
 
 def timed(workspace: Path) -> tuple[float, float]:
-    """Wall and CPU seconds of one comparison."""
+    """Return wall and CPU seconds of one comparison."""
     command = [sys.executable, "-m", "bench", "--workspace", str(workspace), "compare", "a:a", "b:b", "--json"]
     before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     subprocess.run(command, check=True, capture_output=True, env=environment())
@@ -77,7 +77,7 @@ def timed(workspace: Path) -> tuple[float, float]:
 
 
 def figures(items: int, metrics: Sequence[str], *, rounds: int = ROUNDS) -> list[Figure]:
-    """S3 for one set of metrics."""
+    """Measure S3 for one set of metrics."""
     with tempfile.TemporaryDirectory(prefix="bench-perf-") as folder:
         fill(Path(folder), items, metrics)
         timed(Path(folder))

@@ -1,9 +1,10 @@
-"""Coverage and width of the corrected score: seeded judges with known error, people who label 50 of 500 answers.
+"""Measure coverage and width of the corrected score, with simulated judges and labels for 50 of 500 answers.
 
     python -m perf.corrected [SIMULATIONS]
 
-The truth of each simulation is the share of right answers among its 500. Half of the judges' errors look doubtful, and
-so does a tenth of their right verdicts. All judges of the draw share the labels; one more judge comes after it.
+The true score of a simulation is the share of right answers among its 500. Half of the judges' errors are marked as
+doubtful, and so are a tenth of their right verdicts. All judges share the labels; one more judge is added after the
+draw.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ ITEMS, LABELS = 500, 50
 
 
 class Simulated(NamedTuple):
-    """What came out for judges of one error."""
+    """The results for judges of one error rate."""
 
     coverage: float
     width: float
@@ -32,15 +33,15 @@ class Simulated(NamedTuple):
     judge_bias: float
     """mean error of the first judge's own value"""
     error_coverage: float
-    """of the interval of a judge's error, of the judge of the draw for which it is the least"""
+    """coverage of the interval of a judge's error; the lowest over the judges of the draw"""
     error_width: float
     later_coverage: float
-    """the same for a judge that came after the draw"""
+    """the same for a judge that was added after the draw"""
     later_width: float
 
 
 class Outcome(NamedTuple):
-    """Whether an interval holds the truth, its width, and how far its value is off."""
+    """One estimate: whether its interval contains the true value, its width, and the error of the estimate."""
 
     covered: bool
     width: float
@@ -48,14 +49,14 @@ class Outcome(NamedTuple):
 
     @classmethod
     def of(cls, found: CorrectedShare | None, truth: float) -> Outcome:
-        """Compare an estimate with the truth."""
+        """Compare an estimate with the true value."""
         assert found is not None
         low, high = found.interval.low, found.interval.high
         return cls(low - 1e-12 <= truth <= high + 1e-12, high - low, found.value - truth)
 
 
 def simulate(error: float, accuracy: float, simulations: int, *, judges: int = 1, seed: int = 0) -> Simulated:
-    """Repeat one draw that some judges share."""
+    """Repeat the draw of a sample that several judges share."""
     chance = random.Random(f"{seed}/{error}/{accuracy}/{judges}")
     shares: list[Outcome] = []
     errors: list[list[Outcome]] = [[] for _ in range(judges + 1)]
@@ -87,7 +88,7 @@ def _coverage(found: Sequence[Outcome]) -> float:
 
 
 Groups = list[tuple[list[int], int]]
-"""the answers of each stratum in random order, and how many of them have a label"""
+"""the answers of each stratum in random order, and the number of them that have a label"""
 
 
 def _strata(right: Sequence[bool], verdicts: Sequence[Sequence[bool]], chance: random.Random) -> Groups:

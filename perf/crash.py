@@ -1,13 +1,15 @@
-"""P5: kill -9 in mid-run, again and again; and a power cut. ``python perf/crash.py [--kills 20] [--json]``.
+"""P5: kill a run with SIGKILL repeatedly, and simulate a power cut: ``python perf/crash.py [--kills 20] [--json]``.
 
-``--signals 50`` instead: SIGINT and SIGTERM at random times end a run with 130 and 143, and it resumes (C1); SIGINT in
-a storm of commits loses no acknowledged row (J6); kill -9 in the first second of a resume loses nothing (R2).
+With ``--signals 50`` instead: runs that are ended by SIGINT or SIGTERM at random times exit with 130 or 143 and can be
+resumed (C1); SIGINT during many commits loses no acknowledged row (J6); SIGKILL in the first second of a resume loses
+nothing (R2).
 
-A run prints how many phases are durable, as it believes; it is killed at a random moment, and every phase it had told
-of must be in the journal. At the end the run is resumed and its results must be equal, byte for byte, to those of a run
-that nobody disturbed. The power cut needs root: the run lives on a small image that is mounted through a loop device;
-the process is stopped, the image is copied as the device has it, and the copy is mounted: what was only in the page
-cache is gone. Where that cannot be had, it says so.
+A run prints the number of phases that it considers durable. It is killed at a random time, and all these phases must
+be in the journal. Then the run is resumed, and its results must be byte-equal to those of an uninterrupted run.
+
+The power cut needs root: the run writes to a small image that is mounted through a loop device. The process is stopped,
+the image is copied as it is on the device, and the copy is mounted, so that data which was only in the page cache is
+lost. If that is not possible, it is reported as skipped.
 """
 
 from __future__ import annotations
@@ -44,7 +46,7 @@ IMAGE_MB = 192
 
 
 class Told:
-    """A run that tells how many phases are durable: ``first`` when it began its work, ``last`` by now."""
+    """A run that prints the number of durable phases: ``first`` is the first number, ``last`` the current one."""
 
     def __init__(self, workspace: Path, run_id: str) -> None:
         command = [sys.executable, str(HERE / "child.py"), "told", str(workspace), "--concurrency", str(CONCURRENCY)]
@@ -63,12 +65,12 @@ class Told:
                 self.first = self.last if self.first is None else self.first
 
     def wait_for_work(self, more: int) -> None:
-        """Wait until that many phases became durable since it began, or the run has ended."""
+        """Wait until ``more`` further phases are durable, or the run has ended."""
         while (self.first is None or self.last < self.first + more) and self.process.poll() is None:
             time.sleep(0.005)
 
     def kill(self, number: signal.Signals = signal.SIGKILL) -> int:
-        """End it; gives what it had told by then. A run that ended by itself proves nothing."""
+        """Kill the run and return the last number of durable phases; raise RuntimeError if it has ended by itself."""
         if self.process.poll() is not None:
             raise RuntimeError(f"the run ended by itself with {self.process.returncode}")
         self.process.send_signal(number)
@@ -80,7 +82,7 @@ class Told:
 
 
 def durable(folder: Path) -> int:
-    """Count the phases that are in a journal."""
+    """Return the number of phases in a journal."""
 
     async def count() -> int:
         async with Reader.open(folder) as reader:
@@ -97,13 +99,13 @@ def bench(workspace: Path, *arguments: str) -> None:
 
 
 def results(workspace: Path, run_id: str) -> str:
-    """The part of a report that must not depend on how the run went."""
+    """Return the part of a report that is equal for interrupted and uninterrupted runs."""
     report = json.loads((workspace / "results" / run_id / "report.json").read_text(encoding="utf-8"))
     return json.dumps(report["results"], sort_keys=True)
 
 
 def flags_of(run_id: str) -> list[str]:
-    """The command line of a run over the workspace."""
+    """Return the command line of a run over the workspace."""
     flags = [
         "run",
         "--benchmarks",
@@ -120,7 +122,7 @@ def flags_of(run_id: str) -> list[str]:
 
 
 def kills(count: int, number: signal.Signals = signal.SIGKILL) -> dict[str, object]:
-    """Kill a run that often, then let it end."""
+    """Kill a run ``count`` times, then let it finish."""
     chance, items, lost, told = random.Random(5), 100 * count + 200, 0, []
     with prepared(items, latency_ms=5) as (workspace, url):
         calls = []
@@ -155,7 +157,7 @@ def kills(count: int, number: signal.Signals = signal.SIGKILL) -> dict[str, obje
 
 
 def signalled(count: int) -> dict[str, object]:
-    """C1: end that many runs at random times; each has the signal's exit code, is paused, and resumes to its end."""
+    """C1: end ``count`` runs at random times; each exits with the signal's code, is paused, and can be resumed."""
     chance, good, wrong = random.Random(7), 0, []
     with prepared(300, latency_ms=20) as (workspace, _):
         for number in range(count):
@@ -176,7 +178,7 @@ def signalled(count: int) -> dict[str, object]:
 
 
 def killed_at_start(count: int) -> dict[str, object]:
-    """R2: kill a resume in its first second, again and again; what is durable never falls."""
+    """R2: kill a resume in its first second, ``count`` times; the number of durable phases never decreases."""
     chance, fallen = random.Random(9), 0
     with prepared(3000, latency_ms=50) as (workspace, _):
         run = Told(workspace, "again")
@@ -219,7 +221,7 @@ def mounted(image: Path, place: Path) -> Iterator[None]:
 
 
 def frozen_copy(image: Path, copy: Path) -> None:
-    """Copy what the device has by now; again when the kernel wrote meanwhile."""
+    """Copy the content of the device; repeat if the kernel wrote during the copy."""
     for _ in range(5):
         shutil.copyfile(image, copy)
         if subprocess.run(["cmp", "-s", str(image), str(copy)], check=False).returncode == 0:
@@ -228,7 +230,7 @@ def frozen_copy(image: Path, copy: Path) -> None:
 
 
 def power_cut() -> str | int:
-    """Give the phases lost by a power cut, or why none was tried."""
+    """Return the number of phases lost by a power cut, or the reason why it was not tried."""
     if os.geteuid() != 0:
         return "the power cut needs root (loop device)"
     if missing := [tool for tool in ("mkfs.ext4", "mount", "cmp") if shutil.which(tool) is None]:

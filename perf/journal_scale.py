@@ -1,8 +1,8 @@
-"""Fill and read large journals: ``journal_scale.py fill|scan|report|bare FOLDER [--phases N]``, a process each.
+"""Fill and read large journals: ``journal_scale.py fill|scan|report|bare FOLDER [--phases N]``, each in one process.
 
-``fill`` writes N phases (four an item), ``scan`` is what a resume reads, ``report`` is the whole report of two jobs
-with ten clusters and five question types, ``bare`` is its floor: one SELECT with a sort over a flat table of the same
-columns.
+``fill`` writes N phases (four per item). ``scan`` reads what a resume reads. ``report`` builds the report of two jobs
+with ten clusters and five question types. ``bare`` is the floor of ``report``: one SELECT with a sort over a flat table
+of the same columns.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TYPES = ("single", "multi", "temporal", "update", "preference")
 
 
 def entries(number: int) -> list[JournaledPhase]:
-    """The four phases of one item; ids are in no useful order, as hashed ids are not."""
+    """Return the four phases of one item; ids are unordered, like hashed ids."""
     unit, corpus = f"q{number * 7919 % 1_000_003:07d}", f"c{number % 10:03d}"
     value = float(number % 3 == 0)
     scored = {
@@ -51,7 +51,7 @@ def entries(number: int) -> list[JournaledPhase]:
 
 
 async def fill(folder: Path, phases: int) -> None:
-    """Write the journal, at the pace of its commits."""
+    """Write the journal at the speed of its commits."""
     jobs = TypeAdapter(tuple[JobRecord, ...]).dump_python(
         tuple(job_record(key, phases // 4) for key in JOBS), mode="json"
     )
@@ -64,7 +64,7 @@ async def fill(folder: Path, phases: int) -> None:
 
 
 async def scan(folder: Path) -> dict[str, object]:
-    """Load what is finished, for every owner."""
+    """Read the finished phases of every owner."""
     found, started, cpu = 0, time.perf_counter(), time.process_time()
     async with Journal.resume(folder) as journal:
         # the opening (import, page check) is the same for every size up to the check's limit
@@ -84,7 +84,7 @@ async def report(folder: Path) -> dict[str, object]:
 
 
 def job_record(key: str, items: int) -> JobRecord:
-    """A job as a plan would describe it."""
+    """Return a job record such as a plan would make it."""
     metrics = open_metrics(METRICS, k=10, folder=Path())
     return JobRecord(
         key=key,
@@ -130,7 +130,7 @@ def job_record(key: str, items: int) -> JobRecord:
 
 
 def bare(folder: Path) -> dict[str, object]:
-    """One SELECT with a sort over a flat table, row by row."""
+    """Read a flat table with one SELECT with a sort, row by row."""
     connection = sqlite3.connect(folder / "flat.sqlite")
     if not connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]:
         columns = ", ".join(f"{name} REAL" for name in METRICS)

@@ -1,8 +1,9 @@
-"""P9: what the limiter lets through, as the server counts it.
+"""P9: measure the rates that the limiter allows, as the server counts them.
 
-``python perf/limiter.py [--seconds 6] [--rates 1 50 200]`` prints one JSON list: for each rate the calls a second
-that were reached and the most that fell into any window of one second, as the server counts and as we sent them. On a
-busy machine the server may wake up late and see calls bunched that were sent apart; the second number tells.
+``python perf/limiter.py [--seconds 6] [--rates 1 50 200]`` prints a JSON list. For each rate it has the calls per
+second that were reached, and the largest number of calls in any second, as the server received them and as they were
+sent. On a busy machine the server may receive calls later than they were sent, and closer together; then the second
+number is the relevant one.
 """
 
 from __future__ import annotations
@@ -23,12 +24,12 @@ from bench.http import Endpoint, Http, Limits, Request, recording
 
 
 def fullest_window(starts: list[float], length_s: float = 1.0) -> int:
-    """The most starts in any window of that length."""
+    """Return the largest number of starts in any window of this length."""
     return max((bisect.bisect_left(starts, start + length_s) - at for at, start in enumerate(starts)), default=0)
 
 
 async def spend(url: str, rate: float, seconds: float, workers: int) -> list[float]:
-    """Call as fast as the limiter lets us, for about that long; gives the instants of dispatch."""
+    """Call as fast as the limiter allows for ``seconds``; return the times at which calls were sent."""
     endpoint = Endpoint(name=f"perf.{rate}", role="provider", limits=Limits(rps=rate))
     end = time.perf_counter() + seconds
 
@@ -44,7 +45,7 @@ async def spend(url: str, rate: float, seconds: float, workers: int) -> list[flo
 
 
 def measure(rate: float, seconds: float, workers: int) -> dict[str, object]:
-    """Run one rate against a fresh server."""
+    """Measure one rate with a new server."""
     with stub(latency_ms=20) as url:
         sent = anyio.run(spend, url, rate, max(seconds, 8 / rate), min(workers, max(2, int(rate))))
         starts = stats(url)["starts"]

@@ -1,7 +1,7 @@
-"""Sign and verify receipts of many rows: ``python perf/receipts.py [--rows 10000]`` prints one JSON object.
+"""Sign and verify receipts with many rows: ``python perf/receipts.py [--rows 10000]`` prints one JSON object.
 
-A run of built-in parts makes the journal; ``bench sign`` (which verifies all that it wrote) and ``bench verify`` are
-then timed in processes of their own, imports included. CPU seconds, wall seconds, the memory that was held at most.
+A run of built-in parts makes the journal. ``bench sign`` (which also verifies its receipts) and ``bench verify`` are
+then measured in their own processes, imports included: CPU seconds, wall seconds, and peak memory.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ METRICS = "recall_at_5, recall_at_10, ndcg_at_10, mrr"
 
 
 def bench(folder: Path, *arguments: str) -> dict[str, float]:
-    """Run one command in the workspace; say what it took."""
+    """Run one command in the workspace; return its times and memory."""
     variables = {**environment(), "XDG_CONFIG_HOME": str(folder / "config")}
     command = [sys.executable, "-m", "bench", "--workspace", str(folder), *arguments]
     return {name: round(value, 2) for name, value in used_by(command, folder=folder, variables=variables).items()}
 
 
 def measure(folder: Path, rows: int) -> dict[str, object]:
-    """Run, sign and verify that many rows."""
+    """Run, sign and verify ``rows`` rows."""
     write_benchmark(folder, "rows", items=rows, corpora=50, turns=30, evaluation="none", metrics=METRICS)
     bench(folder, "keys", "new")
     ran = bench(

@@ -1,7 +1,7 @@
-"""The reference results as tables and a picture, made of the published receipts: ``python -m perf.reference``.
+"""The reference results as tables and a chart, made from the published receipts: ``python -m perf.reference``.
 
-Writes the rows between the markers of README.md and docs/systems.md, and docs/reference-results.svg.
-Every number is that of a receipt in results/published; `tests/receipt/test_published.py` makes them again.
+It writes the rows between the markers of README.md and docs/systems.md, and docs/reference-results.svg. Every number is
+from a receipt in results/published; `tests/receipt/test_published.py` checks the files.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ BENCHMARKS = {
     "locomo-turns": "LoCoMo, turns",
     "longmemeval-subset": "LongMemEval subset",
 }
-"""in the order of the columns"""
+"""benchmark -> title, in the order of the columns"""
 BETWEEN = re.compile(r"(?<=<!-- results -->\n).*?(?=<!-- end of results -->)", re.DOTALL)
 ROW, LEFT, WIDTH = 15, 300, 760
 
 
 @dataclass(frozen=True, kw_only=True)
 class Published:
-    """One receipt, as far as the tables show it."""
+    """The data of one receipt that the tables show."""
 
     receipt_id: str
     system: str
@@ -53,7 +53,7 @@ class Published:
         )
 
     def shown(self, metric: str) -> str:
-        """A value with its interval."""
+        """Format a value with its interval."""
         one = self.scores[metric]
         low, high = self.ends(metric)
         return f"{one['value']:.4f}" + (f" [{low:.2f}, {high:.2f}]" if one.get("interval") else "")
@@ -65,7 +65,7 @@ class Published:
 
 
 def published(root: Path = ROOT) -> list[Published]:
-    """Every receipt that counts, the benchmarks in order and the best first."""
+    """Return every receipt that is not superseded or retracted, by benchmark, the best first."""
     log = [json.loads(line) for line in (root / "results/published/entries.jsonl").read_text().splitlines()]
     gone = {one["old"] for one in log if one["type"] == "supersede"}
     gone |= {one["receiptId"] for one in log if one["type"] == "retract"}
@@ -76,7 +76,7 @@ def published(root: Path = ROOT) -> list[Published]:
 
 
 def overview(rows: Sequence[Published]) -> str:
-    """nDCG@10 of each system on each benchmark."""
+    """Return a table of the nDCG@10 of each system on each benchmark."""
     names = [name for name in BENCHMARKS if any(one.benchmark == name for one in rows)]
     by_place = {(one.system, one.benchmark): one for one in rows}
     lines = ["| nDCG@10 | " + " | ".join(BENCHMARKS[name] for name in names) + " |", "|---" * (len(names) + 1) + "|"]
@@ -87,7 +87,7 @@ def overview(rows: Sequence[Published]) -> str:
 
 
 def details(rows: Sequence[Published]) -> str:
-    """Every receipt with what else it holds."""
+    """Return a table with one row per receipt."""
     lines = [
         "| benchmark | system | version | hit@10 | nDCG@10 | failed | receipt |",
         "|---" * 7 + "|",
@@ -107,7 +107,7 @@ def details(rows: Sequence[Published]) -> str:
 
 
 def picture(rows: Sequence[Published]) -> str:
-    """A dot and its interval for each receipt."""
+    """Return an SVG chart with a dot and an interval for each receipt."""
 
     def across(value: float) -> float:
         return LEFT + value * (WIDTH - LEFT - 70)
@@ -144,7 +144,7 @@ def picture(rows: Sequence[Published]) -> str:
 
 
 def made(root: Path = ROOT) -> dict[str, str]:
-    """Each file with the text that it should have."""
+    """Return file -> the text that it should have."""
     rows = published(root)
     texts = {PICTURE: picture(rows)}
     for name, block in (("README.md", overview(rows)), ("docs/systems.md", details(rows))):

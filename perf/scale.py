@@ -1,8 +1,8 @@
-"""How much sooner a run ends on more workers: one run as 1, 2 and 4 shards on real dask processes of this machine.
+"""Measure how much faster a run is with more workers: as 1, 2 and 4 shards on dask processes of this machine.
 
 ``python perf/scale.py [--items 400] [--concurrency 1] [--latency 50] [--shards 1 2 4] [--json]``. Every call takes
-``--latency`` milliseconds at a stub server in a process of its own. The workers are started before the clock, as on a
-cluster; ``--concurrency`` is that of one shard, and small, so that latency and not this machine's CPU is measured.
+``--latency`` milliseconds at a stub server in its own process. The workers are started before the measurement, as on a
+cluster. ``--concurrency`` is that of one shard; it is small, so that latency is measured and not this machine's CPU.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ START_S = 60
 
 @contextmanager
 def cluster(workers: int, folder: Path) -> Iterator[str]:
-    """A scheduler and workers, each a process; gives the address once all are there."""
+    """Start a scheduler and workers as processes; yield the address when all are ready."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         address = f"tcp://127.0.0.1:{probe.getsockname()[1]}"
@@ -51,7 +51,7 @@ def cluster(workers: int, folder: Path) -> Iterator[str]:
 
 
 def wait_for_workers(address: str, workers: int) -> None:
-    """Return when so many workers are there."""
+    """Wait until this number of workers is connected."""
     from bench.cluster.backend import Cluster
     from bench.errors import UsageError
 
@@ -70,7 +70,7 @@ def wait_for_workers(address: str, workers: int) -> None:
 
 
 def measure(workspace: Path, address: str, shards: int, concurrency: int, url: str) -> dict[str, float]:
-    """One run; its wall seconds from the command's start to the merged journal."""
+    """Measure one run: wall seconds from the start of the command to the merged journal."""
     from bench.cluster import execute_on_cluster
     from bench.config.catalog import Catalog
     from bench.config.run import RunRequest

@@ -48,9 +48,9 @@ class Endpoint:
 
     name: str
     rate: float | None
-    """calls a second, None = no limit"""
+    """calls per second; None = no limit"""
     latency_s: float
-    """median"""
+    """median latency"""
     cost_usd: float
     """one call"""
     tokens: int = 0
@@ -65,7 +65,7 @@ ENDPOINTS = (
     Endpoint("answer", 10_000 / 60, 1.2, (1_500 * 0.15 + 40 * 0.60) / 1e6, 1_500 + 1_024, 1e7 / 60),
     Endpoint("judge", 10_000 / 60, 0.9, (500 * 0.15 + 60 * 0.60) / 1e6, 500 + 1_024, 1e7 / 60),
 )
-"""a hosted memory, and a small hosted model at USD 0.15 and 0.60 a million tokens"""
+"""a hosted memory, and a small hosted model at USD 0.15 and 0.60 per million tokens"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,7 +158,7 @@ class Bucket:
 
 
 class Gate:
-    """One endpoint as one shard sees it."""
+    """The rate limit of one endpoint for one shard."""
 
     def __init__(self, endpoint: Endpoint, share: float, clock: Clock) -> None:
         self.endpoint, self.turn = endpoint, Slots(clock, 1)
@@ -310,7 +310,7 @@ def simulate(
 
 
 def time_text(seconds: float) -> str:
-    """``38 s``, ``12 min``, ``7.4 h``, ``3.1 days``."""
+    """Format a duration as in ``38 s``, ``12 min``, ``7.4 h``, ``3.1 days``."""
     for unit, size in (("days", 86_400 * 2), ("h", 3_600 * 2), ("min", 60 * 2)):
         if seconds >= size:
             return f"{seconds / size * 2:.1f} {unit}"

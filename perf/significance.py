@@ -1,17 +1,17 @@
-"""Does ``compare`` keep its word? ``python perf/significance.py [--rounds N] [--json] [--gate]``.
+"""Check the error rates and the power of ``compare``: ``python perf/significance.py [--rounds N] [--json] [--gate]``.
 
-Two systems are asked questions in ten conversations of LoCoMo's sizes (the 1,540 of its headline, without the
-adversarial ones). The difference between them varies from conversation to conversation, so the ten conversations, not
-the questions, are the sample. Each comparison is the one of ``bench compare``: ``tested`` on a headline row.
+Two systems answer questions in ten conversations of LoCoMo's sizes (the 1,540 questions of its headline, without the
+adversarial ones). The difference between the systems varies by conversation, so the sample is the ten conversations,
+not the questions. Each comparison is that of ``bench compare``: ``tested`` on a headline row.
 
-* S1, type I error: equal systems are told apart in at most 6 of 100 comparisons (the test's own goal is 5); the
-  same for the 95th percentile of times, whose error comes from a bootstrap of the ten conversations;
-* S1, family-wise error: of ten correlated metrics of equal systems, over few or many conversations, any is called
-  different in at most 6 of 100 comparisons (Westfall and Young's maxT, as for exploratory rows);
-* S2, power: a true difference no smaller than the MDE that a comparison prints is found at least 8 times in 10.
-  Beside it, the strictest reading: the true difference is exactly the MDE that this very comparison prints. The formula
-  of the MDE is that of the t test, which has a power of 0.80 there; the exact sign flip of ten conversations, whose p
-  is what counts, is a little weaker and has 0.78. That is printed against 0.8 and not gated: the formula is fixed.
+* S1, type I error: equal systems are reported as different in at most 6 of 100 comparisons (the goal of the test is
+  5). The same is measured for the 95th percentile of times, whose error is from a bootstrap of the conversations.
+* S1, family-wise error: of ten correlated metrics of equal systems, over few or many conversations, any is reported as
+  different in at most 6 of 100 comparisons (Westfall and Young's maxT, as for exploratory rows).
+* S2, power: a true difference of at least the MDE that a comparison prints is found at least 8 times in 10. The
+  strictest case is also printed: the true difference is exactly the MDE of the comparison. It is not gated. The
+  formula of the MDE is that of the t test, which has a power of 0.80 there; the exact sign flip of ten conversations
+  has 0.78.
 
 Every share is printed with twice its Monte-Carlo error.
 """
@@ -38,17 +38,17 @@ from bench.report.comparison_tests import ALPHA, Pairs, tested
 from bench.stats import Comparison
 
 LOCOMO = (152, 81, 152, 199, 178, 123, 150, 191, 156, 158)
-"""questions that are not adversarial in each conversation of LoCoMo10"""
+"""number of questions that are not adversarial in each conversation of LoCoMo10"""
 TYPE_ONE_LIMIT, POWER_GOAL = 0.06, 0.8
 SPREADS = (0.0, 0.03, 0.06)
-"""standard deviation of the difference between two systems from conversation to conversation"""
+"""standard deviation by conversation of the difference between two systems"""
 SETTLED = 3
-"""steps until the MDE of a difference is that difference: it hardly depends on it"""
+"""number of iterations that find the difference which is its own MDE"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """The chance of one round, drawn once: how far ahead a is in a conversation, how hard and how lucky a question."""
+    """The random values of one round per question: lead of system a, probability of a right answer, luck of both."""
 
     ahead: tuple[float, ...]
     chance: tuple[float, ...]
@@ -57,7 +57,7 @@ class World:
 
     @classmethod
     def drawn(cls, rng: random.Random, spread: float) -> World:
-        """Draw a round of conversations that differ by ``spread``."""
+        """Draw a round of conversations whose differences vary by ``spread``."""
         questions = range(sum(LOCOMO))
         return cls(
             ahead=tuple(one for size in LOCOMO for one in [rng.gauss(0, spread)] * size),
@@ -67,17 +67,17 @@ class World:
         )
 
     def answers(self, effect: float) -> tuple[list[float], list[float]]:
-        """What both systems get right when a is truly better by ``effect``."""
+        """Return the answers (0 or 1) of both systems if a is better by ``effect``."""
         parts = zip(self.luck_a, self.chance, self.ahead, strict=True)
         left = [float(luck < chance + ahead + effect) for luck, chance, ahead in parts]
         return left, [float(luck < chance) for luck, chance in zip(self.luck_b, self.chance, strict=True)]
 
     def compared(self, effect: float) -> Comparison:
-        """Compare the two systems as a headline row is."""
+        """Compare the two systems as a headline row does."""
         return tested(ACCURACY, paired(*self.answers(effect)))
 
     def at_its_own_mde(self) -> Comparison:
-        """Compare where the true difference is the one that this comparison prints as its MDE."""
+        """Compare the systems if the true difference is the MDE that the comparison prints."""
         found = self.compared(0.0)
         for _ in range(SETTLED):
             found = self.compared(found.mde or 0.0)
@@ -85,7 +85,7 @@ class World:
 
 
 def opened(name: str) -> Measure:
-    """A metric as a benchmark would open it."""
+    """Open a metric as a benchmark does."""
     return open_metrics([name], k=10, folder=Path())[0]
 
 
@@ -93,13 +93,13 @@ ACCURACY, SLOWEST = opened("accuracy"), opened("latency_p95")
 
 
 def paired(left: Sequence[float], right: Sequence[float]) -> Pairs:
-    """Columns of all conversations, one cluster each."""
+    """Return the pairs of all questions, with one cluster per conversation."""
     clusters = [conversation for conversation, size in enumerate(LOCOMO) for _ in range(size)]
     return Pairs.of(left, right, clusters, labels_in=lambda _: [])
 
 
 def timed(rng: random.Random) -> Comparison:
-    """Compare the 95th percentile of two systems that are equally fast, in microseconds."""
+    """Compare the 95th percentile, in microseconds, of two systems that are equally fast."""
     left, right = [], []
     for size in LOCOMO:
         a, b = rng.gauss(0, 0.2), rng.gauss(0, 0.2)
@@ -111,20 +111,20 @@ def timed(rng: random.Random) -> Comparison:
 
 
 def is_found(one: Comparison) -> bool:
-    """A headline row on its own: Holm over one row changes nothing."""
+    """Return True if a single headline row is significant; Holm over one row changes nothing."""
     return one.p is not None and one.p < ALPHA
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
-    """How often something held, with its Monte-Carlo error."""
+    """A share with its Monte-Carlo error."""
 
     value: float
     rounds: int
 
     @classmethod
     def of(cls, held: Iterable[bool]) -> Share:
-        """Count what held."""
+        """Count the true values."""
         found = list(held)
         return cls(value=sum(found) / len(found), rounds=len(found))
 
@@ -134,14 +134,14 @@ class Share:
         return 2 * math.sqrt(self.value * (1 - self.value) / self.rounds)
 
     def figure(self, name: str, what: str, goal: str, ok: bool, *, gated: bool, **detail: object) -> Figure:
-        """The share against its goal."""
+        """Return the share with its goal."""
         told = f"{what} (+- {self.error:.3f})"
         more = {"rounds": self.rounds, "error": self.error, **detail}
         return Figure(id=name, what=told, value=self.value, goal=goal, ok=ok, gated=gated, detail=more)
 
 
 def accuracy_figures(rounds: int, *, spread: float, seed: int) -> list[Figure]:
-    """S1 and S2 of a share of right answers."""
+    """Measure S1 and S2 for a share of right answers."""
     rng = random.Random(seed)
     worlds = [World.drawn(rng, spread) for _ in range(rounds)]
     equal = [world.compared(0.0) for world in worlds]
@@ -164,7 +164,7 @@ def accuracy_figures(rounds: int, *, spread: float, seed: int) -> list[Figure]:
 
 
 def time_figure(rounds: int, *, seed: int) -> Figure:
-    """S1 of a percentile of times."""
+    """Measure S1 for a percentile of times."""
     rng = random.Random(seed)
     type_one = Share.of(is_found(timed(rng)) for _ in range(rounds))
     return type_one.figure(
@@ -173,12 +173,12 @@ def time_figure(rounds: int, *, seed: int) -> Figure:
 
 
 FAMILIES = ((6, 0.0), (8, 0.0), (8, 0.9), (10, 0.5), (30, 0.7))
-"""conversations, and the correlation between two metrics of one conversation"""
+"""(number of conversations, correlation between two metrics of one conversation)"""
 FAMILY_ROWS = 10
 
 
 def family_figure(rounds: int, *, conversations: int, shared: float, seed: int) -> Figure:
-    """S1 of a whole family: its rows go together, and its conversations have as many questions as LoCoMo's."""
+    """Measure the family-wise error of correlated rows over conversations of LoCoMo's sizes."""
     rng = random.Random(seed)
     wrong = []
     for _ in range(rounds):

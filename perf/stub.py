@@ -1,4 +1,4 @@
-"""A tiny HTTP server in its own process: counts arrivals, requests in flight and its own CPU.
+"""A small HTTP server in its own process that counts calls, requests in flight and its own CPU.
 
 It answers every POST with the same small JSON after ``--latency`` milliseconds. First line on stdout:
 ``{"url": ..., "pid": ...}``. ``GET /stats`` -> ``{"calls", "max_in_flight", "cpu_s", "starts"}`` (seconds of its
@@ -40,12 +40,12 @@ ANSWER = json.dumps(
         "usage": {"prompt_tokens": 200, "completion_tokens": 10, "total_tokens": 210},
     }
 ).encode()
-"""the same for every call: one body serves as a memory API and as an OpenAI-compatible one"""
+"""the same for every call: one body is both a reply of a memory API and of an OpenAI-compatible API"""
 LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 
 
 class Counts:
-    """What the server saw."""
+    """The counters of the server."""
 
     def __init__(self) -> None:
         self.starts: list[float] = []
@@ -110,7 +110,7 @@ class Connection(asyncio.Protocol):
             self.finish()
 
     def fails(self, body: bytes) -> bool:
-        """Play a fault, or not."""
+        """Answer with a fault if one is due; return True if it was."""
         counts, now = self.counts, time.monotonic()
         counts.early += now < counts.not_before.pop(body, 0.0)
         if self.chance.random() >= self.share:
@@ -137,7 +137,7 @@ class Connection(asyncio.Protocol):
 
 
 async def serve(latency_s: float, share: float) -> None:
-    """Serve until the parent goes away."""
+    """Serve until the parent process ends."""
     counts, chance = Counts(), random.Random(20)
     server = await asyncio.get_running_loop().create_server(
         lambda: Connection(counts, latency_s, share, chance), "127.0.0.1", 0
@@ -151,7 +151,7 @@ async def serve(latency_s: float, share: float) -> None:
 
 @contextmanager
 def stub(*, latency_ms: float = 0.0, faults: float = 0.0) -> Iterator[str]:
-    """Run the server as a child process; gives its URL."""
+    """Run the server as a child process; yield its URL."""
     command = [sys.executable, __file__, "--latency", str(latency_ms), "--faults", str(faults)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -162,7 +162,7 @@ def stub(*, latency_ms: float = 0.0, faults: float = 0.0) -> Iterator[str]:
 
 
 def stats(url: str, *, forget: bool = False) -> dict[str, object]:
-    """What the server saw; ``forget`` starts its counters anew afterwards."""
+    """Return the counters of the server; ``forget`` resets them afterwards."""
     with urllib.request.urlopen(f"{url}/stats") as answer:
         seen: dict[str, object] = json.load(answer)
     if forget:

@@ -1,8 +1,9 @@
-"""What a process used: CPU seconds and the memory that it held at most.
+"""Measure the CPU seconds and the peak memory of a process.
 
-``peak_mb()`` speaks of this process. ``used_by(command)`` runs another and gives ``wall_s``, ``cpu_s`` and ``rss_mb``.
-Linux lets a process's ``ru_maxrss`` begin with the size of the process that started it, so this file, run as a
-script, is the small process that starts the command: ``usage.py COMMAND...`` prints one JSON object as its last line.
+``peak_mb()`` measures this process. ``used_by(command)`` runs another process and returns ``wall_s``, ``cpu_s`` and
+``rss_mb``. On Linux the ``ru_maxrss`` of a process is at least the size of the process that started it. Therefore this
+file, run as a script, is the small process that starts the command: ``usage.py COMMAND...`` prints one JSON object as
+its last line.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ STATUS = Path("/proc/self/status")
 
 
 def peak_mb() -> float:
-    """Peak memory of this process in MB, without that of the one that started it where the system can tell."""
+    """Return the peak memory of this process in MB, without that of its parent if the system can tell."""
     if STATUS.exists() and (peak := re.search(r"VmHWM:\s+(\d+) kB", STATUS.read_text())):
         return int(peak[1]) / 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def used_by(command: Sequence[str], *, folder: Path, variables: Mapping[str, str]) -> dict[str, float]:
-    """Run a command to its end; RuntimeError with what it said when it does not exit 0."""
+    """Run a command to its end; raise RuntimeError with its output if it does not exit with 0."""
     small = [sys.executable, __file__, *command]
     process = subprocess.run(small, cwd=folder, env=dict(variables), capture_output=True, text=True, check=False)
     if process.returncode:

@@ -1,7 +1,7 @@
-"""Workspaces to measure in: one benchmark of as many items as wanted.
+"""Workspaces for measurements: one benchmark with any number of items.
 
-``write(folder, items=2000, url=...)`` adds a provider and models that live at a stub server: an item costs four calls,
-search, answer, and a verdict of each of two judges. ``write_benchmark`` alone is for what built-in parts measure.
+``write(folder, items=2000, url=...)`` adds a provider and models at a stub server. An item takes four calls: search,
+answer, and one verdict of each of two judges. ``write_benchmark`` alone is for measurements of built-in parts.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def write(
 def write_benchmark(
     folder: Path, name: str, *, items: int, corpora: int, turns: int, evaluation: str, metrics: str
 ) -> None:
-    """Make the config and the data of one benchmark; the items ask for one turn after the other."""
+    """Write the config and the data of one benchmark; items ask for one turn after the other."""
     config = BENCHMARK.replace("NAME", name).replace("EVALUATION", evaluation).replace("METRICS", metrics)
     _write(folder / f"configs/benchmarks/{name}.yaml", config)
     trees = [_corpus(number, items // corpora + (number < items % corpora), turns) for number in range(corpora)]

@@ -1,6 +1,6 @@
-"""Git is asked once in a process which commit of this checkout runs, and not for each run of the tests.
+"""Cache the git status of this checkout in the test process, instead of asking git for each run.
 
-A user's process makes one run, that of the tests hundreds, and none of them changes the checkout.
+The process of a user makes one run. That of the tests makes hundreds, and none of them changes the checkout.
 """
 
 from __future__ import annotations
@@ -16,5 +16,5 @@ ask_once = cache(ask)
 
 
 def register() -> None:
-    """Have the runs of this process share what git says of this checkout; of another one it is asked each time."""
+    """Let runs of this process share the git status of this checkout; other checkouts are queried each time."""
     run_metadata._ask = lambda git, root, *words: (ask_once if root == ROOT else ask)(git, root, *words)

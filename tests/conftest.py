@@ -1,4 +1,4 @@
-"""What every test may use: the shared material and a fault-injecting server on the loopback interface."""
+"""Fixtures for all tests: the shared material, and a server on the loopback interface that injects faults."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ if "TMPDIR" not in os.environ and os.access(MEMORY, os.W_OK) and shutil.disk_usa
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Have one server of forked processes for all workers, where all tests run."""
+    """Start one server of forked processes for all workers if the whole test suite runs."""
     starts_workers = getattr(config.option, "numprocesses", None) and not hasattr(config, "workerinput")
     if starts_workers and config.args == config.getini("testpaths"):
         os.environ[forked.SHARED] = forked.address()
 
 
 def pytest_sessionfinish() -> None:
-    """Stop the browser that this process started, if a test did; a worker does not end as other programs do."""
+    """Stop the browser that this process started, if any, because workers do not run exit handlers."""
     if (browser := sys.modules.get("tests.web.browser")) is not None:
         browser.stop()
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
-    """Collect without the garbage collector: what is made is kept, and no later search for garbage goes through it."""
+    """Collect without the garbage collector, and exclude the collected objects from later collections."""
     gc.disable()
     try:
         import_from_another_file(session.config)
@@ -60,7 +60,7 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
 
 
 def import_from_another_file(config: pytest.Config) -> None:
-    """Begin at another file in each worker, so that what one has compiled, the others read from its cache."""
+    """Start importing at a different file in each worker, so that workers share compiled files."""
     worker: dict[str, Any] | None = getattr(config, "workerinput", None)
     if worker is None or config.args != config.getini("testpaths"):
         return
@@ -73,7 +73,7 @@ def import_from_another_file(config: pytest.Config) -> None:
 
 @pytest.fixture(autouse=True)
 def a_process_of_its_own() -> Iterator[None]:
-    """What a program keeps until it ends goes with its test: the secrets it knows, and the sinks of its log."""
+    """Reset the state that a program keeps until it ends: known secrets, and sinks of its log."""
     with events.redactor.forgetting():
         yield
     events.close()
@@ -81,13 +81,13 @@ def a_process_of_its_own() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def root() -> Path:
-    """The checkout."""
+    """Return the folder of the checkout."""
     return ROOT
 
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """The folder of vectors, captures, cases and datasets; the test skips where it is absent."""
+    """Return the folder of vectors, captures, cases and datasets; skip the test if it is missing."""
     path = Path(os.environ.get("MEMORYBENCH_SHARED", ROOT.parent / "shared")).resolve()
     if not path.is_dir():
         pytest.skip("MEMORYBENCH_SHARED is not there")
@@ -96,7 +96,7 @@ def shared() -> Path:
 
 @pytest.fixture
 def fault_server(shared: Path) -> Iterator[Callable[..., str]]:
-    """Start fault servers: ``url = fault_server("search:status:code=503", "--record")``."""
+    """Return a function that starts fault servers: ``fault_server("search:status:code=503", "--record")``."""
     processes: list[subprocess.Popen[str]] = []
 
     def start(*arguments: str) -> str:
@@ -118,7 +118,7 @@ def fault_server(shared: Path) -> Iterator[Callable[..., str]]:
 
 @pytest.fixture
 def world_of(tmp_path: Path, fault_server: Callable[..., str]) -> Callable[..., World]:
-    """Make worlds of made-up facts on a server that fails on demand: ``world_of("search:hang", items=4)``."""
+    """Return a function that makes worlds on a fault server: ``world_of("search:hang", items=4)``."""
 
     def make(*faults: str, corpora: int = 2, items: int = 4, sessions: int = 3, flags: tuple[str, ...] = ()) -> World:
         url = fault_server(*faults, *flags)

@@ -1,4 +1,4 @@
-"""How much CPU a piece of work takes, measured so that a busy machine and a large heap do not count."""
+"""Measure CPU time independently of other processes and of the size of the heap."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ T = TypeVar("T")
 
 
 def at_most(seconds: float, work: Callable[[], T]) -> T:
-    """Do the work and return its result; the fastest of three attempts may take that many CPU seconds.
+    """Call ``work`` and return its result; fail if the fastest of three attempts takes more than ``seconds`` of CPU.
 
-    Only this thread's CPU counts, and the garbage collector, whose time depends on what other tests keep, is off.
+    Only the CPU time of this thread counts. The garbage collector is off, because its time depends on what other tests
+    keep in memory.
     """
     took_s = []
     for _ in range(ATTEMPTS):

@@ -1,4 +1,4 @@
-"""Distributions of somebody else, laid into a folder of ``sys.path``: what an installed plug-in looks like.
+"""Distributions in a folder of ``sys.path`` that look like installed plug-ins.
 
 Example::
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 
 def install(folder: Path, distribution: str, group: str, *points: str, version: str = "1") -> None:
-    """Write the metadata of a distribution with these entry points, instead of another version of it; no code."""
+    """Write the metadata of a distribution with these entry points, but no code; it replaces another version."""
     stem = distribution.replace("-", "_")
     for other in folder.glob(f"{stem}-*.dist-info"):
         shutil.rmtree(other)

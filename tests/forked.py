@@ -1,16 +1,17 @@
-"""Processes that begin as a fork of an interpreter that has run bench once: more than a second of CPU less each.
+"""Processes that are forked from an interpreter that has already run bench, which saves over a second of CPU each.
 
 ``forked.Popen`` and ``forked.run`` are those of :mod:`subprocess` for a command of this interpreter. The process has
-the pid, signals, pipes, folder, environment and exit code that it would have, and a session of its own; it is killed
-when its starter is gone. What an interpreter reads as it starts (locale, hash seed, switches such as ``-W``) and which
-``bench`` it imports are those of the tests: where such a thing is the claim, use :mod:`subprocess`.
+its usual pid, signals, pipes, folder, environment and exit code, and its own session. It is killed when the process
+that started it ends. Settings that an interpreter reads at its start (locale, hash seed, switches such as ``-W``), and
+the ``bench`` that it imports, are those of the tests; to test these, use :mod:`subprocess`.
 
 Example::
 
     process = forked.Popen([sys.executable, "-m", "bench", "run"], cwd=folder, stdout=subprocess.PIPE, text=True)
 
-A server forks on demand; the workers of a whole run of the tests share one. It forks a watcher, the watcher forks the
-command and reports its pid and its end to the starter over a socket; the end of the socket is the end of the starter.
+A server forks on demand; all workers of a test run share one. It forks a watcher. The watcher forks the command, and
+reports its pid and its end over a socket to the process that asked for it. When this socket is closed, the watcher
+kills the command.
 """
 
 from __future__ import annotations
@@ -61,9 +62,9 @@ PRELOADED = (
 )
 SIZE = struct.Struct("!q")
 SHARED = "FORKED_SERVER"
-"""the variable in which the workers of pytest find the server of their starter"""
+"""variable in which the workers of pytest find the shared server"""
 PYTHON = "FORKED_PYTHON"
-"""the variable that names what a process takes for its interpreter, for the processes that it starts"""
+"""variable with the path that a process uses as its interpreter to start other processes"""
 CLIENT = """\
 #!{python} -IS
 import json, os, signal, socket, struct, sys
@@ -107,7 +108,7 @@ class Popen(subprocess.Popen[Any]):
         shell: object,
         *ends: int,
     ) -> None:
-        """Have the server fork; ``ends`` begins with the two of stdin, of stdout and of stderr, -1 where none is."""
+        """Let the server fork; ``ends`` begins with the pipe ends of stdin, stdout and stderr, or -1."""
         assert str(args[0]) == sys.executable and not (shell or preexec_fn or pass_fds), "use subprocess"
         asked = {
             "argv": [str(argument) for argument in args[1:]],
@@ -129,18 +130,18 @@ class Popen(subprocess.Popen[Any]):
             os.close(self._devnull)  # type: ignore[attr-defined]
 
     def _told(self, what: str) -> int:
-        """Read a number of the watcher."""
+        """Read a number from the watcher."""
         raw = os.read(self._link, SIZE.size)
         if not raw:
             raise ChildProcessError(f"the server of forked processes did not tell the {what} of {self.args!r}")
         return int(SIZE.unpack(raw)[0])
 
     def _internal_poll(self, *_: object, **__: object) -> int | None:
-        """Look whether it has ended."""
+        """Return the exit code, or None if the process has not ended."""
         return self._ended(0)
 
     def _wait(self, timeout: float | None) -> int:
-        """Wait until it has ended."""
+        """Wait until the process has ended."""
         code = self._ended(timeout)
         if code is None:
             assert timeout is not None
@@ -163,7 +164,7 @@ class Popen(subprocess.Popen[Any]):
 def run(
     command: Sequence[str | Path], *, check: bool = False, timeout: float = 300, **more: Any
 ) -> subprocess.CompletedProcess[Any]:
-    """Run a command to its end and keep what it prints: ``subprocess.run(command, capture_output=True)``."""
+    """Run a command to its end and capture its output: ``subprocess.run(command, capture_output=True)``."""
     with Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more) as process:
         try:
             out, err = process.communicate(timeout=timeout)
@@ -177,12 +178,12 @@ def run(
 
 
 def program() -> Path:
-    """Give the folder that holds ``bench`` for the PATH of a shell."""
+    """Return the folder of an executable ``bench`` for the PATH of a shell."""
     return client("bench", "-m", "bench").parent
 
 
 def client(name: str, *first: str) -> Path:
-    """Make a program that runs this interpreter with these first arguments, for what starts processes by itself."""
+    """Create a program that runs this interpreter with these first arguments, for tools that start processes."""
     file = Path(address()).with_name(name)
     if not file.exists():  # another worker may be running it
         written = file.with_name(f"{name}.{os.getpid()}")
@@ -193,7 +194,7 @@ def client(name: str, *first: str) -> Path:
 
 
 def pid_behind(client: int) -> int | None:
-    """The process that a running program of :func:`client` stands for; None as long as it has none."""
+    """Return the pid of the process that a program of :func:`client` runs; None until it has one."""
     try:
         return int(Path(f"{address()}.{client}").read_text() or 0) or None
     except FileNotFoundError:
@@ -202,7 +203,7 @@ def pid_behind(client: int) -> int | None:
 
 @cache
 def address() -> str:
-    """Start the server of this process, or give the one that its workers share; it ends when its stdin does."""
+    """Start the server of this process, or return the shared one; the server ends when its stdin is closed."""
     if shared := os.environ.get(SHARED):
         return shared
     folder = tempfile.mkdtemp(prefix="forked")
@@ -243,7 +244,7 @@ def serve(place: str) -> None:
 
 
 def run_once() -> None:
-    """Make what a process makes once: parsers, schemas, patterns, the digest of the code, nodes of shipped configs."""
+    """Create what a process creates only once: parsers, schemas, patterns, the digest of the code, shipped configs."""
     sys.path.insert(0, str(Path(__file__).parents[1]))
     from tests import checkout, parsing
 
@@ -264,7 +265,7 @@ def run_once() -> None:
 
 
 def watch(link: socket.socket) -> NoReturn:
-    """Fork the command, tell its pid and its end, and kill it when the starter is gone."""
+    """Fork the command, report its pid and its end, and kill it if the process that asked for it has ended."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     head, streams, _, _ = socket.recv_fds(link, SIZE.size, 3)
     asked = json.loads(link.recv(SIZE.unpack(head)[0], socket.MSG_WAITALL))
@@ -286,7 +287,7 @@ def watch(link: socket.socket) -> NoReturn:
 
 
 def become(argv: list[str], cwd: str, env: dict[str, str], streams: list[int]) -> NoReturn:
-    """Be the interpreter with these arguments."""
+    """Set up this process as an interpreter with these arguments, and run it."""
     os.setsid()
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
@@ -322,7 +323,7 @@ def become(argv: list[str], cwd: str, env: dict[str, str], streams: list[int]) -
 
 
 def interpret(argv: list[str]) -> None:
-    """``-m MODULE``, ``-c CODE``, ``-`` for stdin, or a file, and its arguments; ``-P`` may be in front."""
+    """Run ``-m MODULE``, ``-c CODE``, ``-`` for stdin, or a file, with its arguments; ``-P`` may come first."""
     safe, argv = argv[0] == "-P", argv[argv[0] == "-P" :]
     first, name = argv[0], argv[1] if argv[0] in ("-m", "-c") else argv[0]
     sys.argv = argv[1:] if first == "-m" else ["-c", *argv[2:]] if first == "-c" else argv
@@ -337,7 +338,7 @@ def interpret(argv: list[str]) -> None:
 
 
 def leave(code: int) -> NoReturn:
-    """End as an interpreter does: what waits for the end runs, what is buffered is written."""
+    """End as an interpreter does: run exit handlers, and flush the streams."""
     atexit._run_exitfuncs()
     for stream in (sys.stdout, sys.stderr):
         try:

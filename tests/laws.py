@@ -1,7 +1,7 @@
-"""On how many examples a law is tried.
+"""Set the number of examples of property tests.
 
-``make test`` tries few, the same ones each time: what it says depends on the code only. ``make test-long`` tries
-thousands of random ones. A law whose examples are dear says how many of them are few::
+``make test`` tries few examples, the same ones each time, so that its result depends only on the code.
+``make test-long`` tries thousands of random ones. A property with expensive examples sets its own number::
 
     @settings(max_examples=examples(15))
 """
@@ -14,7 +14,7 @@ FEW, MANY = 20, 3_000
 
 
 def register() -> None:
-    """Make both profiles known, and the short one the default; how long an example takes says nothing of the code."""
+    """Register both profiles, with the short one as default; deadlines are off, because machines differ in speed."""
     calm = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
     settings.register_profile("short", calm, max_examples=FEW, derandomize=True, database=None)
     settings.register_profile("long", calm, max_examples=MANY, print_blob=True)
@@ -22,5 +22,5 @@ def register() -> None:
 
 
 def examples(few: int) -> int:
-    """So many in the short profile, and in proportion in the one that is loaded."""
+    """Return ``few`` in the short profile, and a proportional number in the long one."""
     return few * settings().max_examples // FEW

@@ -23,7 +23,7 @@ class LocalServers:
         self._runners: list[web.AppRunner] = []
 
     async def start(self, handler: Handler) -> str:
-        """Serve every path and method with the handler; gives the base URL."""
+        """Serve every path and method with the handler; return the base URL."""
         application = web.Application(client_max_size=2**26)
         application.router.add_route("*", "/{path:.*}", handler)
         runner = web.AppRunner(application, shutdown_timeout=0.1)
@@ -34,6 +34,6 @@ class LocalServers:
         return f"http://127.0.0.1:{runner.addresses[0][1]}"
 
     async def close(self) -> None:
-        """Stop all of them."""
+        """Stop all servers."""
         for runner in self._runners:
             await runner.cleanup()

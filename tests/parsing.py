@@ -1,8 +1,7 @@
-"""The arguments of a command are assembled once for a process: that takes longer than many a command itself.
+"""Cache the arguments of commands in the test process, because creating them takes longer than many commands.
 
-A user's process parses one command line, that of the tests thousands. Each gets arguments of its own that hold no
-words yet. What validates the values of a type is made once too, and so are the fields of a type and the names of an
-argument.
+The process of a user parses one command line, that of the tests thousands. Each command line gets its own copy of the
+arguments without values. Validators and fields of types, and the names of arguments, are cached too.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ names_of = Argument.negatives.fget
 
 
 def register() -> None:
-    """Have every parser of this process assemble so."""
+    """Let every parser of this process use the cached arguments."""
     known: dict[object, ArgumentCollection] = {}
 
     def assembled(
@@ -49,7 +48,7 @@ validator = pydantic.TypeAdapter
 
 
 def bound(*arguments: Any, **settings: Any) -> Any:
-    """Bind a command line with validators that are kept."""
+    """Bind a command line with cached validators."""
     pydantic.TypeAdapter = kept_validator  # type: ignore[assignment, misc]
     try:
         return bind(*arguments, **settings)
@@ -63,7 +62,7 @@ def kept_validator(of: Any) -> Any:
 
 
 def kept_names() -> Callable[[Argument], tuple[str, ...]]:
-    """The negative names of an argument, which its field and its parameter decide."""
+    """Return a function that caches the negative names of an argument by its field and parameter."""
     known: dict[tuple[int, int], tuple[object, object, tuple[str, ...]]] = {}
 
     def negatives(of: Argument) -> tuple[str, ...]:
@@ -76,7 +75,7 @@ def kept_names() -> Callable[[Argument], tuple[str, ...]]:
 
 
 def unused(arguments: ArgumentCollection) -> ArgumentCollection:
-    """The same arguments without words."""
+    """Return copies of the arguments without values."""
     copies = {id(one): copy.copy(one) for one in arguments}
     for one in copies.values():
         one.tokens = []

@@ -1,4 +1,4 @@
-"""Journals made of numbers: what a run of any size would have left, without running anything.
+"""Journals made from numbers: the journal of a run of any size, without running anything.
 
 Example::
 
@@ -42,11 +42,11 @@ class Job:
     """metric -> item -> value, of further metrics"""
     planned: int | None = None
     messages: Mapping[str, str] = field(default_factory=dict)
-    """item -> the text of its error"""
+    """item -> message of its error"""
 
 
 def measuring(*names: str) -> dict[str, object]:
-    """The changes of a record that computes these metrics."""
+    """Return the changes of a record that computes these metrics."""
     metrics = tuple(
         MetricRecord(
             name=one.name, definition=one.definition, category=one.category, unit=one.unit,
@@ -58,7 +58,7 @@ def measuring(*names: str) -> dict[str, object]:
 
 
 def record(provider: str, **changes: object) -> JobRecord:
-    """A job record that differs from the plain one where said."""
+    """Return a job record with these changes."""
     own = {"key": f"job-{provider}", "lane": f"lane-{provider}", "answer_owner": f"answer-{provider}"}
     return replace(RECORD, provider=provider, **{**own, **changes})  # type: ignore[arg-type]
 
@@ -71,7 +71,7 @@ async def made(
     state: RunState = RunState.COMPLETE,
     events: Sequence[Event] = (),
 ) -> Path:
-    """Write the journal of a run and give its folder."""
+    """Write the journal of a run and return its folder."""
     records = [replace(job.record, n_selected=job.planned or len(job.values)) for job in jobs]
     folder = workspace / "checkpoints" / run_id
     meta = RunMeta(run_id=run_id, plan_digest=run_id, identity={}, extra={"jobs": dump(records)})

@@ -1,4 +1,4 @@
-"""A small world to run in: a benchmark of made-up facts, a provider that lives on the fault server, a way to run.
+"""A small world to run in: a benchmark of invented facts, a provider at the fault server, and functions to run it.
 
 Example::
 
@@ -105,7 +105,7 @@ sys.exit(outcome.exit_code)
 
 @dataclass(frozen=True, kw_only=True)
 class World:
-    """One workspace and the server behind its provider."""
+    """One workspace and the server of its provider."""
 
     workspace: Path
     url: str | None = None
@@ -130,7 +130,7 @@ class World:
         return path
 
     def provider(self, name: str, *, base: str = PROVIDER, extra: str = "", **replaced: str) -> None:
-        """Write a variant of the provider's file: texts replaced, blocks added."""
+        """Write a variant of the provider's config, with texts replaced and blocks added."""
         text = base.replace("name: faulty", f"name: {name}") + extra
         for old, new in replaced.items():
             text = text.replace(old.replace("__", ": "), new)
@@ -153,7 +153,7 @@ class World:
         return await execute(plan, environment=self.environment, observer=observer, resume=folder)
 
     def start(self, *, resume: str | None = None, **flags: object) -> subprocess.Popen[str]:
-        """The same in a process of its own, for signals and kills."""
+        """Start a run in its own process, for tests with signals and kills."""
         given = flags if resume else {"benchmarks": "facts", **flags}
         command = [sys.executable, "-c", DRIVER, str(self.workspace), json.dumps(given), *([resume] if resume else [])]
         variables = {"PATH": "/usr/bin:/bin", "PYTHONUNBUFFERED": "1", **self.variables}
@@ -175,7 +175,7 @@ class World:
         return dict(self.control(f"keys?provider=default&endpoint={endpoint}"))
 
     def heal(self) -> None:
-        """Take every fault away."""
+        """Remove every fault."""
         self.control("faults", method="DELETE")
 
     def fault(self, *specs: str) -> None:
@@ -193,7 +193,7 @@ class World:
 
 
 def wait_for(holds: Callable[[], bool], *, seconds: float = 120) -> None:
-    """Look until something holds."""
+    """Wait until a condition is true."""
     deadline = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < deadline, "it never came to hold"
@@ -201,19 +201,19 @@ def wait_for(holds: Callable[[], bool], *, seconds: float = 120) -> None:
 
 
 def kill(process: subprocess.Popen[str]) -> None:
-    """SIGKILL, and wait until it is gone."""
+    """Send SIGKILL and wait until the process has ended."""
     process.send_signal(signal.SIGKILL)
     process.communicate(timeout=120)
 
 
 def ended(process: subprocess.Popen[str]) -> int:
-    """Wait for the end and give the exit code."""
+    """Wait for the end of the process and return the exit code."""
     process.communicate(timeout=300)
     return process.returncode
 
 
 def row(corpus: int, items: int, sessions: int) -> dict[str, object]:
-    """One conversation: fact I is told in session I modulo the number of sessions."""
+    """Return one conversation: fact I is in session I modulo the number of sessions."""
     told: list[list[dict[str, str]]] = [[] for _ in range(sessions)]
     asked = []
     for number in range(items):
@@ -242,7 +242,10 @@ def row(corpus: int, items: int, sessions: int) -> dict[str, object]:
 
 
 def write_codes(workspace: Path, rows: Sequence[Mapping[str, str]]) -> Path:
-    """A benchmark ``codes`` in the manifest dialect, read from rows of id, content, question and answer; its folder."""
+    """Write a benchmark ``codes`` in the manifest dialect from rows of id, content, question and answer.
+
+    Return its folder.
+    """
     folder = workspace / "configs/benchmarks/codes"
     folder.mkdir(parents=True)
     (folder / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))

@@ -1,4 +1,4 @@
-"""The code of the program as trees, parsed once for all tests that look at it."""
+"""The source code of the program as syntax trees, parsed once for all tests that inspect it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PACKAGE = Path(bench.__file__).parent
 
 @cache
 def nodes() -> dict[Path, tuple[ast.AST, ...]]:
-    """Path to each node of its tree, in the order of :func:`ast.walk`: ``nodes()[Path("bench/errors.py")][0]``."""
+    """Return path -> all nodes of its tree, in the order of ``ast.walk``: ``nodes()[Path("bench/errors.py")][0]``."""
     return {
         path.relative_to(PACKAGE.parent): tuple(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
         for path in sorted(PACKAGE.rglob("*.py"))

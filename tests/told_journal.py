@@ -1,4 +1,4 @@
-"""Journals that tell everything of each item: what was asked, returned, answered, said of it, and what it took.
+"""Journals with all data of each item: question, hits, answer, verdicts, times and cost.
 
 Example::
 
@@ -27,13 +27,13 @@ Role = Literal["provider", "answering", "judge", "embedding"]
 
 @dataclass(frozen=True, kw_only=True)
 class Told:
-    """One item of one job, in one epoch."""
+    """One item of one job in one epoch."""
 
     item: str
     corpus: str = "c"
     epoch: int = 1
     state: State | None = State.CORRECT
-    """None = it was searched and answered and has not ended"""
+    """None = the item was searched and answered but has not ended"""
     outcome: str = "ok"
     message: str = ""
     question: str = "Where?"
@@ -41,7 +41,7 @@ class Told:
     metadata: Mapping[str, object] = field(default_factory=dict)
     answer: str | None = "Oslo"
     hits: Sequence[str] = ("It was Oslo",)
-    """contents"""
+    """contents of the hits"""
     retrieved: Sequence[Sequence[str]] | None = (("s1",),)
     beyond: Sequence[Sequence[str]] = ()
     context_hits: int = 99
@@ -56,11 +56,11 @@ class Told:
     calls: Mapping[Phase, tuple[Call, ...]] = field(default_factory=dict)
     generation: int = 0
     provider_us: int = 700
-    """of the search"""
+    """provider time of the search"""
 
 
 def call(role: Role, *, cost: str | None = None, tokens: int = 0, **more: object) -> Call:
-    """One call of a ledger."""
+    """Return one call of the call log."""
     usage = Usage(input_tokens=tokens, output_tokens=1, total_tokens=tokens + 1) if tokens else None
     plain = Call(
         endpoint=f"acme.{role}",
@@ -80,7 +80,7 @@ def call(role: Role, *, cost: str | None = None, tokens: int = 0, **more: object
 
 
 def rows_of(record: JobRecord, one: Told) -> Iterator[JournaledPhase]:
-    """The rows that an engine leaves of an item."""
+    """Yield the rows that the engine writes for an item."""
     chain = record.chain
 
     def key(owner: str, phase: Phase) -> Key:
@@ -142,7 +142,7 @@ async def told(
     extra: Mapping[str, object] | None = None,
     **meta: object,
 ) -> Path:
-    """Write the journal of a run and give its folder; ``planned`` None = as many items as are told of."""
+    """Write the journal of a run and return its folder; by default ``planned`` is the number of given items."""
     records = [
         replace(one, n_selected=len({told.item for told in items}) if planned is None else planned)
         for one, items in jobs

@@ -1,6 +1,6 @@
-"""The command line: ``bench COMMAND``. This module turns arguments into an exit code, and errors into two lines.
+"""The command line: ``bench COMMAND``. This module runs a command and maps errors to messages and exit codes.
 
-Commands live in the modules that :mod:`bench.cli.app` names, and are imported when they are called.
+The modules of the commands are named in :mod:`bench.cli.app` and imported when their command is called.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from bench.errors import BenchError, DiskFull, UsageError, alone, is_disk_full
 EXIT_BUG = 1
 EXIT_BROKEN_PIPE = 141
 READS_DATA = frozenset(("run", "plan", "describe", "validate"))
-"""commands that may wait for data, and show how far it is read"""
+"""commands that may read large data files, and show the progress of reading"""
 OBJECTS_A_COLLECTION = 50_000
-"""Python's own 700 has the collector walk the growing heap hundreds of times before a run's first call."""
+"""Threshold of the garbage collector; the default of Python (700) slows down the start of a run."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and leave the process with its exit code."""
+    """Run the command line and exit the process with its exit code."""
     sys.exit(run(sys.argv[1:] if arguments is None else arguments))
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Carry out one command line; returns the exit code, never raises."""
+    """Run one command line and return its exit code; errors are printed, never raised."""
     gc.set_threshold(OBJECTS_A_COLLECTION)
     console.prepare_streams()
     interrupts.listen()
@@ -71,7 +71,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def say(problem: BenchError) -> None:
-    """Print an error; on stderr where stdout takes no more text, such as a file on a full disk."""
+    """Print an error; if stdout cannot be written, for example because the disk is full, print it on stderr."""
     console.drop_what_is_left()
     try:
         console.error(problem)
@@ -83,21 +83,21 @@ def say(problem: BenchError) -> None:
 
 
 def name_command(problem: BenchError, rest: Sequence[str]) -> None:
-    """A usage error that only points to the help: the help of the command shows its flags."""
+    """Let a usage error without a specific hint point to the help of the command."""
     if isinstance(problem, UsageError) and problem.hint == UsageError.default_hint and rest:
         problem.hint = f"bench {rest[0]} --help shows the flags"
 
 
 def of_system(problem: OSError) -> BenchError:
-    """A file that cannot be read or written: a full disk waits for room, anything else is for the user."""
+    """Convert an OSError to an error with a hint; a full disk becomes `DiskFull`."""
     what = f"{problem.filename}: {problem.strerror}" if problem.filename else str(problem)
     if is_disk_full(problem):
         return DiskFull(what, hint="make room, then give the command again, or bench resume RUN_ID for a run")
-    return UsageError(what, hint="check that the place is there and may be written")
+    return UsageError(what, hint="check that the path exists and that you have access to it")
 
 
 def ungrouped(arguments: list[str]) -> int:
-    """Call the command; a single error inside the groups of its task groups is that error, whatever the command."""
+    """Run the command; an exception group that contains a single error raises that error."""
     try:
         return dispatch(arguments)
     except BaseExceptionGroup as group:
@@ -108,7 +108,7 @@ def ungrouped(arguments: list[str]) -> int:
 
 
 def dispatch(arguments: list[str]) -> int:
-    """Hand the arguments to the command that they name."""
+    """Run the command that the arguments name."""
     if arguments[:1] == ["help"]:
         arguments = [*arguments[1:2], "--help"]
     if not arguments or arguments[0] in ("-h", "--help"):
@@ -131,7 +131,7 @@ def dispatch(arguments: list[str]) -> int:
 
 
 def show_traceback() -> None:
-    """Print the traceback of the error in flight, without secrets, on stderr."""
+    """Print the traceback of the current error on stderr, without secrets."""
     import traceback
 
     from bench.events import redact

@@ -1,11 +1,7 @@
 """The table of commands: name, one line of help, and the module of the function, which is imported on use.
 
-Here too:
-
-* The text of ``bench --help``, made from the table of commands.
-
-It is stored in ``help.txt`` so that asking for help imports nothing; a test keeps the two equal.
-``python -m bench.cli.app`` writes it again.
+The text of ``bench --help`` is made from this table and stored in ``help.txt``, so that showing it imports nothing.
+``python -m bench.cli.app`` writes the file; a test checks that it is current.
 """
 
 from __future__ import annotations
@@ -75,7 +71,7 @@ OTHER_NAMES = {
     "start": "run",
     "test": "doctor",
 }
-"""what other tools call a command"""
+"""names that other tools use for a command -> our command"""
 POINTERS = {
     "init": "bench new provider NAME or bench new benchmark NAME writes a config; bench run needs none",
     "login": "keys of services are environment variables: bench describe PROVIDER names them",
@@ -136,7 +132,7 @@ EXAMPLES: dict[str, tuple[str, str]] = {
 
 
 def build() -> App:
-    """Assemble the parser; no command module is imported."""
+    """Build the parser without importing any command module."""
     app = App(
         name="bench",
         help="Measure AI memory systems on memory benchmarks.",
@@ -150,12 +146,12 @@ def build() -> App:
 
 
 def examples(name: str) -> str:
-    """Two command lines, as the help of a command ends."""
+    """Return the example command lines that end the help of a command."""
     return "\n".join(["Examples:", "", *(f"    {line}" for line in EXAMPLES[name])])
 
 
 def call(arguments: Sequence[str]) -> int:
-    """Parse and run one command; returns its exit code.
+    """Parse and run one command; return its exit code.
 
     Raises:
         UsageError: the command, a flag or a value is unknown or missing.
@@ -176,7 +172,7 @@ def call(arguments: Sequence[str]) -> int:
 
 
 def _as_known(arguments: Sequence[str]) -> Sequence[str]:
-    """The command line with the name of our own in place of another tool's name for the same command."""
+    """Replace another tool's name of a command by ours; raise UsageError for an unknown command."""
     from difflib import get_close_matches
 
     command, rest = arguments[0], arguments[1:]
@@ -235,7 +231,7 @@ retracted, 5 invalid, 7 policy not met, 8 differs
 
 
 def text() -> str:
-    """The whole page."""
+    """Return the text of ``bench --help``."""
     blocks = [HEAD]
     for group in (LOOK, RUN, READ, PROVE):
         rows = [f"  {name:<12} {line}" for name, where, _, line in COMMANDS if where is group]

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from bench.plan.builds import Build
 
 LEAST_DIGITS = 6
-"""of a fingerprint, so that it names one"""
+"""minimum number of digits that identify a fingerprint"""
 
-builds_app = App(name="builds", help="What runs have ingested: identity, cost, and what providers still hold.")
+builds_app = App(name="builds", help="List ingested corpora: identity, cost, and data that providers still hold.")
 
 
 @builds_app.default
@@ -63,7 +63,7 @@ def builds_rm(run_id: str, /, *, yes: Annotated[bool, Parameter(name=["--yes", "
     Parameters
     ----------
     run_id
-        The run that ingested them.
+        The run that ingested the builds.
     yes
         Confirm. Without it, the command only shows what it would do.
     """

@@ -1,8 +1,8 @@
 """``bench clean``: delete runs, and clear the data that they left at providers.
 
-It lists first and does nothing without ``--yes``. No run is deleted when one of them is refused beforehand; a provider
-that is away then keeps its own run alone. With ``--orphans`` no run goes, and each is cleared for itself.
-"""
+Without ``--yes`` it only lists what would be deleted. All runs are checked first: if one may not be deleted, none is.
+If a provider cannot be reached, only the runs with data there are kept. With ``--orphans`` no run is deleted, and each
+run is cleared independently."""
 
 from __future__ import annotations
 
@@ -98,16 +98,19 @@ def _names(given: Sequence[str] | None) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """What a user knows of providers and no journal can."""
+    """The providers that the user states to be moved or gone."""
 
     moved: frozenset[str]
     forgotten: frozenset[str]
 
     def refuse_unknown(self, found: Sequence[Cleanable]) -> None:
-        """Refuse a name at which none of the runs left anything, and one that is named for both."""
+        """Raise UsageError for a provider without left data, or one that is given as both moved and gone."""
         both = self.moved & self.forgotten
         if both:
-            raise UsageError(f"--moved and --forget both name {min(both)}", hint="a service moved or is gone")
+            raise UsageError(
+                f"--moved and --forget both name {min(both)}",
+                hint="give one of them: the service moved, or it no longer exists",
+            )
         left = [one for run in found for one in run.left]
         for name in sorted(self.moved | self.forgotten):
             if not any(one.is_at((name,)) for one in left):
@@ -119,30 +122,30 @@ class Services:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What is the same for every run that is cleaned."""
+    """The settings that are the same for every run to clean."""
 
     workspace: Path
     environment: Environment
     services: Services
     orphans: bool
-    """the runs stay"""
+    """True if the runs are kept"""
     freed: frozenset[str]
-    """the runs that go: what they borrow need not be kept"""
+    """runs that are deleted: memories that only they use need not be kept"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cleanable:
-    """A run that can go, and what goes with it."""
+    """A run that may be deleted, and the data that it left."""
 
     folder: Path
     size: int
     """bytes"""
     left: Sequence[Leftover]
-    """at providers; nothing also where the journal cannot tell any more"""
+    """data left at providers; empty if the journal is not readable"""
     readable: bool
-    """the journal can tell what is left"""
+    """True if the journal can be read, so that the left data is known"""
     holder: str | None
-    """the live process that writes it"""
+    """the live process that writes the run"""
 
     @property
     def running(self) -> bool:
@@ -161,10 +164,10 @@ class Cleanable:
 
     @property
     def standing(self) -> str:
-        """What is left, in words."""
+        """The left data as text."""
         where = ", ".join(sorted({one.provider for one in self.left})) or "providers"
         known = f"{self.namespaces} namespaces left at {where}"
-        return known if self.readable else "what it left at providers is not known"
+        return known if self.readable else "the data that it left at providers is not known"
 
 
 def _cleanable(folder: Path) -> Cleanable:
@@ -198,7 +201,11 @@ def _chosen(workspace: Path, run_id: str | None, older_than: str | None, *, orph
 
 
 def _own(workspace: Path, run_id: str) -> Path:
-    """A run of this workspace: what lies around a copied journal is never deleted with it."""
+    """Return the folder of a run of this workspace.
+
+    Raises:
+        UsageError: the journal is outside the workspace: its folder is never deleted.
+    """
     folder = folder_of(run_id)
     if folder.resolve().parent != (workspace / CHECKPOINTS).resolve():
         raise UsageError(f"{run_id} is not a run of this workspace", hint="delete a copied journal yourself")
@@ -220,13 +227,13 @@ def _before_deleting(found: Sequence[Cleanable]) -> str:
 
 
 def _foretell(work: Work, found: Sequence[Cleanable]) -> None:
-    """What would be abandoned, and what refuses to go; nothing is sent."""
+    """Note the namespaces that would be abandoned and the runs that would be refused; send nothing."""
     for one in found:
         name = one.folder.name
         given_up = sum(len(left.attempts) for left in one.left if left.is_at(work.services.forgotten))
         if given_up:
-            kept = "the journal keeps that" if work.orphans else "nothing keeps that, for the journal is deleted"
-            console.note(f"{name}: {given_up} namespaces would be abandoned, which are not cleared; {kept}")
+            kept = "the journal records it" if work.orphans else "no record is kept, because the journal is deleted"
+            console.note(f"{name}: {given_up} namespaces would be abandoned without clearing them; {kept}")
         try:
             _refuse(work, one)
         except BenchError as problem:
@@ -234,7 +241,7 @@ def _foretell(work: Work, found: Sequence[Cleanable]) -> None:
 
 
 def _refuse(work: Work, one: Cleanable) -> None:
-    """Refuse a run that is written by a live process, or whose providers are others by now."""
+    """Raise if a live process writes the run, it holds a public log, or its providers have changed."""
     from bench.engine.cleanup import sweepable
 
     if public_logs(one.folder):
@@ -248,7 +255,7 @@ def _refuse(work: Work, one: Cleanable) -> None:
 
 
 def _delete_all(work: Work, found: Sequence[Cleanable]) -> None:
-    """None is touched when one of them is refused; a provider that is away then keeps its own run alone."""
+    """Check all runs, then delete each; a run whose provider cannot be reached is kept."""
     for one in found:
         _refuse(work, one)
 
@@ -266,7 +273,7 @@ def _delete_all(work: Work, found: Sequence[Cleanable]) -> None:
 
 
 def _each(found: Sequence[Cleanable], act: Callable[[Cleanable], None]) -> None:
-    """Do it for every run; then say what is left of which and why, the first problem as the error."""
+    """Call ``act`` for every run; then note all errors and raise the first."""
     problems = []
     for one in found:
         try:
@@ -289,7 +296,7 @@ def _clear(work: Work, one: Cleanable) -> None:
     name = one.folder.name
     given_up = anyio.run(forget, one.folder, work.services.forgotten)
     if given_up:
-        console.note(f"{name}: abandoned {given_up} namespaces, which were not cleared")
+        console.note(f"{name}: abandoned {given_up} namespaces without clearing them")
     if given_up < one.namespaces:
         moved = work.services.moved
         swept = partial(

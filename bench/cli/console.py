@@ -1,7 +1,7 @@
 """The only module that prints: results on stdout, everything else on stderr.
 
-Commands call :func:`table`, :func:`json_value` or :func:`line` for results and :func:`note` for the rest, and
-never touch ``print`` or ``sys`` themselves. Hidden characters of text from outside are shown.
+Commands call :func:`table`, :func:`json_value` or :func:`line` for results and :func:`note` for the rest. They never
+use ``print`` or ``sys`` themselves. Hidden characters in external text are printed as visible escapes.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 GAP = 3
 WORDS = 16
-"""The least a column of words is given before its lines are wrapped."""
+"""Minimum width of a column of words; longer texts are wrapped."""
 
 
 def prepare_streams() -> None:
-    """Make stdout and stderr UTF-8 whatever the locale states; one that was closed takes what it is given."""
+    """Make stdout and stderr UTF-8 independent of the locale; a closed stream is replaced by the null device."""
     sys.stdout = sys.stdout or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - until the process ends
     sys.stderr = sys.stderr or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
@@ -40,7 +40,7 @@ def prepare_streams() -> None:
 
 
 def drop_what_is_left() -> None:
-    """Point stdout and stderr at nothing where they take no more text, so that the end of the process is quiet."""
+    """Redirect stdout and stderr to the null device if they cannot be written, so that the exit is quiet."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -49,12 +49,12 @@ def drop_what_is_left() -> None:
 
 
 def dump(value: object, *, indent: int | None = None) -> str:
-    """JSON text of ``value`` that is valid UTF-8 and holds no hidden character as it is."""
+    """Return ``value`` as JSON text that is valid UTF-8, with hidden characters escaped."""
     return in_json(json.dumps(value, ensure_ascii=False, allow_nan=False, indent=indent))
 
 
 def one_form(flags: Mapping[str, bool]) -> None:
-    """Refuse two forms of one output; ``--json`` is one more beside those that are given."""
+    """Raise UsageError if more than one output format is given; ``--json`` counts as one."""
     asked = [name for name, given in {"--json": current.get().json, **flags}.items() if given]
     if len(asked) > 1:
         raise UsageError(f"{' and '.join(asked)} exclude each other", hint="give one of them")
@@ -66,7 +66,7 @@ def json_value(value: object) -> None:
 
 
 def json_line(value: object) -> None:
-    """Print one JSON line on stdout and flush it: an event stream is read while it grows."""
+    """Print one JSON line on stdout and flush it, so that a reader of the event stream gets it at once."""
     sys.stdout.write(dump(value) + "\n")
     sys.stdout.flush()
 
@@ -77,7 +77,7 @@ def line(text: str = "") -> None:
 
 
 def raw(text: str) -> None:
-    """Print text on stdout as it is: a document a tool will read (markdown, csv)."""
+    """Print text on stdout unchanged, for documents that a tool reads (markdown, csv)."""
     sys.stdout.write(text)
 
 
@@ -89,7 +89,7 @@ def note(text: str) -> None:
 
 
 def error(problem: BenchError) -> None:
-    """Say what went wrong and what to do: two lines on stderr, or one JSON object on stdout."""
+    """Print the message and the hint of an error: two lines on stderr, or one JSON object on stdout."""
     from bench.events import redact
 
     message, hint = redact(str(problem)), redact(problem.hint)
@@ -101,7 +101,7 @@ def error(problem: BenchError) -> None:
 
 
 def show_reading() -> None:
-    """Show how far large data is read: one line that is rewritten on a terminal, else a line for each tenth."""
+    """Show the progress of reading large data: one updated line on a terminal, else one line per 10 %."""
     from bench.datasets.reading import shown
 
     shown.to = None if current.get().quiet else _ReadingLine()
@@ -123,18 +123,18 @@ class _ReadingLine:
 
 
 def width() -> int:
-    """Columns to lay a table out for: the terminal's, or 100 where there is none."""
+    """Return the width in columns for tables: that of the terminal, or 100 without one."""
     return shutil.get_terminal_size((100, 24)).columns
 
 
 def is_terminal(stream: TextIO) -> bool:
-    """Say whether escape codes are welcome on ``stream``."""
+    """Return True if ``stream`` is a terminal that supports escape codes."""
     dumb = os.environ.get("TERM") == "dumb" or bool(os.environ.get("CI"))
     return stream.isatty() and not dumb
 
 
 def has_color(stream: TextIO) -> bool:
-    """Say whether ``stream`` may be coloured."""
+    """Return True if ``stream`` may be colored."""
     return is_terminal(stream) and current.get().color and not os.environ.get("NO_COLOR")
 
 
@@ -147,11 +147,11 @@ def table(
     optional: Sequence[int] = (),
     breaks: Sequence[int] = (),
 ) -> None:
-    """Print a table on stdout; ``right`` names the columns that hold numbers.
+    """Print a table on stdout; ``right`` are the positions of columns with numbers.
 
-    No number, no word and no identifier is ever cut or folded. What does not fit loses its ``optional`` columns, in
-    their order, and then is one block of lines per row; a pipe has no width to fit, and its rows stay lines.
-    ``breaks`` are the rows above which a line is drawn.
+    Numbers, words and identifiers are never cut or folded. If the table is wider than the terminal, its ``optional``
+    columns are left out, in their order; if it still does not fit, each row is printed as a block of lines. In a pipe,
+    rows are never split. A line is drawn above the rows in ``breaks``.
     """
     lines = [tuple(map(visible, row)) for row in rows]
     columns = [_TableColumn.of(at, visible(name), lines, at in right) for at, name in enumerate(head)]
@@ -225,7 +225,7 @@ def _page(columns: Sequence[_TableColumn], lines: Sequence[Sequence[str]], break
 
 
 def _blocks(columns: Sequence[_TableColumn], lines: Sequence[Sequence[str]]) -> str:
-    """Each row as lines of name and value; long texts are wrapped between words."""
+    """Return each row as lines of name and value; long texts are wrapped between words."""
     names = max(len(one.name) for one in columns)
     blocks = []
     for row in lines:

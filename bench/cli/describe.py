@@ -63,7 +63,7 @@ def _stream(name: str, flags: SelectionFlags, *, memories: bool) -> None:
 
 
 def selection_of(flags: SelectionFlags) -> Selection:
-    """The selection flags as a selection; raise UsageError for a malformed shard."""
+    """Return the selection flags as a selection; raise UsageError for a malformed shard."""
     from bench.config.run import RunRequest
     from bench.datasets import Selection
     from bench.plan.benchmark import filters_of
@@ -86,7 +86,7 @@ def selection_of(flags: SelectionFlags) -> Selection:
 
 
 def _described(name: str) -> Mapping[str, object]:
-    """The first of benchmark, provider, run and metric that has the name."""
+    """Return the description of the first benchmark, provider, run or metric with this name."""
     from bench.journal.paths import run_ids
 
     catalog = Catalog.load(current.get().workspace)
@@ -158,7 +158,7 @@ def _metric(catalog: Catalog, name: str) -> Mapping[str, object]:
 
 
 def _in_words(found: Mapping[str, object]) -> Mapping[str, object]:
-    """The same for people: a variable is required or optional, not yes or no."""
+    """Return the description for people: a variable is "required" or "optional" instead of true or false."""
     variables = found.get("variables")
     if not isinstance(variables, Mapping):
         return found
@@ -176,7 +176,7 @@ LONGEST_LINE = 100
 
 
 def _lines(found: Mapping[str, object], indent: str) -> Iterator[str]:
-    """Each value on a line of its own below its name; what holds others is indented, what is empty left out."""
+    """Yield one line per value; nested values are indented below their name, and empty values are left out."""
     width = max((len(str(key)) for key, value in found.items() if not _is_nested(value)), default=0)
     for key, value in found.items():
         if value in NOTHING:
@@ -203,7 +203,7 @@ def _listed(one: object, indent: str) -> Iterator[str]:
 
 
 def _is_nested(value: object) -> bool:
-    """A map, or a list whose values do not fit on one line."""
+    """Return True for a mapping, or a list that does not fit on one line."""
     if isinstance(value, Mapping):
         return True
     if not isinstance(value, list | tuple):

@@ -1,9 +1,7 @@
 """Show the progress of a run: as plain lines, as JSON events, or as a table. Each display only polls the progress.
 
-Here too:
-
-* the table of jobs, which is redrawn in place on a terminal: phase bars, running score, rates, cost
-* :func:`ticking`, which repeats a statement while a block runs
+On a terminal, the table of jobs is redrawn in place: phase bars, running score, rates, cost. :func:`ticking` calls a
+function repeatedly while a block runs.
 
 Example::
 
@@ -11,9 +9,8 @@ Example::
     async with follow(display):
         outcome = await execute(plan, settings, display)
 
-``display_for(flags)`` chooses one; :func:`follow` drives it while the engine works.
-
-What is the same for every job is in the launch lines and takes no column; bars shrink with the terminal.
+``display_for(flags)`` selects a display; :func:`follow` updates it while the engine works. Values that all jobs share
+are in the launch lines and get no column. Bars shrink with the terminal.
 """
 
 from __future__ import annotations
@@ -61,7 +58,7 @@ class Display(Protocol):
 
 
 def display_for(flags: Globals) -> Display:
-    """Live on a terminal, plain lines elsewhere, JSON events with ``--json``, nothing with ``none``."""
+    """Return a live table on a terminal, plain lines elsewhere, JSON events with ``--json``, nothing with ``none``."""
     if flags.json or flags.display == "json":
         return JsonDisplay()
     if flags.display == "none" or flags.quiet:
@@ -82,7 +79,7 @@ async def follow(display: Display) -> AsyncIterator[None]:
 
 
 def launch_text(progress: Progress) -> list[str]:
-    """Run id, benchmarks, providers, models and start, a line each."""
+    """Return the lines shown at launch: run id, benchmarks, providers, models and start time."""
     jobs = list(progress.jobs.values())
     models = sorted({model for job in jobs for model in (job.answering, job.judge) if model and model != "none"})
     return [
@@ -95,12 +92,12 @@ def launch_text(progress: Progress) -> list[str]:
 
 
 def stop_text(reason: Stop, in_flight: int) -> str:
-    """The message that must be seen within 200 ms of a signal."""
+    """Return the message that is shown when a stop is requested, within 200 ms of a signal."""
     return f"stopping ({reason}): {in_flight} requests in flight get 8 s; once more to stop now"
 
 
 def seconds_text(seconds: float | None) -> str:
-    """``3m 20s``; an unknown time is a dash."""
+    """Format a duration as in ``3m 20s``; an unknown one is a dash."""
     if seconds is None:
         return "-"
     whole = int(seconds)
@@ -111,7 +108,7 @@ def seconds_text(seconds: float | None) -> str:
 
 
 def totals_text(progress: Progress) -> str:
-    """One line on the whole run."""
+    """Return one line with the totals of the run."""
     parts = [
         f"{progress.ended}/{progress.planned} items{share_text(progress.ended, progress.planned)}",
         f"{progress.memories} memories ingested",
@@ -126,18 +123,18 @@ def totals_text(progress: Progress) -> str:
 
 
 def share_text(part: int, whole: int) -> str:
-    """`` (40%)``; never 100 % before everything is done."""
+    """Format a share as in `` (40%)``; it is rounded down, so that 100 % means that everything is done."""
     return f" ({100 * part // whole}%)" if whole else ""
 
 
 def cost_text(progress: Progress) -> str:
-    """Money so far; "at least" while some calls have no known price."""
+    """Format the cost so far, with "at least" if the price of some calls is unknown."""
     text = f"USD {progress.cost_usd:.4f}"
     return f"at least {text}" if progress.unknown_costs else text
 
 
 class QuietDisplay:
-    """Report only that the run stops."""
+    """A display that only reports that the run stops."""
 
     every_s = PLAIN_EVERY_S
 
@@ -154,7 +151,7 @@ class QuietDisplay:
 
 
 class PlainDisplay:
-    """A line at launch, one at least every ten seconds, no escape codes."""
+    """Plain lines without escape codes: some at launch, then one line every ten seconds."""
 
     every_s = PLAIN_EVERY_S
 
@@ -182,7 +179,7 @@ class PlainDisplay:
 
 
 class JsonDisplay:
-    """One JSON object a line on stdout: launch, progress, stopping. The command itself prints ``done``."""
+    """One JSON object per line on stdout: launch, progress, stopping. The command itself prints ``done``."""
 
     every_s = PLAIN_EVERY_S
 
@@ -244,7 +241,7 @@ BARS = (Phase.INGEST, Phase.SEARCH, Phase.ANSWER)
 
 
 class LiveDisplay:
-    """A table of jobs that moves in place on stderr."""
+    """A table of jobs on stderr that is redrawn in place."""
 
     every_s = EVERY_S
 
@@ -307,7 +304,7 @@ NAMES = ("benchmark", "provider", "answering")
 
 
 def heading(progress: Progress) -> list[str]:
-    """The columns of a run: only names in which its jobs differ, the provider always."""
+    """Return the columns for a run: the provider, and other names only if jobs differ in them."""
     jobs = list(progress.jobs.values())
     same = {
         "benchmark": len({job.benchmark for job in jobs}) == 1,
@@ -317,7 +314,7 @@ def heading(progress: Progress) -> list[str]:
 
 
 def row(progress: Progress, job: JobProgress, head: list[str], cells: int) -> list[str]:
-    """The cells of one job under ``head``."""
+    """Return the cells of one job under ``head``."""
     lane = next(lane for key, lane in progress.lanes.items() if job.key.startswith(f"{key}|"))
     texts = {
         "benchmark": visible(job.benchmark),
@@ -337,7 +334,7 @@ def row(progress: Progress, job: JobProgress, head: list[str], cells: int) -> li
 
 
 def score_text(job: JobProgress) -> str:
-    """The running score with the interval that the final table would give to what is scored so far."""
+    """Format the running score with the interval that the final table would show for the items scored so far."""
     if job.score is None:
         return "-"
     from bench.stats import Sums, interval_of
@@ -348,7 +345,7 @@ def score_text(job: JobProgress) -> str:
 
 
 def bar(done: int, total: int, cells: int = BAR_CELLS) -> str:
-    """A bar of ``cells`` characters and its numbers; a phase that has nothing to do is a dash."""
+    """Format a bar of ``cells`` characters with its numbers; a phase without work is a dash."""
     if total == 0:
         return "-"
     full = min(cells, cells * done // total)
@@ -357,7 +354,7 @@ def bar(done: int, total: int, cells: int = BAR_CELLS) -> str:
 
 @asynccontextmanager
 async def ticking(every_s: float, tick: Callable[[], None]) -> AsyncIterator[None]:
-    """Call ``tick`` every ``every_s`` seconds inside the block; an error of the block leaves as itself."""
+    """Call ``tick`` every ``every_s`` seconds inside the block; an error of the block is raised unchanged."""
 
     async def on_and_on() -> None:
         while True:

@@ -47,12 +47,12 @@ class Answers:
     context: str = UNKNOWN
     leaks: str = UNKNOWN
     labels: LabelSource | None = None
-    """where people's labels of these answers are; None for a file or a receipt"""
+    """source of people's labels of these answers; None for a file or a receipt"""
 
 
 @dataclass(frozen=True, slots=True)
 class LabelSource:
-    """A job of a run, its journal and the events in it."""
+    """A job of a run, with its journal and the events in it."""
 
     record: JobRecord
     folder: Path
@@ -75,11 +75,11 @@ def dispute(
         RUN or RUN:PROVIDER, a receipt signed --with-answers, JSON lines {"item": ID, "answer": TEXT}, or a result file
         of mem0, zep, memorybench, AMB or EverMemOS.
     judge_model
-        Two or more judges.
+        Two or more models that judge.
     judge_prompt
         Two or more judge prompts: files or texts.
     benchmark
-        The benchmark of answer files.
+        The benchmark that answer files belong to.
     markdown
         Print the tables as Markdown.
     html
@@ -147,7 +147,7 @@ async def _judged(
 
 
 def _reviews(side: Answers, panel: Panel) -> tuple[Review | None, ...]:
-    """What people's labels of a run's answers show of each cell."""
+    """Return one review per cell from people's labels of a run's answers; empty without labels."""
     from bench.report.review import review_of
 
     if side.labels is None:
@@ -178,10 +178,10 @@ async def _answers(catalog: Catalog, target: str, dataset: Dataset) -> list[Answ
 
 
 def _receipt(target: str) -> Receipt | None:
-    """The receipt, where the file is one.
+    """Return the receipt in the file ``target``; None if the file is not a receipt.
 
     Raises:
-        UsageError: a receipt that cannot be read.
+        UsageError: the file is a receipt that cannot be read.
     """
     from bench.receipt.base_model import Misfit
     from bench.receipt.schema import read_receipt
@@ -227,7 +227,7 @@ def _of_receipt(path: Path, receipt: Receipt, dataset: Dataset) -> Answers:
         if row.get("answer") and dataset.index_of(str(row["itemId"])) is not None
     ]
     if not rows:
-        raise UsageError(f"{path}: its items file has no answers", hint="bench sign --with-answers puts them there")
+        raise UsageError(f"{path}: its items file has no answers", hint="bench sign --with-answers includes them")
     named = [why for why in receipt.reproducibility.reasons if why.startswith((KNOWS_ANSWER, KNOWS_TYPE))]
     return Answers(
         name=receipt.receipt_id,
@@ -287,7 +287,7 @@ async def _cells(
     side: Answers,
     asked: tuple[list[str], list[str]],
 ) -> list[tuple[str, JudgeCell]]:
-    """Plan each prompt with each judge over the answers of one side, each with the prompt's name."""
+    """Plan each prompt with each judge over the answers of one side; return pairs of prompt name and cell."""
     from bench.config.run import RunRequest
     from bench.engine.external_results import foreign_plan
     from bench.engine.judge_cells import judge_cell
@@ -311,17 +311,17 @@ async def _cells(
 
 
 def _note_calls(cells: Sequence[tuple[str, JudgeCell]]) -> None:
-    """Say what is paid before a judge is asked."""
+    """Note the number of verdicts to request, before any judge is called."""
     asked, reused = sum(cell.n_asked for _, cell in cells), sum(cell.n_reused for _, cell in cells)
     each = [f"{cell.n_asked} of {cell.judge}, {name}" for name, cell in cells if cell.n_asked]
     console.note(
-        f"{asked + reused} verdicts: {reused} are reused, {asked} are asked for"
+        f"{asked + reused} verdicts: {reused} are reused, {asked} are requested"
         + (f" ({'; '.join(each)})" if each else "")
     )
 
 
 async def _panel(environment: Environment, side: Answers, cells: Sequence[tuple[str, JudgeCell]]) -> Panel:
-    """Judge one side; what is kept costs nothing."""
+    """Judge one side; verdicts that already exist cost nothing."""
     from bench.journal import Reader
     from bench.plan.job_record import read
     from bench.report.panel import Panel, read_cell, with_texts
@@ -336,7 +336,7 @@ async def _panel(environment: Environment, side: Answers, cells: Sequence[tuple[
         found.append(one)
         types.update(kinds)
         if failed := cell.n_asked + cell.n_reused - len(one.verdicts):
-            console.note(f"{failed} verdicts of {one.name} on {side.name} failed; the same command asks for them again")
+            console.note(f"{failed} verdicts of {one.name} on {side.name} failed; the same command requests them again")
     panel = Panel(side=side.name, benchmark=record.benchmark, cells=tuple(found), types=types)
     async with Reader.open(folder) as reader:
         return await with_texts(reader, record, panel)

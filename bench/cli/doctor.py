@@ -1,8 +1,7 @@
 """``bench doctor PROVIDER``: the live contract test, as a table or JSON. It clears its data unless asked not to.
 
-What is asked is on stderr as it begins, and every ten seconds again what is waited for: a service that accepts
-and never answers is reported from a doctor that hangs.
-"""
+Each step is reported on stderr when it starts, and every ten seconds while it waits. So a service that never answers
+can be distinguished from a doctor that hangs."""
 
 from __future__ import annotations
 
@@ -58,7 +57,7 @@ def doctor(
         report = anyio.run(_examined, provider, embedding_model, keep, timeout_s, answered)
     except KeyboardInterrupt:
         _show(provider, answered)
-        signals.stage(f"{len(answered)} questions were answered", hint="repeat the command")
+        signals.stage(f"{len(answered)} checks were done", hint="repeat the command")
         raise
     if current.get().json:
         console.json_value(report.as_json())
@@ -67,7 +66,7 @@ def doctor(
         _show(f"{report.provider} {report.version}", report.checks)
         console.line(_verdict(report))
         if not report.ok and report.hung is None:
-            console.note("hint: begin with the first failed check; docs/troubleshooting.md names causes by their text")
+            console.note("hint: start with the first failed check; docs/troubleshooting.md lists causes by message")
     if report.refused:
         return REFUSED
     return 0 if report.ok else CHECK_FAILED
@@ -91,19 +90,19 @@ def _verdict(report: DoctorReport) -> str:
 
 @dataclass(slots=True)
 class DoctorSteps:
-    """What the doctor is at, reported on stderr as it begins and again while it takes long."""
+    """The current step of the doctor, reported on stderr when it begins and while it waits."""
 
     http: Http
     name: str = "loading"
     since: float = field(default_factory=perf_counter)
 
     def begin(self, name: str) -> None:
-        """Tell of the next step."""
+        """Report the start of the next step."""
         self.name, self.since = name, perf_counter()
         console.note(f"doctor: {name}")
 
     def waiting(self) -> None:
-        """Tell what is waited for."""
+        """Report how long the current step has taken, and the oldest request without an answer."""
         oldest, age_s = self.http.oldest(), self.http.oldest_s()
         request = f", {oldest} has not answered for {age_s:.0f} s" if oldest and age_s is not None else ""
         console.note(f"doctor: {self.name}: {perf_counter() - self.since:.0f} s so far{request}")

@@ -1,6 +1,6 @@
-"""The flags of ``bench run`` as one flat record; ``plan``, ``eval`` and ``resume`` take the same.
+"""The flags of ``bench run`` as one flat record; ``plan``, ``eval`` and ``resume`` accept the same flags.
 
-A flag that was not given is None, so that a run file or an earlier run can fill it in.
+A flag that was not given is None, so that a run file or an earlier run can set it.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ Maybe = Annotated[str | None, Parameter()]
 
 
 def spread(given: Sequence[str] | None) -> list[str]:
-    """The words of a list flag, whose values may also be parted by commas."""
+    """Return the values of a list flag; a value may also contain several values separated by commas."""
     return [word for text in given or () for word in text.split(",") if word]
 
 
 def whole_number(_type: object, tokens: Sequence[Token]) -> int:
-    """Read a number as it is written: the parser's own reading rounds 1.5."""
+    """Parse an integer; the parser's own conversion would round 1.5."""
     try:
         return int(tokens[0].value)
     except ValueError:
@@ -34,7 +34,7 @@ def whole_number(_type: object, tokens: Sequence[Token]) -> int:
 
 
 def whole_numbers(_type: object, tokens: Sequence[Token]) -> list[int]:
-    """Read a list of whole numbers, whose values may also be parted by commas."""
+    """Parse a list of integers; a value may also contain several integers separated by commas."""
     parts = [token.evolve(value=part) for token in tokens for part in token.value.split(",") if part]
     return [whole_number(int, [part]) for part in parts]
 
@@ -54,7 +54,7 @@ ABOUT = Group("The run and its output", sort_key=6)
 @Parameter(name="*", group=ITEMS)
 @dataclass(frozen=True, kw_only=True)
 class SelectionFlags:
-    """Which items a run takes, in this order: range, filters, sample, limit."""
+    """The selection of items, applied in this order: range, filters, sample, limit."""
 
     limit: Whole = None
     """at most N items: the first ones that the other flags select (default: all)"""
@@ -81,7 +81,7 @@ class SelectionFlags:
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class RunFlags(SelectionFlags):
-    """Everything ``bench run`` takes."""
+    """All flags of ``bench run``."""
 
     benchmarks: Annotated[Many, Parameter(name=["--benchmarks", "--benchmark"], group=WHAT)] = None
     """names of benchmarks (default: demo)"""
@@ -183,14 +183,14 @@ class RunFlags(SelectionFlags):
     key: Annotated[Maybe, Parameter(group=ABOUT)] = None
     """signing key for --sign"""
     publishable: Annotated[Switch, Parameter(group=ABOUT)] = None
-    """register the run in the public log first"""
+    """announce the run in the public log first"""
 
 
 NOT_IN_REQUEST = frozenset({"config", "resume", "set_", "no_circuit_breaker", "dry_run"})
 
 
 def given(flags: SelectionFlags) -> dict[str, object]:
-    """The flags that stood on the command line, under the names of a run file.
+    """Return the flags that were given on the command line, under the names that a run file uses.
 
     Raises:
         UsageError: a list flag without a value.
@@ -216,14 +216,14 @@ def _whole(text: str, flag: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise UsageError(f"{flag} {text}: a whole number or auto") from None
+        raise UsageError(f"{flag} {text} is not valid: expected a whole number or auto") from None
 
 
 def run_or_newest(run_id: str | None) -> str:
-    """Return the run that was named; without a name the newest one of the workspace, which is noted.
+    """Return ``run_id``, or the newest run of the workspace, which is noted on stderr.
 
     Raises:
-        UsageError: no name, and the workspace has no run.
+        UsageError: no name is given, and the workspace has no run.
     """
     from bench.journal.paths import run_ids
 

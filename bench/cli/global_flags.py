@@ -1,6 +1,6 @@
 """Flags that can be before or after any command: ``bench -q run`` = ``bench run -q``.
 
-They are taken out of the argument list before a command's own parser sees it::
+They are removed from the argument list before the command's own parser gets it::
 
     flags, rest = split(["results", "r1", "--json"])      # flags.json is True, rest is ["results", "r1"]
 """
@@ -20,7 +20,7 @@ DISPLAYS = ("auto", "live", "plain", "json", "none")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Globals:
-    """What every command may know of its surroundings."""
+    """The values of the global flags."""
 
     workspace: Path = Path()
     env_file: Path | None = None
@@ -66,7 +66,7 @@ VALUES: dict[str, Callable[[Globals, str], Globals]] = {
 
 
 def command(text: str) -> str:
-    """A command of ours as it must be typed where the user is: with the workspace that was named."""
+    """Return a bench command as the user must type it, with ``--workspace`` if it was given."""
     workspace = current.get().workspace
     return text if workspace == Path() else f"{text} --workspace {shlex.quote(str(workspace))}"
 
@@ -75,10 +75,10 @@ current: ContextVar[Globals] = ContextVar("bench_globals", default=Globals())  #
 
 
 def split(arguments: Sequence[str]) -> tuple[Globals, list[str]]:
-    """Take the global flags out of ``arguments``; everything after ``--`` is left alone.
+    """Split the global flags from ``arguments``; everything after ``--`` is left unchanged.
 
     Raises:
-        UsageError: a global flag has no value or a wrong one.
+        UsageError: a global flag has no value or an invalid one.
     """
     found = Globals()
     rest: list[str] = []

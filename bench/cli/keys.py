@@ -1,4 +1,4 @@
-"""``bench keys``: create, list, rotate and revoke signing keys."""
+"""``bench keys``: create, trust, list, rotate and revoke signing keys."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 ROLES = ("receipt", "log")
 
-keys_app = App(name="keys", help="Make, trust, list, rotate and revoke signing keys.", help_epilogue=examples("keys"))
+keys_app = App(name="keys", help="Create, trust, list, rotate and revoke signing keys.", help_epilogue=examples("keys"))
 
 
 @keys_app.command(name="new")
@@ -133,7 +133,7 @@ def keys_revoke(
 
 
 def show_change(change: KeyChange, text: str) -> None:
-    """What a step did, whether the log still waits for a signature, and what git does not hold yet."""
+    """Print the result of a step, a log entry that is not signed yet, and files that are not committed yet."""
     if current.get().json:
         console.json_value(
             {
@@ -152,17 +152,17 @@ def show_change(change: KeyChange, text: str) -> None:
         for path in change.files:
             console.line(f"  {path}")
     if change.log_pending:
-        console.note("the log entry waits for a checkpoint: no other active log key is at hand")
+        console.note("no checkpoint covers the log entry yet: no other active log key is available")
     if change.to_commit:
         folders = " ".join(map(str, change.to_commit))
         console.note(
-            "others need the public half; where bench itself runs from this checkout, receipts say dirty until then"
+            "others need the public key; if bench runs from this checkout, receipts are dirty until it is committed"
         )
         console.note(f"next: git add {folders} && git commit")
 
 
 def read_roles(names: Sequence[str] | None) -> tuple[Literal["receipt", "log"], ...]:
-    """``receipt,log`` or ``receipt log``."""
+    """Parse roles in the form ``receipt,log`` or ``receipt log``; raise UsageError for an unknown role."""
     given = [part for name in names or ROLES for part in name.split(",") if part]
     unknown = [name for name in given if name not in ROLES]
     if unknown or not given:
@@ -172,7 +172,7 @@ def read_roles(names: Sequence[str] | None) -> tuple[Literal["receipt", "log"], 
 
 
 def shown(value: object) -> str:
-    """A cell of the table of keys."""
+    """Format a cell of the table of keys."""
     if isinstance(value, list):
         return ", ".join(map(str, value))
     return "" if value is None else str(value)

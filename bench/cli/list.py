@@ -1,7 +1,6 @@
 """``bench list``: list benchmarks, providers, runs and others. It is fast because it reads only parts of the files.
 
-``bench list`` shows benchmarks and providers; ``bench list runs --json`` one kind as JSON.
-"""
+``bench list`` shows benchmarks and providers. ``bench list runs --json`` prints one kind as JSON."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 KINDS = ("benchmarks", "providers", "metrics", "evaluators", "models", "runs")
 USAGE = f"bench list [{'|'.join(KINDS)}] [--tags T] [--json]"
 KEY = r"(?:^[ \t]+|[{,][ \t]*)(?:%s)\s*:\s*[\"']?([^\"'#,}\n]+?)[\"']?\s*(?:[#,}].*)?$"
-"""a key of a block, or of a map in braces"""
+"""pattern of a YAML key in a block or in a map in braces"""
 DATA_PATH = re.compile(KEY % "localPath|local_path", re.MULTILINE)
 LOCAL_PATH = re.compile(KEY % "path", re.MULTILINE)
 PAGE = re.compile(r"^  page: (\S+)", re.MULTILINE)
@@ -32,7 +31,7 @@ Rows = list[dict[str, object]]
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the kinds that were asked for; returns the exit code.
+    """Print the requested kinds; return the exit code.
 
     Raises:
         UsageError: an unknown kind or flag.
@@ -49,7 +48,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def read_flags(arguments: Sequence[str]) -> tuple[list[str], frozenset[str]]:
-    """Kinds and tags; ``--providers`` is accepted for ``providers``."""
+    """Return (kinds, tags); ``--providers`` is accepted for ``providers``."""
     kinds: list[str] = []
     tags: set[str] = set()
     tokens = list(arguments)
@@ -75,12 +74,12 @@ def _next_word(tokens: list[str]) -> str:
 
 
 def tagged(rows: Rows, tags: frozenset[str]) -> Rows:
-    """The rows that carry every tag."""
+    """Return the rows that have every tag."""
     return [row for row in rows if tags <= set(row.get("tags", ()))]  # type: ignore[call-overload]
 
 
 def show(kind: str, rows: Rows) -> None:
-    """Print one kind as aligned columns; texts are cut to the width of the terminal."""
+    """Print one kind as aligned columns; lines are cut to the width of the terminal."""
     console.line(f"{kind} ({len(rows)})")
     columns = COLUMNS[kind]
     cells = [
@@ -95,7 +94,7 @@ def show(kind: str, rows: Rows) -> None:
 
 
 def _minute(instant: str) -> str:
-    """An ISO time to the minute, so that a line of runs is not cut in it."""
+    """Format an ISO time with minutes, so that a line of the table of runs is not cut."""
     return instant[:16].replace("T", " ")
 
 
@@ -130,7 +129,7 @@ def _catalog(workspace: Path) -> Catalog:
 
 
 def benchmarks(workspace: Path) -> Rows:
-    """Benchmarks with what a run still needs of them."""
+    """Return the benchmarks, with the state of their data."""
     catalog = _catalog(workspace)
     entries = [entry for entry in catalog.benchmarks() if not entry.shadowed]
     by_name = {entry.name: entry for entry in entries}
@@ -152,7 +151,7 @@ def benchmarks(workspace: Path) -> Rows:
 
 
 def _page(entry: CatalogEntry, by_name: Mapping[str, CatalogEntry]) -> str | None:
-    """The page of a public benchmark in the documentation, or of what it extends."""
+    """Return the documentation page of a public benchmark, or of the benchmark that it extends."""
     if not entry.builtin or entry.path.name == "manifest.json":
         return None
     text = entry.path.read_text(encoding="utf-8")
@@ -164,7 +163,7 @@ def _page(entry: CatalogEntry, by_name: Mapping[str, CatalogEntry]) -> str | Non
 
 
 def _problem(catalog: Catalog, entry: CatalogEntry) -> str | None:
-    """Why a file of the workspace cannot be used; the shipped ones can."""
+    """Return the error of a config file of the workspace; None if it is valid."""
     if entry.problem or entry.builtin:
         return entry.problem
     from bench.errors import ConfigError
@@ -177,7 +176,10 @@ def _problem(catalog: Catalog, entry: CatalogEntry) -> str | None:
 
 
 def _data_state(entry: CatalogEntry, by_name: Mapping[str, CatalogEntry], roots: Sequence[Path]) -> str:
-    """``ready`` when the data file is there, else ``needs download``; a glance, ``describe`` is exact."""
+    """Return ``ready`` if the data file exists, else ``needs download`` or ``data missing``.
+
+    The config is not fully parsed; ``bench describe`` gives the exact state.
+    """
     text = entry.path.read_text(encoding="utf-8", errors="replace")
     places = [entry.path.parent, *roots]
     if found := DATA_FILE.search(text):
@@ -193,7 +195,7 @@ def _data_state(entry: CatalogEntry, by_name: Mapping[str, CatalogEntry], roots:
 
 
 def providers(workspace: Path) -> Rows:
-    """Providers; with ``--json`` each config is read in full for its capabilities and the variables it needs."""
+    """Return the providers; with ``--json`` each config is read in full, for its capabilities and variables."""
     catalog = _catalog(workspace)
     entries = [entry for entry in catalog.providers() if not entry.shadowed]
     if current.get().json:
@@ -220,7 +222,7 @@ def providers(workspace: Path) -> Rows:
 
 
 def metrics(workspace: Path) -> Rows:
-    """Every registered metric with its definition id."""
+    """Return every registered metric with its definition id."""
     from bench.metrics import catalog
 
     return [
@@ -238,14 +240,14 @@ def metrics(workspace: Path) -> Rows:
 
 
 def evaluators(workspace: Path) -> Rows:
-    """Every evaluator that a config may name as its method."""
+    """Return every evaluator that a config may name as its method."""
     from bench.evaluators import catalog
 
     return [{"name": name, "description": text} for name, text in catalog().items()]
 
 
 def models(workspace: Path) -> Rows:
-    """Known model prefixes and the files of ``configs/models``."""
+    """Return the known model prefixes and the files of ``configs/models``."""
     from bench.models.names import BUILTINS, prefixes
 
     known: Rows = [{"name": name, "description": "built in, no key"} for name in BUILTINS]
@@ -264,7 +266,7 @@ def models(workspace: Path) -> Rows:
 
 
 def runs(workspace: Path) -> Rows:
-    """The runs of the workspace, newest first."""
+    """Return the runs of the workspace, newest first."""
     import anyio
 
     from bench.report.status import list_runs

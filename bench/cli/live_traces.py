@@ -4,9 +4,8 @@ Example::
 
     sent = await send_traces(folder, follow=True)      # OTEL_EXPORTER_OTLP_ENDPOINT names the collector
 
-The spans are those of ``otlp-json``, ids included. A process of its own reads them from the journal, so a run costs the
-same whether someone follows it or not. The exporter is OpenTelemetry's: its variables, retries and formats hold.
-"""
+The spans and their ids are the same as with ``otlp-json``. They are read from the journal in a separate process, so
+sending them does not slow the run down. The exporter is OpenTelemetry's, with its variables, retries and formats."""
 
 from __future__ import annotations
 
@@ -27,15 +26,15 @@ if TYPE_CHECKING:
 
 EVERY_S = 1.0
 BATCH = 100
-"""items that are sent at once"""
+"""number of items that are sent at once"""
 
 
 async def send_traces(folder: Path, *, follow: bool) -> int:
-    """Send the traces of the ended items; with ``follow`` until the run no longer continues. Return how many items.
+    """Send the traces of the ended items, with ``follow`` until the run ends; return the number of items.
 
     Raises:
-        ConfigError: the extra is not installed.
-        UsageError: the collector takes nothing.
+        ConfigError: the extra [otel] is not installed.
+        UsageError: the collector does not accept the spans.
     """
     exporter = _exporter()
     sent: dict[str, int] = {}
@@ -62,7 +61,7 @@ def _exporter() -> Any:
 
 
 async def _send_job(reader: Reader, record: JobRecord, exporter: Any, sent: dict[str, int]) -> int:
-    """Send what ended of a job since the last look."""
+    """Send the traces of a job's items that ended since the last call."""
     count = 0
     while ended := await reader.ended_since(record.key, sent.get(record.key, 0), BATCH):
         spans: list[ReadableSpan] = []
@@ -82,7 +81,7 @@ async def _send_job(reader: Reader, record: JobRecord, exporter: Any, sent: dict
 
 
 def _readable(resource: Mapping[str, object], spans: Sequence[Mapping[str, object]]) -> Iterator[ReadableSpan]:
-    """The spans of ``otlp-json`` as OpenTelemetry's exporter takes them."""
+    """Convert the spans of ``otlp-json`` for OpenTelemetry's exporter."""
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import Event, ReadableSpan
     from opentelemetry.sdk.util.instrumentation import InstrumentationScope

@@ -19,7 +19,10 @@ from bench.stats.significance import CORRELATED, DISAGREEING, clusters_needed, p
 
 
 def show_plan(plan: Plan, flags: RunFlags, *, unset: Sequence[str] = (), detect: float | None = None) -> None:
-    """Print the plan as tables or JSON; ``unset`` are the variables that a run would still need."""
+    """Print the plan as tables or JSON; ``unset`` are environment variables that a run requires.
+
+    ``detect`` is a difference of scores (0 to 1): the number of items needed to detect it is shown as well.
+    """
     found = estimate(plan)
     powers = [] if detect is None else [_power(one, detect) for one in _benchmarks(plan)]
     if current.get().json:
@@ -40,7 +43,7 @@ def show_plan(plan: Plan, flags: RunFlags, *, unset: Sequence[str] = (), detect:
     for text in plan.notes:
         console.line(f"note: {text}")
     if unset:
-        console.line(f"note: not set, bench run needs {', '.join(unset)}")
+        console.line(f"note: bench run needs variables that are not set: {', '.join(unset)}")
 
 
 def _benchmarks(plan: Plan) -> list[BenchmarkPlan]:
@@ -48,7 +51,7 @@ def _benchmarks(plan: Plan) -> list[BenchmarkPlan]:
 
 
 def _power(benchmark: BenchmarkPlan, detect: float) -> dict[str, object]:
-    """What the selected items can show, and how many it takes to show ``detect``."""
+    """Return the smallest difference that the selected items can show, and how many items ``detect`` needs."""
     items = benchmark.n_selected
     clustered = benchmark.config.cluster_by is not None
     clusters = len({ref.corpus for ref in benchmark.dataset.items(benchmark.selection)}) if clustered else items
@@ -82,7 +85,7 @@ def _show_powers(powers: Sequence[dict[str, object]], detect: float) -> None:
 
 
 def _cache_text(plan: Plan) -> str:
-    """What the call cache holds; which calls it saves is known only once the prompts are."""
+    """Return a line on the call cache; it cannot name the saved calls, because the prompts are not known yet."""
     from bench.models.call_cache import CACHE_FILE, count_replies
 
     path = plan.workspace / CHECKPOINTS / CACHE_FILE
@@ -121,7 +124,7 @@ def _jobs(plan: Plan) -> None:
 
 
 def _shared(name: str, value: str) -> str:
-    """What all jobs have in common, as words of the title."""
+    """Format a value that all jobs share, for the title."""
     if name == "items":
         return f"{value} items each"
     return f"no {name} model" if value in ("none", "-") else f"{name} {value}"
@@ -137,7 +140,7 @@ def _shared_text(lane: Lane) -> str:
 
 
 def _batch_text(lane: Lane) -> str:
-    """How many memories an add carries; a built-in makes no calls."""
+    """Format the number of memories per add call; "" for a built-in provider, which makes no calls."""
     return "" if lane.provider.built_in is not None else f", {batch_of(lane)} per add"
 
 
@@ -159,7 +162,7 @@ def _traffic(found: Estimate) -> None:
 
 
 def _seconds(time_s: float | None) -> str:
-    """A time as a person reads it; nothing is known where nothing is limited."""
+    """Format a duration in seconds; a dash if it is unknown, which is the case without a rate limit."""
     if time_s is None:
         return "-"
     return f"{time_s:.0f} s" if time_s >= 10 or time_s == 0 else f"{time_s:.2g} s"
@@ -171,7 +174,7 @@ def _settings(plan: Plan, flags: RunFlags) -> None:
 
 
 def settings(plan: Plan, flags: RunFlags) -> list[tuple[str, str, str]]:
-    """Each setting of the run with where it comes from: flag, run file, or default."""
+    """Return (name, value, source) for each setting; the source is flag, run file or default."""
     on_line = given(flags)
     found = []
     for name in RunRequest.model_fields:
@@ -183,7 +186,7 @@ def settings(plan: Plan, flags: RunFlags) -> list[tuple[str, str, str]]:
 
 
 def _worded(value: object) -> str:
-    """A setting in words: yes and no, names with their values."""
+    """Format a setting as text: yes and no, and names with their values."""
     if isinstance(value, BaseModel):
         return _worded(value.model_dump(mode="json", exclude_unset=True))
     if isinstance(value, tuple | list):

@@ -102,7 +102,7 @@ def log_tiles(output: Path, /, *, folder: Path | None = None) -> int:
     Parameters
     ----------
     output
-        The folder to serve.
+        The folder to write, which a web server can serve.
     folder
         The log's folder. Default: results/published of the workspace.
     """
@@ -169,9 +169,9 @@ def log_abandon(run_id: str, *, reason: str | None = None) -> int:
 
 
 def show_place(done: Published) -> int:
-    """Where an entry is in the log."""
+    """Print the index of a log entry; return the exit code 0."""
     if current.get().json:
         console.json_value({"logIndex": done.index, "fresh": done.fresh, "log": str(done.folder)})
     else:
-        console.line(f"{'logged' if done.fresh else 'already'} at index {done.index} of {done.folder}")
+        console.line(f"{'logged' if done.fresh else 'already logged'} at index {done.index} of {done.folder}")
     return 0

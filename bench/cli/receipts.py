@@ -1,7 +1,6 @@
-"""``bench sign``, ``reproduce`` and ``diff``: from flags to the functions of ``bench.receipt``.
+"""``bench sign``, ``reproduce`` and ``diff``: call ``bench.receipt`` with the values of the flags.
 
-Nothing is decided here: the room returns values, this module prints them and turns verdicts into exit codes.
-"""
+The package ``bench.receipt`` decides all verdicts. This module prints them and returns exit codes."""
 
 from __future__ import annotations
 
@@ -165,9 +164,9 @@ def diff(a: Path, b: Path) -> int:
     Parameters
     ----------
     a
-        One receipt file, or a run.
+        The first receipt file, or a run.
     b
-        Another one.
+        The second receipt file, or another run.
     """
     from bench.journal.paths import run_ids
 
@@ -187,7 +186,7 @@ def diff(a: Path, b: Path) -> int:
     console.line("like for like" if found.like_for_like else "not like for like")
     console.table(("part", "field", "a", "b"), [(one.part, one.path, one.a, one.b) for one in found.changes])
     if found.items is None:
-        console.line("items not compared: an items file is not there")
+        console.line("items not compared: an items file is missing")
     elif found.items:
         more = f" and {len(found.items) - SHOWN} more" if len(found.items) > SHOWN else ""
         console.line(f"items that differ: {', '.join(found.items[:SHOWN])}{more}")
@@ -198,14 +197,14 @@ def diff(a: Path, b: Path) -> int:
 
 
 def keyring(folder: Path | None = None) -> Keyring:
-    """The keys of this workspace and environment."""
+    """Return the keys of this workspace and environment."""
     from bench.receipt.keyring import Keyring, ask_passphrase
 
     return Keyring(workspace=current.get().workspace, folder=folder, prompt=ask_passphrase)
 
 
 def trust(trusted: Path | None, pubkeys: Sequence[Path]) -> TrustStore:
-    """The keys to believe: pinned ones alone, or trusted.json."""
+    """Return the trusted keys: only ``pubkeys`` if there are any, else those of a trust file."""
     from bench.receipt.signature import PublicKey
     from bench.receipt.trust_store import TrustStore
 
@@ -215,14 +214,14 @@ def trust(trusted: Path | None, pubkeys: Sequence[Path]) -> TrustStore:
 
 
 def existing(path: Path | None) -> Path | None:
-    """A file that was named must be there."""
+    """Return ``path``; raise UsageError if it is given and not a file."""
     if path is not None and not path.is_file():
         raise UsageError(f"no such file: {path}", hint="name an existing file")
     return path
 
 
 def now() -> str:
-    """This moment as the log writes it."""
+    """Return the current time in the format of the log."""
     from bench.receipt.base_model import stamp
 
     return stamp(datetime.now(UTC).replace(microsecond=0))

@@ -1,4 +1,4 @@
-"""``bench retry``, ``rescore``, ``fork``: reuse the stored work of a run, so that nothing is paid twice."""
+"""``bench retry``, ``rescore``, ``extend``, ``fork``: reuse the stored work of a run, so that nothing is paid twice."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 
 FINISHED_BADLY = 4
-"""the exit code of a run that finished, with a job that is not valid"""
+"""exit code of a run that finished with a job that is not valid"""
 FOR_ANSWERS = ("answering_model", "answer_prompt", "context_budget", "max_answer_tokens")
-"""flags that make other answers"""
+"""flags that change answers"""
 
 
 def retry(
@@ -66,7 +66,7 @@ def retry(
         if sound is not None:
             raise UsageError(
                 f'item "{sound}" of run {run_id} did not fail',
-                hint="only error and not_ready are tried again; bench failures shows them",
+                hint="only items in state error or not_ready are run again; bench failures shows them",
             )
         return folder, plan, await failed_items(folder, phase=Phase(phase), items=asked) if phase else failed
 
@@ -79,7 +79,7 @@ def retry(
 def _nothing_to_retry(folder: Path) -> int:
     from bench.report.status import standing
 
-    text = "nothing to retry: no item of these ended as an error or was not ready"
+    text = "nothing to retry: no selected item ended as an error or was not ready"
     console.note(text)
     if current.get().json:
         found = anyio.run(standing, folder)
@@ -137,7 +137,7 @@ def rescore(
 
 
 def _scorings(entries: Sequence[str] | None, workspace: Path) -> list[tuple[str, tuple[str, ...]]]:
-    """Return one scoring per default prompt, each with its name and all prompts of single types."""
+    """Return one scoring per default prompt: its name, and its prompts including those for single question types."""
     defaults: list[str] = []
     by_type: list[str] = []
     for entry in entries or ():
@@ -153,7 +153,7 @@ def _scorings(entries: Sequence[str] | None, workspace: Path) -> list[tuple[str,
 
 
 def prompt_names(entries: Sequence[str]) -> list[str]:
-    """Return a short name for each prompt: its file's, or its place; never the same twice."""
+    """Return a unique short name for each prompt: its file name, or its number."""
     names: list[str] = []
     for at, entry in enumerate(entries, 1):
         text = entry.removeprefix("default=").removeprefix("@")
@@ -163,7 +163,7 @@ def prompt_names(entries: Sequence[str]) -> list[str]:
 
 
 def _show_panels(folder: Path, generations: Mapping[int, str]) -> None:
-    """Show how far several judges or prompts agree."""
+    """Show the agreement of several judges or prompts."""
     from bench.cli.results import show_grids
     from bench.journal import Reader
     from bench.report.panel import panel_grids, read_panels
@@ -230,7 +230,7 @@ def fork(
         only = await stored_items(find_run(catalog.workspace, run_id), start)
         if not only:
             what = "answer" if start is Phase.EVALUATE else "search result"
-            raise UsageError(f"run {run_id} has no stored {what}", hint="bench run makes a run of its own")
+            raise UsageError(f"run {run_id} has no stored {what}", hint="bench run starts a new run")
         alone = plan.request.model_copy(update={"cluster": None, "shards": None, "workers": None})
         return replace(plan, request=alone), replace(errand, only=only)
 

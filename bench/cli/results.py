@@ -1,9 +1,4 @@
-"""``bench results``, ``failures``, ``export``: read a run without any network call.
-
-Here too:
-
-* ``bench compare`` and ``bench leaderboard``: results beside one another. Nothing is called.
-"""
+"""``bench results``, ``failures``, ``export``, ``compare``, ``leaderboard``: read runs without any network call."""
 
 from __future__ import annotations
 
@@ -35,7 +30,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 SHOWN_ITEMS = 20
-"""lost items of a job that bench failures shows unless --limit changes it"""
+"""default of --limit: lost items of a job that bench failures shows"""
 
 
 def results(
@@ -102,7 +97,7 @@ def _print_report(
     csv: bool,
     html: Path | None,
 ) -> None:
-    """Print the report in the form that the flags name, or write the page."""
+    """Print the report in the format of the flags, or write the HTML page."""
     if current.get().json:
         console.json_value(results_json(report))
     elif markdown:
@@ -121,7 +116,7 @@ def _print_report(
 async def _folded(
     reader: Reader, *, by: Sequence[str], benchmark: str | None, in_words: bool
 ) -> tuple[Report, list[str]]:
-    """The report of a run, and what came out of it in words where that is shown."""
+    """Return the report of a run, and the sentences on its outcome if ``in_words``."""
     report = await fold(reader, by=by, benchmark=benchmark)
     return report, await outcome_texts(reader, report) if in_words else []
 
@@ -136,21 +131,21 @@ def _write_page(run_id: str, report: Report, path: Path) -> None:
 
 
 def show_outcome(texts: Sequence[str]) -> None:
-    """Print what came out of a run, before its tables."""
+    """Print the sentences on the outcome of a run, before its tables."""
     for text in texts:
         console.paragraph(text)
         console.line()
 
 
 def result_grids(report: Report, dimensions: Sequence[str] = ()) -> list[Grid]:
-    """The tables of a run: headline, every metric, and the headline by each dimension."""
+    """Return the tables of a run: headline, every metric, and the headline by each dimension."""
     width = console.width()
     by = [grid for name in dimensions or BUILT_IN for grid in breakdown(report, name)]
     return [*overview(report, width=width), *matrix(report), *by]
 
 
 def _compared(run_id: str, providers: list[str], benchmark: str | None, *, markdown: bool) -> int:
-    """Providers of the run that is named; without one, the newest run of each."""
+    """Compare the providers of a run; without a run id, the newest run of each."""
 
     if run_id:
         return compare(*(f"{run_id}:{name}" for name in providers), benchmark=benchmark, markdown=markdown)
@@ -180,7 +175,7 @@ def _dimensions(by: list[str] | None) -> list[str]:
 
 
 def show_grids(grids: list[Grid]) -> None:
-    """Print grids one below the other with their notes."""
+    """Print tables one below the other, with their notes."""
     for grid in grids:
         console.table(
             grid.head, grid.rows, title=grid.title, right=grid.right, optional=grid.optional, breaks=grid.breaks
@@ -192,10 +187,10 @@ def show_grids(grids: list[Grid]) -> None:
 
 
 def read_run(run_id: str, act: Callable[[Reader], Awaitable[T]]) -> T:
-    """Open the journal of a run, or of the newest one, read-only and do something with it.
+    """Open the journal of a run, or of the newest one, read-only, and return the result of ``act``.
 
     Raises:
-        UsageError: no such run, or none at all.
+        UsageError: the run does not exist, or there is no run.
         JournalError: the file cannot be read.
     """
     path = find_run(current.get().workspace, run_or_newest(run_id))
@@ -225,7 +220,7 @@ def failures(
     kind
         Only these reasons, for example not_retrieved.
     benchmark, provider
-        Only the jobs of these.
+        Only the jobs of this benchmark or provider.
     limit
         Maximum number of items and errors per job. 0 shows all; --json always has all.
     full
@@ -258,7 +253,7 @@ def _records() -> FolderExport:
 FolderExport = Callable[[Reader, Path], Awaitable[dict[str, int]]]
 ExportFormat = Literal["json", "jsonl", "csv", "parquet", "trec", "otlp-json", "otlp", "inspect", "every-eval-ever"]
 JOB_FILES = {"inspect": _inspect, "every-eval-ever": _records}
-"""forms that are a file or two per job, with the items in each"""
+"""formats that write one or two files per job -> function that loads their exporter"""
 
 
 def export(
@@ -300,7 +295,7 @@ def export(
     if format == "trec":
         several = read_run(run_id, lambda reader: export_trec(reader, Path(output)))
         for stem, count in several.items():
-            more = f" ({count} hits have several ids: each is written as the one it newly covers)" if count else ""
+            more = f" ({count} hits have several ids: each is written as the first that is new)" if count else ""
             console.note(f"{stem}.run, {stem}.qrels{more}")
         files = [f"{stem}.{kind}" for stem in several for kind in ("run", "qrels")]
         return _exported(run_id, format, output, files=files)
@@ -342,14 +337,14 @@ def _site(run_id: str, folder: Path) -> int:
 
 
 def _exported(run_id: str, form: str, output: str, **what: object) -> int:
-    """With ``--json``, what was written where; on stdout the export itself is all there is."""
+    """With ``--json``, print what was written and where; return the exit code 0."""
     if current.get().json:
         console.json_value({"run_id": run_id, "format": form, "output": output, **what})
     return 0
 
 
 def _writer(form: str) -> Callable[[Reader, TextIO], Awaitable[int]]:
-    """Return what writes a run in this form to an open file."""
+    """Return the function that writes a run in format ``form`` to an open file."""
     if form == "otlp-json":
         from bench.report.trace import export_otlp
 
@@ -453,7 +448,7 @@ def _gate(text: str) -> tuple[str, float]:
 async def _loaded(
     workspace: Path, pairs: tuple[str, ...], benchmark: str | None, providers: list[str]
 ) -> list[list[Side]]:
-    """Read the sides; say which run a provider's name represents."""
+    """Load the sides to compare; note which run was selected for a provider that is given by name."""
     from bench.report.comparison_data import are_runs, chosen_targets, sides_of, sides_of_runs
 
     if are_runs(pairs, providers):
@@ -466,7 +461,7 @@ async def _loaded(
 
 
 def _checked(groups: list[list[Side]], gate: tuple[str, float], *, force: bool) -> list[Gated]:
-    """Check a gate on its own metric, whatever rows were asked for."""
+    """Check a gate on its metric, also if no row of this metric is shown."""
     from bench.report.compare import compare_sides
     from bench.report.comparison import gated
 

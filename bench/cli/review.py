@@ -58,7 +58,7 @@ def review(
     """
     folder = find_run(current.get().workspace, run_id)
     if n is not None and labels is not None:
-        raise UsageError("--n draws and --labels reads", hint="give one of them")
+        raise UsageError("--n and --labels exclude each other", hint="give one of them")
     if n is not None:
         drawn = anyio.run(_draw, folder, n, seed, provider, output)
         console.line(str(output))
@@ -89,7 +89,7 @@ def review(
 
 
 async def _draw(folder: Path, n: int, seed: int, provider: str | None, output: Path) -> str:
-    """Write the file; labels that an answer has already are in it. Return how many answers there are."""
+    """Draw the answers and write the TSV file, with labels that exist; return a text with the number of answers."""
     await draw_sheet(folder, n=n, seed=seed, provider=provider)
     async with Reader.open(folder) as reader:
         sheet = await read_sheet(reader, provider)
@@ -113,10 +113,10 @@ async def _draw(folder: Path, n: int, seed: int, provider: str | None, output: P
 
 
 async def _read_labels(folder: Path, path: Path) -> int:
-    """Journal every label of the file.
+    """Write every label of the file to the journal; return their number.
 
     Raises:
-        DataError: not the file's head, an unknown id, or a label that is neither right nor wrong, with its line.
+        DataError: a wrong header, an unknown id, or a label that is neither right nor wrong; with its line.
     """
     try:
         lines = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8-sig")), delimiter="\t"))
@@ -126,7 +126,7 @@ async def _read_labels(folder: Path, path: Path) -> int:
         await reader.refuse_held()
         known = set((await read_sheet(reader)).entries)
     if not lines or tuple(lines[0]) != HEAD:
-        raise DataError(f"the header must be {' '.join(HEAD)}", where=f"{path}:1", hint="fill in the file of --n")
+        raise DataError(f"the header must be {' '.join(HEAD)}", where=f"{path}:1", hint="use the file that --n wrote")
     found = [_label(row, known, f"{path}:{at}") for at, row in enumerate(lines[1:], 2) if any(row)]
     given = [one for one in found if one is not None]
     await record_labels(folder, given)

@@ -1,17 +1,14 @@
 """``bench run``, ``eval``, ``resume``, ``plan``: flags -> plan -> engine -> report.
 
-Here too:
+Also in this module:
 
-* What a run's end brings: the tables, the ``done`` event, the signature, the user's own command.
-* ``--min-score METRIC=V``: a quality gate for CI; a gate on a number that is not there is missed too.
+* The end of a run: the tables, the ``done`` event, the signature, the command of ``--on-end``.
+* ``--min-score METRIC=V``: a quality gate for CI. A gate on a metric without a value is missed.
 
 Example::
 
     check_gates(plan)                   # UsageError before anything is called
-    missed_gates(plan, report)          # a line for each job below its gate
-
-How a run comes to its end is not here: see :mod:`bench.cli.run_command`.
-"""
+    missed_gates(plan, report)          # a line for each job below its gate"""
 
 from __future__ import annotations
 
@@ -92,7 +89,7 @@ def done_event(outcome: Outcome, report: Report, code: int) -> dict[str, object]
 
 
 def sign(plan: Plan, outcome: Outcome) -> int:
-    """Sign in a child process: the process that runs providers never reads the signing key."""
+    """Sign in a child process, so that the process that runs providers never reads the signing key."""
     words = [sys.executable, "-m", "bench", "--workspace", str(plan.workspace), "sign", outcome.run_id]
     if plan.request.key:
         words += ["--key", plan.request.key]
@@ -100,12 +97,12 @@ def sign(plan: Plan, outcome: Outcome) -> int:
 
 
 def _spoken_by_others() -> int | None:
-    """Where a child process prints: with ``--json`` our stdout holds events only."""
+    """Return the stdout of a child process: stderr with ``--json``, because stdout then has events only."""
     return sys.stderr.fileno() if current.get().json else None
 
 
 def on_end(plan: Plan, outcome: Outcome, code: int) -> None:
-    """Start ``--on-end`` with the run's id and exit code in its environment; its failure is reported, no more."""
+    """Run the command of ``--on-end`` with the run id and exit code in its environment; only note a failure."""
     import os
 
     if plan.request.on_end is None:
@@ -122,7 +119,7 @@ def on_end(plan: Plan, outcome: Outcome, code: int) -> None:
 
 
 def check_gates(plan: Plan) -> None:
-    """A gate on a metric that no one computes, or without a number, is reported before anything is called."""
+    """Raise UsageError for a gate on a metric that no benchmark computes, or without a number."""
     known = {_first_name(metric.name) for lane in plan.lanes for metric in lane.benchmark.scoring.metrics}
     for name, wanted in plan.request.min_score.items():
         if _first_name(name) not in known:
@@ -132,7 +129,7 @@ def check_gates(plan: Plan) -> None:
 
 
 def _is_number(wanted: object) -> bool:
-    """No value is below NaN: such a gate would hold whatever comes."""
+    """Return True for a finite number; a gate with NaN could never be missed."""
     try:
         return isfinite(float(str(wanted)))
     except ValueError:
@@ -140,7 +137,7 @@ def _is_number(wanted: object) -> bool:
 
 
 def _first_name(metric: str) -> str:
-    """The name under which all spellings of a metric are one; a plug-in beside a config has only its own."""
+    """Return the canonical name of a metric; a plug-in metric has only its own name."""
     from bench.errors import UnknownMetric
     from bench.metrics import resolve
 
@@ -151,7 +148,7 @@ def _first_name(metric: str) -> str:
 
 
 def missed_gates(plan: Plan, report: Report) -> list[str]:
-    """Which ``--min-score`` gates are missed; a gate on a number that is not there is missed too."""
+    """Return one text per missed ``--min-score`` gate and job; a metric without a value misses its gate."""
     missed = []
     for name, wanted in plan.request.min_score.items():
         metric = _first_name(name)
@@ -259,7 +256,7 @@ def plan(*names: str, detect: float | None = None, flags: RunFlags | None = None
 
 
 def surroundings() -> tuple[Catalog, Environment]:
-    """The configs and variables of the workspace; logs go where the global flags say."""
+    """Load the configs and variables of the workspace, and set up logging."""
     from bench import events
     from bench.config.catalog import Catalog
     from bench.settings import Environment
@@ -273,7 +270,11 @@ def surroundings() -> tuple[Catalog, Environment]:
 
 
 def _named(flags: RunFlags, names: Sequence[str]) -> RunFlags:
-    """Names without a flag, first the benchmark and then providers, mean the flags, which cannot be given too."""
+    """Return the flags with names from positional arguments: the first is the benchmark, the others are providers.
+
+    Raises:
+        UsageError: the same flag is also given.
+    """
     if not names:
         return flags
     benchmark, *providers = names
@@ -283,7 +284,7 @@ def _named(flags: RunFlags, names: Sequence[str]) -> RunFlags:
 
 
 def _for_planning(environment: Environment, cluster: object) -> Environment:
-    """The workers of a cluster elsewhere have the secrets, so this process needs none."""
+    """Return an environment for planning; secrets may be missing if workers on other machines have them."""
     if cluster is None or str(cluster).startswith("local:"):
         return environment
     from bench.settings import Rehearsal
@@ -292,10 +293,11 @@ def _for_planning(environment: Environment, cluster: object) -> Environment:
 
 
 def asked(catalog: Catalog, flags: RunFlags) -> dict[str, object]:
-    """The flags that were given, laid over those of the run file.
+    """Return the flags that were given, merged over those of the run file.
 
     Raises:
-        UsageError, ConfigError: a list flag without a value; no such file, or what is in it.
+        UsageError: a list flag without a value, or no such run file.
+        ConfigError: the run file is not valid.
     """
     from bench.config.file import Source, load
     from bench.config.run import RunRequest
@@ -329,7 +331,7 @@ def _run_file(catalog: Catalog, name: str) -> Path:
 
 
 def _fetch(catalog: Catalog, request: RunRequest) -> None:
-    """Download what is missing of the benchmarks of a request."""
+    """Download the missing datasets of the benchmarks of a request."""
     from bench.cli.workspace import download_benchmark
 
     for name in request.benchmarks:
@@ -337,7 +339,7 @@ def _fetch(catalog: Catalog, request: RunRequest) -> None:
 
 
 def carry_out(plan: Plan, environment: Environment, *, resume: Path | None, errand: Errand | None = None) -> int:
-    """Run the plan, write and show the report, and say what to do next."""
+    """Run the plan, write and show the report, and print the next steps; return the exit code."""
     again = "give the command again" if resume is None else command(f"bench resume {resume.name}")
     interrupts.stage("nothing was called yet", hint=again)
     check_gates(plan)
@@ -362,7 +364,7 @@ def carry_out(plan: Plan, environment: Environment, *, resume: Path | None, erra
 
 
 def _check_key(plan: Plan) -> None:
-    """No run is paid for that cannot be signed; a child process reads the key, as it does to sign."""
+    """Check that the run can be signed before anything is paid; a child process reads the key."""
     from bench.receipt.keyring import check_in_child
 
     console.note(f"to be signed by {check_in_child(plan.workspace, plan.request.key)}")

@@ -11,12 +11,12 @@ Kind = Literal["benchmark", "manifest", "provider", "run", "receipt", "event"]
 TIMES = ("maxTime", "timeout", "itemTimeout")
 PAIRS = ("set", "rate", "label", "minScore")
 SHORT: dict[str, dict[str, Any]] = {"WaitBlock": {"const": "sentinel"}, "MetricChoice": {"type": "string"}}
-"""what may represent a whole block"""
+"""definition -> schema of the short form that may replace the whole block"""
 DRAFT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def schema_of(kind: Kind) -> dict[str, Any]:
-    """The schema of one kind, draft 2020-12."""
+    """Return the JSON Schema (draft 2020-12) of one kind."""
     if kind == "event":
         return {"$schema": DRAFT, **_events()}
     if kind == "benchmark" or kind == "manifest":
@@ -32,9 +32,10 @@ def schema_of(kind: Kind) -> dict[str, Any]:
 
 
 def editors_schema(kind: Kind) -> dict[str, object]:
-    """The schema of one kind as files are really written: either spelling of a key, one entry where a list is allowed.
+    """Return a schema of one kind for editors, which accepts all forms that the program reads.
 
-    It lets pass whatever the program reads, so that an editor marks nothing that is right; ``bench validate`` is exact.
+    It accepts both spellings of a key, and one entry instead of a list, so that an editor does not mark a valid file.
+    ``bench validate`` is stricter.
     """
     schema: dict[str, Any] = schema_of(kind)
     if kind in ("event", "receipt"):  # written by the program, in one way
@@ -58,7 +59,7 @@ def editors_schema(kind: Kind) -> dict[str, object]:
 
 
 def _take_away(block: dict[str, Any]) -> None:
-    """Null takes a key of the extended file away, or a name out of one of its maps."""
+    """Allow null: it removes a key of the extended file, or a name from one of its maps."""
     null = {"type": "null"}
     for name, key in block.get("properties", {}).items():
         if isinstance(values := key.get("additionalProperties"), dict):
@@ -68,7 +69,7 @@ def _take_away(block: dict[str, Any]) -> None:
 
 
 def _as_typed(keys: dict[str, dict[str, Any]]) -> None:
-    """Texts that represent times and maps in a run file, as they do on the command line."""
+    """Allow texts for times and maps in a run file, in the syntax of the command line."""
     text: dict[str, Any] = {"type": "string"}
     for name in (*TIMES, *PAIRS):
         ways = [text] if name in TIMES else [text, {"type": "array", "items": text}]
@@ -76,7 +77,7 @@ def _as_typed(keys: dict[str, dict[str, Any]]) -> None:
 
 
 def _as_flags(keys: dict[str, dict[str, Any]]) -> None:
-    """The other names of a run file's keys, as of the flags."""
+    """Add the alternative names of the keys of a run file."""
     from bench.config.file import keys_of
     from bench.config.run import NO_BREAKER, RunRequest
 
@@ -104,7 +105,7 @@ def _spellings(key: str) -> dict[str, None]:
 
 
 def _one_or_list(schema: dict[str, Any]) -> dict[str, Any]:
-    """An entry may represent a list of one, also for each list of a map."""
+    """Allow a single entry instead of a list, also for the lists in a map."""
     if isinstance(schema.get("additionalProperties"), dict):
         return {**schema, "additionalProperties": _one_or_list(schema["additionalProperties"])}
     ways = schema.get("anyOf", [schema])
@@ -114,7 +115,7 @@ def _one_or_list(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _add_flags(schema: dict[str, Any]) -> None:
-    """A key of a run file states what the flag of the same name states."""
+    """Copy the description of each flag to the run file key of the same name."""
     from pydantic.alias_generators import to_camel
 
     from bench.cli.flags import RunFlags
@@ -145,7 +146,7 @@ def _model(kind: Literal["provider", "run", "receipt"]) -> type[BaseModel]:
 
 
 def _events() -> dict[str, object]:
-    """The lines of ``bench run --json``."""
+    """Return the schema of the lines of ``bench run --json``."""
     text, count, number = {"type": "string"}, {"type": "integer", "minimum": 0}, {"type": ["number", "null"]}
     jobs = {"type": "array", "items": {"type": "object"}}
     fields: dict[str, dict[str, object]] = {

@@ -54,7 +54,7 @@ def score(
     embedding_model
         Model for evaluators that compare embeddings.
     metrics
-        Replace the benchmark's list.
+        Metrics instead of the benchmark's list.
     allow_code_execution
         Allow the evaluator code-correctness to execute answers.
     """

@@ -1,4 +1,4 @@
-"""``bench explore`` and ``bench serve``: the web pages, read-only or with a service that also runs."""
+"""``bench explore`` and ``bench serve``: the web pages, read-only or with a service that starts runs."""
 
 from __future__ import annotations
 
@@ -110,14 +110,14 @@ def _serve(settings: Settings) -> int:
 
 
 def _tell(site: OpenSite) -> None:
-    """Say where it listens; the login address only when its token was just made."""
+    """Print the address of the server; print the login address only if the token is new."""
     console.line(f"listening on {site.url}")
     if site.secret is not None and site.secret.fresh:
         console.line(f"log in once: {site.login}")
     elif site.secret is not None:
-        console.note("log in with the token of the token file")
+        console.note("log in with the token in the token file")
     for run_id in site.recovered:
-        console.note(f"continues run {run_id}")
+        console.note(f"continuing run {run_id}")
     import sys
 
     sys.stdout.flush()

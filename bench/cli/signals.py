@@ -1,9 +1,9 @@
-"""Ctrl-C and SIGTERM outside a run: before the engine listens, and after it has ended.
+"""Ctrl-C and SIGTERM outside a run: before the engine handles signals, and after it has ended.
 
-While it works, the engine answers a signal itself (``bench.engine.stopping``). Earlier or later the command ends here,
-with the exit code of the signal and two lines that say what that means for the run::
+During a run the engine handles signals (``bench.engine.stopping``). Before and after, a signal ends the command with
+the exit code of the signal and a message on the state of the run::
 
-    listen()                                            # SIGTERM is raised like SIGINT
+    listen()                                            # SIGTERM raises, as SIGINT does
     stage("nothing was called yet", hint="give the command again")
     return ended(interrupt)                             # 130 or 143
 """
@@ -27,14 +27,14 @@ class Terminated(KeyboardInterrupt):
 
 
 class CommandInterrupted(BenchError):
-    """The command was ended by a signal."""
+    """The error that a signal ended the command."""
 
     kind = "interrupted"
 
 
 @dataclass(slots=True)
 class Stage:
-    """What an interruption finds, and what to do then."""
+    """The text and hint of the message that an interruption prints."""
 
     text: str = "nothing was running"
     hint: str = "give the command again"
@@ -44,18 +44,18 @@ _stage = Stage()
 
 
 def listen() -> None:
-    """Let SIGTERM raise; the end of a run's own watch leaves it to kill the process without a word."""
+    """Let SIGTERM raise `Terminated`; after a run has ended, the default action would end the process silently."""
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, _terminate)
 
 
 def stage(text: str, *, hint: str) -> None:
-    """Say what an interruption from here on finds."""
+    """Set the text and hint that an interruption prints from now on."""
     _stage.text, _stage.hint = text, hint
 
 
 def ended(interrupt: KeyboardInterrupt) -> int:
-    """Tell what was interrupted; gives the exit code."""
+    """Print the message on an interruption; return its exit code."""
     terminated = isinstance(interrupt, Terminated)
     # an interrupt that crossed an exec() of text has CPython end by signal 2 whatever the exit code; this forgets it
     exec("")  # noqa: S102 - nothing is run

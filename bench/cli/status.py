@@ -115,7 +115,7 @@ async def _status_of(folder: Path) -> str:
 
 
 def folder_of(run_id: str) -> Path:
-    """The folder of a run that is named by its id, its folder or its journal."""
+    """Return the folder of a run that is given by its id, its folder or its journal."""
     found = find_run(current.get().workspace, run_id)
     return found if found.is_dir() else found.parent
 
@@ -160,7 +160,7 @@ def merge(
 
     folder, missing = anyio.run(joined)
     for first, last in missing:
-        console.note(f"gap: no run of items {first} to {last}")
+        console.note(f"gap: no run covers items {first} to {last}")
     if current.get().json:
         console.json_value({"run_id": into, "results": str(folder), "gaps": missing})
     else:

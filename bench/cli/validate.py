@@ -1,10 +1,9 @@
-"""``bench validate``: check every kind of config, recognized by its folder or its keys, with places of problems.
+"""``bench validate``: check every kind of config, recognized by its folder or its keys; problems have positions.
 
 A missing environment variable or extra is a note here and an error in ``run``::
 
     report = check_all(catalog, [Path("configs/providers/x.yaml")], environment)
-    report.problems, report.notes
-"""
+    report.problems, report.notes"""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ Kind = Literal["benchmarks", "providers", "models", "runs"]
 KINDS: tuple[Kind, ...] = ("benchmarks", "providers", "models", "runs")
 SUFFIXES = (".yaml", ".yml", ".json")
 SHOWN = 6
-"""names on the line of a kind of note"""
+"""maximum number of config names in a folded note"""
 VARIABLE = re.compile(r"the (environment variable) \w+ (is not set).*")
 KEYS: tuple[tuple[Kind, frozenset[str]], ...] = (
     ("benchmarks", frozenset({"manifest_version", "schema", "data"})),
@@ -35,18 +34,18 @@ KEYS: tuple[tuple[Kind, frozenset[str]], ...] = (
 
 @dataclass(slots=True)
 class Checked:
-    """What was found over all files."""
+    """The findings over all files."""
 
     checked: int = 0
     broken: int = 0
-    """configs with an error"""
+    """number of configs with an error"""
     problems: list[BenchError] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     of_shipped: dict[str, tuple[str, str]] = field(default_factory=dict)
-    """note -> (name, kind of note) of shipped configs that no one asked for by name"""
+    """note -> (config name, kind of note) of shipped configs that were not named on the command line"""
 
     def folded(self) -> list[str]:
-        """The notes for people: those of shipped configs as one line per kind."""
+        """Return the notes for people: one line per kind of note on shipped configs."""
         groups: dict[str, dict[str, None]] = {}
         for name, kind in self.of_shipped.values():
             groups.setdefault(kind, {})[name] = None
@@ -59,7 +58,7 @@ class Checked:
         return lines
 
     def as_json(self) -> dict[str, object]:
-        """The document of ``bench validate --json``."""
+        """Return the document of ``bench validate --json``."""
         return {
             "checked": self.checked,
             "errors": [
@@ -74,7 +73,7 @@ def check_all(catalog: Catalog, paths: Sequence[Path], environment: Environment)
     """Check the given files or folders, or every config that the catalog knows.
 
     Raises:
-        UsageError: a path is not there.
+        UsageError: a path does not exist.
     """
     found = Checked()
     chosen = list(_given(catalog, paths)) if paths else list(_known(catalog))
@@ -99,7 +98,7 @@ def _name(path: Path) -> str:
 
 
 def _kind_of_note(note: str, path: Path) -> str:
-    """A note without what differs from file to file."""
+    """Return a note without the parts that differ from file to file."""
     return VARIABLE.sub(r"an \1 \2", note.removeprefix(f"{path}: ")).partition(": ")[0]
 
 
@@ -110,7 +109,10 @@ def _known(catalog: Catalog) -> Iterator[tuple[Kind | None, Path]]:
 
 
 def _given(catalog: Catalog, paths: Iterable[Path]) -> Iterator[tuple[Kind | None, Path]]:
-    """Paths start where the user is; what is not there is looked for in the workspace, then among config names."""
+    """Yield the configs of ``paths``, each with its kind; None if the folder does not show the kind.
+
+    A path is looked up in the current folder, then in the workspace, then among the names of configs.
+    """
     for named in paths:
         path = named if named.exists() else catalog.workspace / named
         if not path.exists():
@@ -133,7 +135,10 @@ def _given(catalog: Catalog, paths: Iterable[Path]) -> Iterator[tuple[Kind | Non
 
 
 def _kind_by_folder(path: Path) -> Kind | None:
-    """``configs/KIND/...``; a json file below benchmarks counts only as a manifest or a config of that folder."""
+    """Return the kind from a folder ``configs/KIND``; None if there is none.
+
+    A JSON file of a benchmark counts only if it is a manifest or directly in that folder.
+    """
     folders = [parent.name for parent in path.resolve().parents]
     for kind in KINDS:
         nested = folders[:3] if kind == "benchmarks" and path.name == "manifest.json" else folders[:2]
@@ -184,7 +189,7 @@ def _benchmark(catalog: Catalog, path: Path, environment: Environment) -> Iterat
 
 
 def _noted(path: Path, note: str) -> str:
-    """A note with its file; one that begins with a place in this file needs no other."""
+    """Add the path of the file to a note, unless it starts with a position in this file."""
     return note if note.startswith(f"{show(path)}:") else f"{path}: {note}"
 
 

@@ -1,8 +1,7 @@
-"""``bench verify``: the verdict on each receipt and log, and a description of the receipt.
+"""``bench verify``: print the verdict on each receipt and log, and a description of the receipt.
 
-Nothing is decided here: the receipt room returns outcomes, this module prints them. All of a receipt's text is hostile:
-it stays on its own line, and scores are shown only below a VALID one.
-"""
+The package ``bench.receipt`` decides all verdicts; this module prints them. Text from a receipt is not trusted: it
+cannot start a new line, and scores are shown only for a VALID receipt."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from bench.receipt.verify import Verification, VerificationOutcome, VerificationRequest
 
 SIGNATURE = {
-    "yes": "good: the holder of the key stated exactly these bytes",
+    "yes": "good: the holder of the key signed exactly these bytes",
     "no": "bad: not made by this key over these bytes",
     "unknown": "not judged",
 }
@@ -58,7 +57,7 @@ def verify(
     log
         Folder of the public log. Default: results/published of the workspace.
     policy
-        strict: every warning fails.
+        strict: every warning is a failure.
     profile
         Format of the receipt; przm-p1 and przm-p2: receipts of the original system.
     export
@@ -115,13 +114,13 @@ def _show(found: Verification) -> None:
 
 
 def _first_line(outcome: VerificationOutcome) -> str:
-    """The verdict on a receipt, and the first reason where it is not VALID."""
+    """Return the verdict on a receipt, with the first reason if it is not VALID."""
     failed = next((one for one in outcome.findings if one.status == "fail"), None)
     return f"{outcome.verdict}  {outcome.file}" + (f"  {failed.detail}" if failed is not None else "")
 
 
 def show_outcome(outcome: VerificationOutcome) -> None:
-    """The verdict, what it is about, what was found and, only below VALID, the scores."""
+    """Print the verdict, the subject of the receipt, the findings, and for a VALID receipt the scores."""
     from bench.receipt.foreign import scores_of, subject_of
 
     unchecked = f"  NOT CHECKED: {'; '.join(outcome.unchecked)}" if outcome.unchecked else ""
@@ -141,12 +140,12 @@ def show_outcome(outcome: VerificationOutcome) -> None:
     elif believed and outcome.foreign is not None:
         _say_all(f"    {name} = {value:.6g}" for name, value in scores_of(outcome.foreign).items())
     answers = ", ".join(f"{name} {answer}" for name, answer in outcome.checklist.items())
-    how = "" if outcome.defensible else "; what makes it so: docs/methodology.md, A result is defensible when"
+    how = "" if outcome.defensible else "; see docs/methodology.md, A result is defensible when"
     _say(f"  defensible: {'yes' if outcome.defensible else 'no'} ({answers}{how})")
 
 
 def show_findings(findings: Sequence[Finding]) -> None:
-    """Every failure and warning, a line each; of many of one kind the first ones and their number."""
+    """Print failures and warnings, one per line; of many of one kind, the first ones and their number."""
     told = Counter(_kind(one) for one in findings)
     shown: Counter[tuple[str, str, str]] = Counter()
     for finding in findings:
@@ -167,13 +166,13 @@ def _kind(finding: Finding) -> tuple[str, str, str]:
 
 
 def show_log(outcome: LogOutcome) -> None:
-    """The verdict over a log."""
+    """Print the verdict on a log."""
     _say(f"{outcome.verdict}  {outcome.folder}: log of {outcome.size} entries, root {outcome.root_hash}")
     show_findings(outcome.findings)
 
 
 def _say(text: str) -> None:
-    """One line, whatever the text holds: a name with a line break must not look like a verdict of ours."""
+    """Print one line; line breaks in the text are escaped, so that it cannot imitate a verdict."""
     console.line(text.replace("\n", "\\x0a"))
 
 
@@ -186,7 +185,7 @@ def _say_all(lines: Iterator[str]) -> None:
 
 
 def _subject(receipt: Receipt, word: str) -> Iterator[str]:
-    """What was measured, with which models, when, and how much of it ended."""
+    """Yield lines on the subject of a receipt: benchmark, provider, models, times, and counts of items."""
     benchmark, provider, counts = receipt.benchmark, receipt.provider, receipt.counts
     split = f" ({benchmark.split})" if benchmark.split else ""
     yield f"  {word:9} {benchmark.name} {benchmark.version}{split} x {provider.name} {provider.version}"
@@ -205,7 +204,7 @@ def _models(body: Body) -> str:
 
 
 def _scores(receipt: Receipt, *, recomputed: bool) -> Iterator[str]:
-    """Every score on a line, those that a model judged apart from those that anyone can recompute."""
+    """Yield one line per score; scores of a judge are listed separately from scores that can be recomputed."""
     word = "" if recomputed else ", NOT RECOMPUTED: the signer's own word"
     groups = (
         (f"judged by a model{word}", receipt.scores.judged),

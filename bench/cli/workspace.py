@@ -1,14 +1,11 @@
 """``bench list``, ``validate``, ``schema``, ``new``, ``download``: work on the files of the workspace.
 
-Here too:
-
-* ``bench new``: a commented, valid config to start from. Nothing is ever overwritten.
+``bench new`` writes a commented, valid config. It never overwrites a file.
 
 Example::
 
     made = write_new("provider", "mine", data=None, workspace=Path("."))
-    made.path, made.guesses             # configs/providers/mine.yaml, ()
-"""
+    made.path, made.guesses             # configs/providers/mine.yaml, ()"""
 
 from __future__ import annotations
 
@@ -71,7 +68,7 @@ def validate(paths: list[Path] | None = None, /) -> int:
         for note in report.folded():
             console.note(f"note: {note}")
         if report.of_shipped:
-            console.note("note: bench validate FILE shows what holds for one of them")
+            console.note("note: bench validate FILE shows the notes of one of them")
         configs = "1 config" if report.checked == 1 else f"{report.checked} configs"
         console.line(f"{configs} checked, {report.broken} with errors")
     return 2 if report.problems else 0
@@ -149,7 +146,7 @@ def download(benchmark: str, /, *, from_: Annotated[str | None, Parameter(name="
 
 
 def download_benchmark(catalog: Catalog, name: str, *, source: str | None) -> Downloaded:
-    """Bring one dataset to its place, or say that it is there already."""
+    """Download one dataset if it is missing, and print its state."""
     from bench.datasets.download import aiohttp_fetch
     from bench.datasets.download import download as bring
     from bench.settings import Environment
@@ -166,7 +163,7 @@ def download_benchmark(catalog: Catalog, name: str, *, source: str | None) -> Do
                 config, catalog.workspace, fetch=fetch, environment=environment.get, source=source, progress=_Progress()
             )
 
-    console.note(f"{name}: licence {config.license or 'unknown'}, from {source or config.source or config.data.path}")
+    console.note(f"{name}: license {config.license or 'unknown'}, from {source or config.source or config.data.path}")
     found = anyio.run(brought)
     say = console.note if current.get().json else console.line
     say(f"{name}: {found.state}, {found.path} ({found.size:,} bytes, sha256 {found.sha256})")
@@ -174,7 +171,7 @@ def download_benchmark(catalog: Catalog, name: str, *, source: str | None) -> Do
 
 
 class _Progress:
-    """A line on stderr for each tenth of a download."""
+    """Prints one line on stderr per tenth of a download."""
 
     def __init__(self) -> None:
         self._tenth = -1
@@ -205,7 +202,7 @@ else
 fi""",
     "fish": "complete -c memorybench -w bench",
 }
-"""the last lines of a script: both names of the program, also where the script is evaluated"""
+"""last lines of each completion script: they register both names of the program"""
 
 
 def _catalog() -> Catalog:
@@ -273,31 +270,33 @@ limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenConfig:
-    """Where the new config lies, and what of it was guessed without a sign in the data."""
+    """The path of a new config, and notes on its fields."""
 
     path: Path
     guesses: tuple[str, ...] = ()
     unmapped: tuple[str, ...] = ()
-    """what the data has and the new config does not read"""
+    """fields of the data that the new config does not read"""
     mapped: tuple[str, ...] = ()
-    """each key of the new config with what it reads"""
+    """keys of the new config, each with the field that it reads"""
 
 
 SCHEMA_LINE = "# yaml-language-server: $schema=../schemas/{kind}.json\n"
-"""with it an editor completes and checks the keys of the file"""
+"""comment by which an editor finds the schema of the file"""
 
 
 def write_new(
     kind: Literal["provider", "benchmark"], name: str, *, data: Path | None, workspace: Path
 ) -> WrittenConfig:
-    """Write the files.
+    """Write a new config with its data and schema files.
 
     Raises:
-        UsageError: a bad name, data for a provider, or a file that is there already.
+        UsageError: an invalid name, data for a provider, or a file that exists already.
         DataError: DATA cannot be read.
     """
     if not NAME.fullmatch(name):
-        raise UsageError(f'"{name}" is not a name', hint="lower case letters, digits, dots, dashes and underscores")
+        raise UsageError(
+            f'"{name}" is not a valid name', hint="lower case letters, digits, dots, dashes and underscores"
+        )
     from bench.datasets.config_guess import quoted
 
     guesses: tuple[str, ...] = ()
@@ -325,7 +324,7 @@ def write_new(
 
 
 def _write_schema(kind: Literal["provider", "benchmark"], workspace: Path) -> None:
-    """Put the schema where the first line of the config names it; an older one is replaced."""
+    """Write the schema file that the first line of the config names; an existing one is replaced."""
     path = workspace / "configs" / "schemas" / f"{kind}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(_schema(kind), encoding="utf-8")
@@ -339,6 +338,6 @@ def _schema(kind: Literal["provider", "benchmark"]) -> str:
 
 
 def _variable(name: str) -> str:
-    """The beginning of a provider's variables: a letter first, and short enough for a name."""
+    """Return the prefix of a provider's environment variables: it starts with a letter and is at most 40 long."""
     words = re.sub(r"[^A-Z0-9]", "_", name.upper())[:LONGEST_VARIABLE]
     return words if words[0].isalpha() else f"P_{words}"

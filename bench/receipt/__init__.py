@@ -1,13 +1,12 @@
 """Signed statements about one job of one run, and their verification.
 
-Where things are: ``signature`` and ``merkle`` know bytes alone; ``schema``, ``items_file``, ``digests``, ``checks``
-and ``recompute`` know what a receipt states; ``totals`` and ``metadata`` what a report gives it; ``build`` and
-``sign`` make one, ``verify`` decides, ``keys`` and ``trust_store`` say who may sign; ``log_store``, ``log_check`` and
-``public_log`` keep them public.
+Modules: ``signature`` and ``merkle`` work on bytes. ``schema``, ``items_file`` and ``digests`` define a receipt;
+``checks`` and ``recompute`` verify its content. ``totals`` and ``metadata`` convert a report; ``build`` and ``sign``
+create a receipt, and ``verify`` decides its verdict. ``keys`` and ``trust_store`` manage the keys that may sign.
+``log_store``, ``log_check`` and ``public_log`` implement the public log.
 
     >>> from bench.receipt import verify_document
     >>> verify_document(open("receipt.json", "rb").read(), open("key.pub", "rb").read())   # raises with .code
-
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """Base classes of the closed models of receipts, and their error messages.
 
-Here too:
-
-* Reading the loosely typed JSON of a journal: what is not of the wanted type counts as not there.
+Also in this module: functions that read the untyped JSON of a journal. A value of another type counts as missing.
 
 Example::
 
@@ -28,7 +26,7 @@ from bench.errors import VerificationError
 
 
 class Wire(BaseModel):
-    """Frozen, closed, camelCase outside; scalars are strict, lists become tuples."""
+    """A frozen model without extra fields; camelCase in JSON. Scalars are strict, lists become tuples."""
 
     model_config = ConfigDict(
         extra="forbid", frozen=True, alias_generator=to_camel, validate_by_name=True, validate_by_alias=True
@@ -46,19 +44,19 @@ def _instant(text: str) -> str:
 
 
 def moment(text: str) -> datetime:
-    """Read ``YYYY-MM-DDTHH:MM:SS[.f]Z`` as an aware datetime, cut to microseconds."""
+    """Parse ``YYYY-MM-DDTHH:MM:SS[.f]Z`` as an aware datetime; the fraction is cut to microseconds."""
     whole, _, fraction = text.removesuffix("Z").partition(".")
     return datetime.fromisoformat(whole).replace(microsecond=int(fraction[:6].ljust(6, "0")), tzinfo=UTC)
 
 
 def stamp(when: datetime) -> str:
-    """Write an aware datetime as UTC to the second or, where there is a fraction, to the microsecond."""
+    """Format an aware datetime as UTC with seconds, or with microseconds if it has a fraction."""
     text = when.astimezone(UTC).isoformat().removesuffix("+00:00")
     return text + "Z"
 
 
 def text(pattern: str) -> StringConstraints:
-    """A strict string that must match from end to end."""
+    """Return the constraint of a strict string that must match ``pattern`` completely."""
     return StringConstraints(strict=True, pattern=rf"^(?:{pattern})$")
 
 
@@ -84,7 +82,7 @@ Document = TypeVar("Document", bound=BaseModel)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """One misfit: code, path and what was expected."""
+    """One field that does not fit its model: code, path and message."""
 
     code: str
     path: str
@@ -95,7 +93,7 @@ class Problem:
 
 
 class Misfit(VerificationError):
-    """A document does not fit its model; ``code`` is the first problem's."""
+    """A document that does not fit its model; ``code`` is the code of the first problem."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         super().__init__(problems[0].code, "; ".join(str(problem) for problem in problems[:5]))
@@ -103,7 +101,7 @@ class Misfit(VerificationError):
 
 
 def admit(model: type[Document], value: object) -> Document:
-    """Fit parsed JSON into a closed model, or raise Misfit with every problem."""
+    """Convert parsed JSON to a closed model; raise Misfit with every problem."""
     try:
         return model.model_validate(value, by_alias=True, by_name=False)
     except ValidationError as error:
@@ -111,12 +109,12 @@ def admit(model: type[Document], value: object) -> Document:
 
 
 def misfit_of(error: ValidationError) -> Misfit:
-    """The same problems under our codes."""
+    """Convert a pydantic error to a Misfit with our codes."""
     return Misfit([_problem(dict(detail)) for detail in error.errors(include_url=False)])
 
 
 def emit(document: BaseModel) -> dict[str, object]:
-    """The JSON value of a model, by its outside names."""
+    """Return the JSON value of a model, with its camelCase names."""
     return document.model_dump(mode="json", by_alias=True)
 
 
@@ -155,10 +153,10 @@ def integer(value: object) -> int:
 
 
 def text_or_none(value: object) -> str | None:
-    """A text that is not empty."""
+    """Return the value if it is a non-empty string, else None."""
     return value if isinstance(value, str) and value else None
 
 
 def commit_or_none(value: object) -> str | None:
-    """A whole commit hash; what an image build may declare instead, a short one or a branch, names no commit."""
+    """Return the value if it is a full commit hash, else None; images may declare a short hash or a branch."""
     return value if isinstance(value, str) and re.fullmatch("[0-9a-f]{40}", value) else None

@@ -1,19 +1,16 @@
 """Build the unsigned receipt and items file of one job, or refuse with a code.
 
-Here too:
-
-* No secret is in a receipt: what is one, and a last look at the bytes before they are signed.
+Also in this module: the check that no secret is in a receipt, made before the bytes are signed.
 
 Example::
 
     draft = await build(reader, job, ReceiptOrder(...))
     draft.body.result_digest, draft.items
     learn_secrets(environment, workspace, ["mem0"])
-    refuse_secrets(draft)                            # raises Refused secret_in_receipt
+    refuse_secrets(draft)                            # raises ReceiptRefused secret_in_receipt
 
-Totals are folded from the very rows that the items file holds, by the arithmetic that verification uses.
-
-A secret is what a provider's config names as one, and every variable that is named like one, also in ``.env``.
+Totals are computed from the rows of the items file, in the same way as verification does. A secret is a variable that
+a provider's config declares as one, or whose name ends like one (KEY, TOKEN, ...), also in ``.env``.
 """
 
 from __future__ import annotations
@@ -50,7 +47,7 @@ from bench.settings import Environment
 
 
 class ReceiptRefused(VerificationError):
-    """A job that gets no receipt; ``code`` states why."""
+    """The error for a job that gets no receipt; ``code`` is the reason."""
 
     kind = "receipt_refused"
     exit_code = 4
@@ -59,13 +56,13 @@ class ReceiptRefused(VerificationError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReceiptOrder:
-    """The settings of a receipt that is to be made."""
+    """The settings of a receipt to build."""
 
     receipt_id: str
     folder: Path
     issued_at: str
     gaps: bool = False
-    """items that no one ran"""
+    """True if a range of items was never run"""
     allow_partial: bool = False
     with_answers: bool = False
     reproduces: str | None = None
@@ -74,14 +71,14 @@ class ReceiptOrder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """A receipt before its signature; the items file is written."""
+    """A receipt before it is signed; its items file is written."""
 
     body: Body
     items: Path
 
 
 def refusal(job: JobReport, order: ReceiptOrder) -> ReceiptRefused | None:
-    """Return the reason why a job gets no receipt; None if it gets a receipt."""
+    """Return the error for a job that gets no receipt; None if it gets one."""
     if not job.n_planned or job.record.skipped:
         return ReceiptRefused("zero_items", job.record.skipped or "no item was planned")
     if job.isolation.failed or job.error_kinds.get("contaminated"):
@@ -103,9 +100,13 @@ def refusal(job: JobReport, order: ReceiptOrder) -> ReceiptRefused | None:
 
 
 async def build(reader: Reader, job: JobReport, order: ReceiptOrder) -> Draft:
-    """Write the items file and compose the receipt.
+    """Write the items file and build the receipt.
 
-    Raises Refused, or CanonicalError when a value cannot be signed; nothing is left behind then.
+    On an error the items file is removed.
+
+    Raises:
+        ReceiptRefused: the job gets no receipt, or the receipt breaks an invariant.
+        CanonicalError: a value cannot be signed.
     """
     refused = refusal(job, order)
     if refused is not None:
@@ -239,7 +240,7 @@ SHORTEST = 6
 
 
 def learn_secrets(environment: Environment, workspace: Path | None, providers: Iterable[str]) -> None:
-    """Teach the redactor every secret that a run of these providers can have known."""
+    """Register every secret that a run of these providers may have used with the redactor."""
     for value in environment.values_of(lambda name: name.upper().endswith(NAMED_LIKE_ONE)):
         if len(value) >= SHORTEST:
             redactor.learn(value)
@@ -250,7 +251,7 @@ def learn_secrets(environment: Environment, workspace: Path | None, providers: I
 
 
 def _named(workspace: Path, providers: Iterable[str]) -> Iterator[str]:
-    """The secrets of some configs; none where a config is gone since the run."""
+    """Yield the names of the secret variables that configs declare; a config that no longer exists is skipped."""
     from bench.config.catalog import Catalog  # the models of a config take longer to load than a small run to sign
     from bench.providers.facts import secrets
 
@@ -263,7 +264,7 @@ def _named(workspace: Path, providers: Iterable[str]) -> Iterator[str]:
 
 
 def refuse_secrets(draft: Draft) -> None:
-    """Look through everything that would be written."""
+    """Raise ReceiptRefused if the receipt or its items file contains a known secret."""
     for place, text in _texts(draft):
         plain = text.replace('\\"', '"').replace("\\\\", "\\")  # a secret may hold what JSON escapes
         if redactor.holds_secret(text) or redactor.holds_secret(plain):

@@ -1,15 +1,11 @@
-"""The checks of a receipt, one function each, from receipt to findings. ``verify`` sets order and verdict.
+"""The checks of a receipt, one function each, from receipt to findings. ``verify`` sets their order and the verdict.
 
-Here too:
-
-* What cannot be false in an honest receipt, whatever was measured.
+``RULES`` are the invariants: conditions that every honest receipt meets. They need no items file.
 
 Example::
 
     findings = [*signature_and_trust(document, receipt, store, log_index), *items_and_scores(receipt, path)]
     for rule in RULES: yield from rule(receipt)
-
-Each rule is one function from a receipt to findings; none needs the items file.
 """
 
 from __future__ import annotations
@@ -38,7 +34,7 @@ MONOTONE_BASES = ("hit", "recall_any", "recall_fraction", "recall_all")
 
 
 def invariants(body: Body) -> Iterator[Finding]:
-    """Check every rule; yield only what does not hold."""
+    """Check every rule; yield the rules that are broken."""
     for rule in RULES:
         yield from rule(body)
 
@@ -48,7 +44,7 @@ def _broken(code: str, detail: str) -> Finding:
 
 
 def counts_add_up(body: Body) -> Iterator[Finding]:
-    """Every planned item is counted once, in the states, the scores and the rows."""
+    """Check that every planned item is counted once, in the states, the scores and the rows."""
     for detail in _count_faults(body):
         yield _broken("invariant_counts", detail)
 
@@ -88,7 +84,7 @@ def _all_scores(body: Body) -> Mapping[str, ReceiptScore]:
 
 
 def rates_lie_in_0_to_1(body: Body) -> Iterator[Finding]:
-    """A share below 0 or above 1 is an arithmetic fault."""
+    """Check that no share is below 0 or above 1."""
     for name, score in _all_scores(body).items():
         if not read_definition(score.definition).is_rate:
             continue
@@ -99,7 +95,7 @@ def rates_lie_in_0_to_1(body: Body) -> Iterator[Finding]:
 
 
 def recall_grows_with_k(body: Body) -> Iterator[Finding]:
-    """More hits can only find more; each cut is held against the best of the smaller ones."""
+    """Check that a score at a larger k is not below the score at any smaller k."""
     for base in MONOTONE_BASES:
         best: dict[tuple[str, int, str], tuple[int, ReceiptScore]] = {}
         for (duplicates, k), score in sorted(_by_cut(body, (base,)).items(), key=itemgetter(0)):
@@ -114,7 +110,7 @@ def recall_grows_with_k(body: Body) -> Iterator[Finding]:
 
 
 def ndcg_at_most_hit_rate(body: Body) -> Iterator[Finding]:
-    """An item's nDCG is at most 1, and 0 without a hit."""
+    """Check that nDCG is at most the hit rate: per item it is at most 1, and 0 without a hit."""
     hits = _by_cut(body, HIT_BASES)
     for cut, ndcg in _by_cut(body, ("ndcg",)).items():
         hit = hits.get(cut)
@@ -132,7 +128,7 @@ def mrr_at_most_hit_rate(body: Body) -> Iterator[Finding]:
 
 
 def _by_cut(body: Body, bases: tuple[str, ...], uncut: int | None = None) -> dict[tuple[str, int], ReceiptScore]:
-    """Scores of some bases by how they treat duplicates and where they cut."""
+    """Map (treatment of duplicates, k) to the score, for metrics of some bases."""
     found = {}
     for name, score in body.scores.deterministic.items():
         definition = read_definition(score.definition)
@@ -152,7 +148,7 @@ def _above(one: ReceiptScore, other: ReceiptScore) -> bool:
 
 
 def percentiles_rise(body: Body) -> Iterator[Finding]:
-    """min <= p50 <= p95 <= p99 <= max, and all of them exactly where something was timed."""
+    """Check that min <= p50 <= p95 <= p99 <= max, and that they exist if anything was timed."""
     for name, times in body.scores.measured.items():
         if isinstance(times, Pace):
             continue
@@ -162,7 +158,7 @@ def percentiles_rise(body: Body) -> Iterator[Finding]:
 
 
 def times_rise(body: Body) -> Iterator[Finding]:
-    """A run begins, ends, and is signed, in that order."""
+    """Check that a run begins, ends and is signed in this order."""
     if not moment(body.ran_at) <= moment(body.finished_at) <= moment(body.issued_at):
         yield _broken("invariant_times", "not ranAt <= finishedAt <= issuedAt")
 
@@ -188,7 +184,7 @@ SHOWN = 5
 def signature_and_trust(
     document: Mapping[str, JSON], receipt: Receipt, store: TrustStore, log_index: int | None
 ) -> Iterator[Finding]:
-    """Form first; the signature is judged only when its key is known."""
+    """Check form, signature and trust; the signature is only checked if its key is known."""
     fingerprint = receipt.signer.public_key_fingerprint
     known = store.find(fingerprint)
     yield _signature(document, known.key if known else None)
@@ -207,9 +203,9 @@ def _signature(document: Mapping[str, JSON], key: PublicKey | None) -> Finding:
     except VerificationError as error:
         return fail("signature", error.code, str(error))
     if key is None:
-        return skip("signature", "not judged: the key is not known")
+        return skip("signature", "not checked: the key is not known")
     if not holds(key, raw, signed_bytes(document)):
-        return fail("signature", "signature_invalid", "the signature does not fit the document: it was altered")
+        return fail("signature", "signature_invalid", "the signature does not match the document: it was altered")
     return ok("signature", f"by {key.fingerprint}")
 
 
@@ -217,9 +213,9 @@ def _signature(document: Mapping[str, JSON], key: PublicKey | None) -> Finding:
 
 
 def items_and_scores(receipt: Receipt, path: Path) -> Iterator[Finding]:
-    """One pass over the items file: its digests, its rows, and what follows from them."""
+    """Read the items file once; check its digests and rows, and recompute the scores."""
     if not path.is_file():
-        told = f"{path.name} is not there, and no score can be checked without it (--items FILE)"
+        told = f"{path.name} is missing, and no score can be checked without it (--items FILE)"
         yield warn("items", "items_missing", told)
         yield skip("recompute", "items file not found, scores not recomputed")
         return
@@ -237,7 +233,7 @@ def items_and_scores(receipt: Receipt, path: Path) -> Iterator[Finding]:
 
 
 class _Rows:
-    """Order and form of the lines; the first few faults are kept, however many a file has."""
+    """Checks order and form of the lines; only the first faults are stored."""
 
     def __init__(self, epochs: int) -> None:
         self._epochs = epochs
@@ -283,12 +279,12 @@ def _compare_seal(receipt: Receipt, sealed: Sealed) -> Iterator[Finding]:
 
 
 def digests(receipt: Receipt, dataset: Path | None) -> list[Finding]:
-    """Both digests from the receipt's own fields, and the dataset file where it was given."""
+    """Check both digests against the receipt's fields, and the dataset file if it is given."""
     found = []
     if receipt.config_digest != config_digest(receipt):
-        found.append(fail("digest", "config_digest", "configDigest does not follow from the receipt"))
+        found.append(fail("digest", "config_digest", "configDigest does not match the fields of the receipt"))
     if receipt.result_digest != result_digest(receipt):
-        found.append(fail("digest", "result_digest", "resultDigest does not follow from the receipt"))
+        found.append(fail("digest", "result_digest", "resultDigest does not match the fields of the receipt"))
     if dataset is not None and file_sha256(dataset) != receipt.benchmark.dataset.sha256:
         found.append(fail("digest", "dataset_mismatch", f"{dataset.name} is not the dataset that was measured on"))
     return or_ok("digest", found)
@@ -303,16 +299,16 @@ def invariants_of(receipt: Receipt) -> list[Finding]:
 
 
 def policy(receipt: Receipt) -> list[Finding]:
-    """Warn of missing parts that a publication should have; :func:`strict` turns the warnings into failures."""
+    """Return warnings on parts that a publication should have; :func:`strict` turns them into failures."""
     return or_ok("policy", [warn("policy", code, detail) for code, detail in _policy_faults(receipt)])
 
 
 def _policy_faults(receipt: Receipt) -> Iterator[tuple[str, str]]:
     git, counts = receipt.environment.git, receipt.counts
     if git.dirty:
-        yield "dirty", "the work tree had changes that are in no commit"
+        yield "dirty", "the work tree had uncommitted changes"
     if git.commit is None:
-        yield "commit_unknown", "no commit is named"
+        yield "commit_unknown", "the commit is not known"
     if receipt.run.preregistration is None:
         yield "not_preregistered", "the run was not announced before it began"
     if receipt.kind == "partial":
@@ -325,7 +321,7 @@ def _policy_faults(receipt: Receipt) -> Iterator[tuple[str, str]]:
 
 
 def strict(findings: list[Finding]) -> list[Finding]:
-    """Turn every warning into a failed policy, and keep the warning next to the failure."""
+    """Turn every warning into a failure; warnings of other checks than the policy are also kept."""
     return [
         *(finding for finding in findings if (finding.check, finding.status) != ("policy", "warn")),
         *(fail("policy", str(finding.code), finding.detail) for finding in findings if finding.status == "warn"),

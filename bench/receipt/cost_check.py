@@ -6,8 +6,8 @@ Example::
     for row in rows: check.add(row)
     findings = [*check.faults(), *check.taken()]
 
-Rows state which items were searched, how many tokens of context each answer rested on, and which answers are right.
-They do not state calls, money or time by phase, the size of a corpus, or what the ingest cost.
+Rows contain the searched items, the context tokens of each answer, and the correctness of answers. They do not contain
+calls, money or time by phase, the size of a corpus, or the cost of the ingest.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from bench.receipt.schema_results import ReceiptContext, ReceiptMemoryCost, Rece
 
 NOT_IN_ROWS = "build, calls, tokens, money and time of the questions, corpusTokens, breakEven.questions"
 ROUNDED = 1.0
-"""micro-USD by which two rounded sums may differ from the sum"""
+"""micro-USD by which the sum of two rounded sums may differ from the exact sum"""
 
 
 class CostCheck:
-    """Counts rows as they pass and compares with what the receipt states."""
+    """Counts rows, and compares the counts with the receipt."""
 
     def __init__(self, body: Body) -> None:
         self._body = body
@@ -36,7 +36,7 @@ class CostCheck:
         self._corpora: set[str] = set()
 
     def add(self, row: ItemRow) -> None:
-        """Take one row."""
+        """Count one row."""
         self._searched += row.retrieved is not None
         if row.tokens is not None and row.tokens.context is not None:
             self._answers += 1
@@ -44,7 +44,7 @@ class CostCheck:
             self._corpora.add(row.corpus_id)
 
     def faults(self) -> Iterator[Finding]:
-        """Everything that the rows contradict."""
+        """Yield a failure for everything that the rows contradict."""
         cost = self._body.memory_cost
         if cost is None:
             return
@@ -52,12 +52,12 @@ class CostCheck:
             yield fail("recompute", "cost_mismatch", f"memoryCost.{name}: {detail}")
 
     def taken(self) -> Iterator[Finding]:
-        """Return the parts that no row shows."""
+        """Yield a finding that names the parts which no row shows."""
         if self._body.memory_cost is not None:
             yield skip("recompute", f"of memoryCost not recomputable from the rows: {NOT_IN_ROWS}")
 
     def _questions(self, cost: ReceiptMemoryCost) -> Iterator[tuple[str, str]]:
-        """A search that failed was made, too, and has no hits in its row."""
+        """Check the number of questions; a failed search counts as a question but has no hits in its row."""
         most = self._body.counts.planned
         if not self._searched <= cost.questions <= most:
             yield "questions", f"{cost.questions}, the rows give {self._searched} to {most}"
@@ -78,7 +78,7 @@ class CostCheck:
             yield "context.share", f"{stated.share}, tokens / corpusTokens is {share}"
 
     def _paid(self, cost: ReceiptMemoryCost) -> Iterator[tuple[str, str]]:
-        """A build of this run is paid whole or not at all; what an answer costs follows from both sides."""
+        """Check that a build of this run is paid completely or not at all, and the cost per correct answer."""
         build, correct = cost.build, self._body.counts.by_state.correct
         nothing = ReceiptTotals(calls=0, tokens=0, usd_micros=0, time_us=0)
         is_own = build.paid_by == self._body.run.run_id

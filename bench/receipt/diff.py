@@ -28,7 +28,10 @@ SHOWN = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """One leaf in which two receipts differ; ``part`` is config, selection, code, environment or score."""
+    """One leaf in which two receipts differ.
+
+    ``part`` is config, selection, code, environment, counts or score.
+    """
 
     part: str
     path: str
@@ -38,12 +41,12 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """The outcome of a comparison; ``equal`` = the same result digest."""
+    """The outcome of a comparison; ``equal`` is true if the result digests are equal."""
 
     equal: bool
     changes: tuple[Change, ...]
     items: tuple[str, ...] | None
-    """ids of items whose deterministic part differs; None = an items file is not there"""
+    """ids of items whose deterministic part differs; None if an items file is missing"""
 
     @property
     def exit_code(self) -> int:
@@ -52,11 +55,11 @@ class Difference:
 
     @property
     def like_for_like(self) -> bool:
-        """Whether the same thing was measured the same way."""
+        """True if configuration and selection are the same."""
         return not any(change.part in ("config", "selection") for change in self.changes)
 
     def value(self) -> dict[str, object]:
-        """The JSON value."""
+        """Return the JSON value."""
         return {
             "equal": self.equal,
             "exitCode": self.exit_code,
@@ -69,13 +72,13 @@ class Difference:
 
 
 def diff(a: Path, b: Path) -> Difference:
-    """Compare two receipt files; raises VerificationError for what is not a receipt."""
+    """Compare two receipt files; raise VerificationError for a file that is not a receipt."""
     one, other = load(a), load(b)
     return compare(one, other, _items_beside(a, one), _items_beside(b, other))
 
 
 def load(path: Path) -> Receipt:
-    """Read a receipt strictly, without judging its signature."""
+    """Read and validate a receipt, without checking its signature."""
     try:
         return read_receipt(parse_file(path))
     except OSError as error:
@@ -87,7 +90,7 @@ def load(path: Path) -> Receipt:
 
 
 def compare(one: Receipt, other: Receipt, items_a: Path | None, items_b: Path | None) -> Difference:
-    """Compare two receipts and, where both are there, their items files."""
+    """Compare two receipts, and their items files if both exist."""
     items = None if items_a is None or items_b is None else tuple(_changed_items(items_a, items_b))
     return Difference(
         equal=one.result_digest == other.result_digest,
@@ -154,7 +157,7 @@ def _items_beside(path: Path, receipt: Receipt) -> Path | None:
 
 
 def _changed_items(a: Path, b: Path) -> Iterator[str]:
-    """Merge two sorted files; name each item that only one has, or whose deterministic part differs."""
+    """Merge two sorted files; yield the ids of items that only one has, or whose deterministic part differs."""
     with a.open("rb") as file_a, b.open("rb") as file_b:
         rows_a, rows_b = _rows(file_a), _rows(file_b)
         one, other = next(rows_a, None), next(rows_b, None)

@@ -1,7 +1,7 @@
 """The two digests that anyone can compute from a receipt alone.
 
-``config_digest`` is equal where the same thing was measured the same way; ``result_digest`` is equal where two
-such runs gave the same deterministic result, whether killed, resumed, sharded or merged::
+``config_digest`` is equal for receipts of the same measurement: dataset, provider, models, prompts, metrics, settings.
+``result_digest`` is equal if such runs also gave the same deterministic result, even if one was resumed or merged::
 
     receipt.config_digest == config_digest(receipt)
 """
@@ -18,7 +18,7 @@ from bench.receipt.schema_run import Benchmark, MetricUse, ModelUse, PromptUse, 
 
 
 def config_digest(body: Body) -> str:
-    """Hash what was measured and how (receipt fields copied, nothing measured)."""
+    """Return the hash of the configuration fields of a receipt."""
     return digest(config_tree(body.benchmark, body.provider, body.models, body.prompts, body.metrics, body.run))
 
 
@@ -30,7 +30,7 @@ def config_tree(
     metrics: Sequence[MetricUse],
     run: Run,
 ) -> dict[str, JSON]:
-    """The value under the config digest."""
+    """Return the JSON value whose hash is the config digest."""
     return {
         "schema": "bench.config/1",
         "benchmark": {
@@ -62,7 +62,7 @@ def config_tree(
 
 
 def result_digest(body: Body) -> str:
-    """Hash the deterministic outcome under a configuration, without times, hosts, ids or the order of completion."""
+    """Return the hash of the deterministic outcome, without times, hosts, ids or the order of completion."""
     return digest(
         {
             "schema": "bench.result/1",

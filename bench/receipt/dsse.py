@@ -5,8 +5,8 @@ Example::
     line = envelope(receipt, items.read_bytes(), key)       # one line of JSON, ID.intoto.jsonl
     opened(line, key.public)["predicate"]["resultDigest"]   # or VerificationError
 
-The predicate is the receipt without its signature, and the SHA-256 of its RFC 8785 form is the first subject; the
-second is the items file. So the envelope states nothing that the receipt does not.
+The predicate is the receipt without its signature. The first subject is the SHA-256 of its RFC 8785 form, the second is
+that of the items file. So the envelope contains only data of the receipt.
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ def envelope(receipt: Mapping[str, JSON], items: bytes, key: SigningKey) -> byte
 
 
 def pae(payload: bytes) -> bytes:
-    """Give the bytes that a DSSE signature covers: type and payload, each with its length."""
+    """Return the bytes that a DSSE signature covers: type and payload, each with its length."""
     return b"DSSEv1 %d %b %d %b" % (len(PAYLOAD_TYPE), PAYLOAD_TYPE.encode(), len(payload), payload)
 
 
 def opened(line: bytes, key: PublicKey) -> Mapping[str, JSON]:
-    """Return the statement of an envelope whose signature is the key's.
+    """Return the statement of an envelope, after checking its signature with ``key``.
 
     Raises:
-        VerificationError: it is not, or this is no such envelope.
+        VerificationError: the signature is not valid, or the line is not an envelope.
     """
     try:
         found = tree(parse(line.rstrip(b"\n")))
@@ -67,7 +67,7 @@ def opened(line: bytes, key: PublicKey) -> Mapping[str, JSON]:
     except (ValueError, KeyError, TypeError, VerificationError) as error:
         raise VerificationError("dsse_form", "this is not a DSSE envelope with one signature") from error
     if found["payloadType"] != PAYLOAD_TYPE or not holds(key, raw, pae(payload)):
-        raise VerificationError("signature_invalid", "the signature does not fit the envelope")
+        raise VerificationError("signature_invalid", "the signature does not match the envelope")
     return cast("Mapping[str, JSON]", parse(payload))
 
 

@@ -1,15 +1,13 @@
-"""Write files whole or not at all, with errors that name the final path.
+"""Write files atomically, with errors that name the final path.
 
-Here too:
-
-* What git knows of a folder: a private key must never be committed, a public one must be.
+Also in this module: the git status of files. A private key must never be committed, a public one must be.
 
 Example::
 
     write_atomically(Path("keys/trusted.json"), data)
     with naming(path): path.with_name("draft").write_bytes(data)     # OSError: ... 'keys/trusted.json'
     in_work_tree(folder), is_ignored(private, folder)
-    changed(workspace, (Path("keys"),))          # what is to be committed
+    changed(workspace, (Path("keys"),))          # paths that are not committed
 """
 
 from __future__ import annotations
@@ -25,7 +23,7 @@ from pathlib import Path
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Let every OSError in here name the file that was to be written."""
+    """Let every OSError in the block name ``path`` instead of a temporary file."""
     try:
         yield
     except OSError as error:
@@ -33,12 +31,12 @@ def naming(path: Path) -> Iterator[None]:
 
 
 def named(error: OSError, path: Path) -> OSError:
-    """The same error, about that file."""
+    """Return a copy of the error that names ``path``."""
     return OSError(error.errno, error.strerror, str(path))
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """Replace a file so that a reader sees the old or the new one, also after a power cut."""
+    """Replace a file so that a reader sees the old or the new content, also after a power failure."""
     with naming(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -56,17 +54,17 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 
 def in_work_tree(folder: Path) -> bool:
-    """Whether a folder lies in a checkout, also where git itself is not installed."""
+    """Return True if a folder is in a git checkout; git itself need not be installed."""
     return any((parent / ".git").exists() for parent in (folder, *folder.parents))
 
 
 def is_ignored(path: Path, folder: Path) -> bool:
-    """Whether the checkout of ``folder`` ignores a path; False where no one can say."""
+    """Return True if the checkout of ``folder`` ignores a path; False if git cannot tell."""
     return _git(folder, "check-ignore", "-q", str(path)) is not None
 
 
 def changed(folder: Path, places: Iterable[Path]) -> tuple[Path, ...]:
-    """Those of some places below a folder in which git sees something new; none outside a checkout."""
+    """Return the paths below ``folder`` that have changes which are not committed; empty outside a checkout."""
     whole = folder.absolute()
     if not in_work_tree(whole):
         return ()
@@ -75,7 +73,7 @@ def changed(folder: Path, places: Iterable[Path]) -> tuple[Path, ...]:
 
 
 def _git(folder: Path, *arguments: str) -> str | None:
-    """The output of git; None when it fails or is not there."""
+    """Return the output of git; None if it fails or is not installed."""
     git = shutil.which("git")
     if git is None:
         return None

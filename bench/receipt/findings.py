@@ -3,7 +3,8 @@
     findings = [ok("parse"), fail("digest", "result_digest", "...")]
     judge(findings)      # ReceiptVerdict.INVALID
 
-Codes are stable: programs and the static page use the same ones. The worst verdict wins: 5, 3, 4, 7, 0.
+Codes are stable: programs and the static page use the same ones. The worst verdict wins; as exit codes, from worst to
+best: 5, 3, 4, 7, 0.
 """
 
 from __future__ import annotations
@@ -92,36 +93,36 @@ class Finding:
 
 
 def ok(check: str, detail: str = "") -> Finding:
-    """The check held."""
+    """Return a finding: the check passed."""
     return Finding(check=check, status="ok", detail=detail)
 
 
 def skip(check: str, detail: str) -> Finding:
-    """The check was not made, and why."""
+    """Return a finding: the check was not made; ``detail`` is the reason."""
     return Finding(check=check, status="skip", detail=detail)
 
 
 def warn(check: str, code: str, detail: str) -> Finding:
-    """Something a reader should know, that does not make the receipt invalid."""
+    """Return a warning: something that a reader should know, but that does not make the receipt invalid."""
     return Finding(check=check, status="warn", code=code, detail=detail)
 
 
 def fail(check: str, code: str, detail: str) -> Finding:
-    """The check did not hold."""
+    """Return a finding: the check failed."""
     return Finding(check=check, status="fail", code=code, detail=detail)
 
 
 def worst(verdicts: Iterable[ReceiptVerdict]) -> ReceiptVerdict:
-    """The worst of several verdicts; VALID for none."""
+    """Return the worst of several verdicts; VALID for none."""
     found = set(verdicts)
     return next((verdict for verdict in _WORST_FIRST if verdict in found), ReceiptVerdict.VALID)
 
 
 def judge(findings: Iterable[Finding]) -> ReceiptVerdict:
-    """Add findings up to a verdict."""
+    """Return the verdict that follows from all findings."""
     return worst(finding.verdict for finding in findings)
 
 
 def or_ok(check: str, findings: Sequence[Finding], detail: str = "") -> list[Finding]:
-    """The findings of a check, or one ``ok`` when there are none."""
+    """Return the findings of a check, or one ``ok`` if there are none."""
     return list(findings) or [ok(check, detail)]

@@ -1,7 +1,7 @@
-"""Receipts of the original system, by profile; separate from all other modules.
+"""Verify receipts of the original system, by profile; separate from all other modules.
 
 ``przm-p1`` signs the document without ``signature``; ``przm-p2`` also leaves out some fields that change with each
-run. The key is given by ``--pubkey``. Nothing is guessed: the wrong profile is ``signature_invalid``::
+run. The key is given by ``--pubkey``. The profile is not detected: a wrong one gives ``signature_invalid``::
 
     findings = check_foreign(document, "przm-p2", store)
 """
@@ -38,7 +38,7 @@ Document = Mapping[str, JSON]
 
 
 def foreign_signed_bytes(document: Document, profile: Profile) -> bytes:
-    """The bytes that a profile signs."""
+    """Return the bytes that a profile signs."""
     body = without(document, "signature")
     if profile == "przm-p2":
         body = without(body, *_UNSIGNED_TOP)
@@ -49,11 +49,12 @@ def foreign_signed_bytes(document: Document, profile: Profile) -> bytes:
 
 
 def check_foreign(document: JSON, profile: Profile, store: TrustStore) -> list[Finding]:
-    """Signature, trust and invariants of a foreign receipt."""
+    """Check signature, trust and invariants of a receipt of the original system."""
     if not isinstance(document, dict):
         return [fail("schema", "field_type", "the document is not an object")]
     if "schema" in document:  # else our own receipts would pass here with fewer checks than they promise
-        return [fail("schema", "schema_unknown", f"{profile} names no schema, this document does (drop --profile)")]
+        told = f"a {profile} document has no schema, this one has (leave --profile out)"
+        return [fail("schema", "schema_unknown", told)]
     return [
         ok("schema", profile),
         *_signature(document, profile, store),
@@ -64,7 +65,7 @@ def check_foreign(document: JSON, profile: Profile, store: TrustStore) -> list[F
 
 
 def subject_of(document: Document) -> Iterator[tuple[str, str]]:
-    """Return subject and time of a foreign receipt, as name and text."""
+    """Yield (name, text) on the subject and time of a receipt of the original system."""
     if isinstance(document.get("benchmark"), str):
         yield "benchmark", str(document["benchmark"])
     for name in ("adapter", "fixture"):
@@ -76,7 +77,7 @@ def subject_of(document: Document) -> Iterator[tuple[str, str]]:
 
 
 def scores_of(document: Document) -> dict[str, float]:
-    """The numbers among its scores."""
+    """Return the scores of the receipt that are numbers."""
     found = {name: _number(value) for name, value in _object(document, "scores").items()}
     return {name: value for name, value in found.items() if value is not None}
 
@@ -93,11 +94,11 @@ def _signature(document: Document, profile: Profile, store: TrustStore) -> Itera
     decision = store.decide(fingerprint, "receipt", None)
     known = store.find(fingerprint)
     if known is None:
-        yield skip("signature", "not judged: the key is not known")
+        yield skip("signature", "not checked: the key is not known")
     elif holds(known.key, raw, foreign_signed_bytes(document, profile)):
         yield ok("signature", f"good under {profile}")
     else:
-        yield fail("signature", "signature_invalid", f"the signature does not fit the document under {profile}")
+        yield fail("signature", "signature_invalid", f"the signature does not match the document under {profile}")
     if decision.trusted:
         yield ok("trust", decision.detail)
     else:
@@ -112,7 +113,7 @@ def _form(document: Document) -> tuple[bytes, str]:
     if set(signature) - FIELDS:
         raise VerificationError("field_unknown", "a signature has three fields", where="signature")
     if signature.get("algorithm") != ALGORITHM:
-        raise VerificationError("algorithm_unsupported", f"only {ALGORITHM} is read")
+        raise VerificationError("algorithm_unsupported", f"the algorithm is not {ALGORITHM}")
     fingerprint = signature.get("publicKeyFingerprint")
     if not isinstance(fingerprint, str):
         raise VerificationError("fingerprint_mismatch", "the signature names no key")
@@ -179,6 +180,6 @@ def _recall(document: Document) -> Iterator[Finding]:
 def _policy(document: Document) -> Iterator[Finding]:
     git = _object(_object(document, "environment"), "git")
     if git.get("dirty") is True:
-        yield warn("policy", "dirty", "the work tree had changes that are in no commit")
+        yield warn("policy", "dirty", "the work tree had uncommitted changes")
     if not isinstance(git.get("commit"), str):
-        yield warn("policy", "commit_unknown", "no commit is named")
+        yield warn("policy", "commit_unknown", "the commit is not known")

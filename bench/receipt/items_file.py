@@ -1,9 +1,5 @@
 """The items file: one canonical JSON line per row, sorted, read and written as a stream.
 
-Here too:
-
-* Work over very many rows: the cycle collector stays out of it.
-
 Example::
 
     with ItemsWriter(path) as writer:
@@ -13,12 +9,11 @@ Example::
     with collecting_rarely():
         for row in rows: ...
 
-Writing sorts on disk, so that a hundred thousand rows fit into little memory.
+Rows are sorted on disk, so that a hundred thousand rows need little memory. Reading yields each line with its problem,
+if it has one, and computes all digests in the same pass.
 
-Reading yields each line with what is wrong with it, and seals the whole in the same pass.
-
-Rows are made and dropped one by one and hold no cycles, so reference counts alone free them; the collector would only
-walk everything that is alive, again and again, an eighth of the time of signing.
+``collecting_rarely`` makes work on many rows faster. Rows have no reference cycles, so the garbage collector frees
+nothing; its passes over all live objects would take an eighth of the time of signing.
 """
 
 from __future__ import annotations
@@ -49,7 +44,7 @@ MAX_LINE = 16 * 1024 * 1024
 
 
 class ItemVerdict(Wire):
-    """An evaluator's outcome; the judge's text and prompt only by hash."""
+    """An evaluator's verdict; the judge's reply and prompt are included as hashes."""
 
     evaluator: Name
     class_: Annotated[Literal["deterministic", "judged"], Field(alias="class")]
@@ -69,7 +64,7 @@ class Tokens(Wire):
 
 
 class ItemRow(Wire):
-    """One item of one epoch. ``answer`` is there only when asked for, ``grades`` only where gold has them."""
+    """One item in one epoch. ``answer`` is present only with --with-answers, ``grades`` only for graded gold."""
 
     item_id: Name
     epoch: Positive
@@ -89,22 +84,22 @@ class ItemRow(Wire):
     cost_usd_micros: Natural | None
     answer: Text | None = None
     grades: tuple[Number, ...] | None = None
-    """of ``gold``, where the data grades it"""
+    """grade of each id of ``gold``; None if the dataset has no grades"""
 
     @property
     def order(self) -> tuple[bytes, int]:
-        """The place in the file: item id as UTF-8 bytes, then epoch."""
+        """The sort key in the file: item id as UTF-8 bytes, then epoch."""
         return (self.item_id.encode("utf-8"), self.epoch)
 
     @property
     def graded(self) -> bool:
-        """Whether each id of ``gold`` has a grade above 0."""
+        """True if each id of ``gold`` has a grade above 0."""
         return bool(self.grades) and len(self.grades or ()) == len(self.gold) and min(self.grades or (0,)) > 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sealed:
-    """The digests and counts of an items file that a receipt states."""
+    """The digests and counts of an items file, as a receipt contains them."""
 
     count: int
     bytes: int
@@ -113,7 +108,7 @@ class Sealed:
     deterministic_root: str
 
     def per_query(self, receipt_id: str) -> PerQuery:
-        """The receipt's pointer to the file."""
+        """Return the receipt's reference to the file."""
         return PerQuery(
             format="jcs-lines/1",
             file=items_file_name(receipt_id),
@@ -126,7 +121,7 @@ class Sealed:
 
 
 class Seal:
-    """Hashes lines as they pass: the file, its tree, and the tree of the deterministic parts."""
+    """Hashes lines one by one: the file, its Merkle tree, and the tree of the deterministic parts."""
 
     def __init__(self) -> None:
         self._file = sha256()
@@ -135,18 +130,18 @@ class Seal:
         self._deterministic = Frontier()
 
     def add(self, line: bytes, deterministic_leaf: bytes) -> None:
-        """Take one line (without LF) and the leaf hash of its deterministic part."""
+        """Add one line (without LF) and the leaf hash of its deterministic part."""
         self.add_raw(line + b"\n")
         self._lines.append(leaf_hash(line))
         self._deterministic.append(deterministic_leaf)
 
     def add_raw(self, data: bytes) -> None:
-        """Add bytes that are not a whole line, such as a cut end."""
+        """Add bytes that are not a complete line, such as a truncated end."""
         self._file.update(data)
         self._bytes += len(data)
 
     def sealed(self) -> Sealed:
-        """Return the digest of the bytes so far."""
+        """Return the digests of all lines so far."""
         return Sealed(
             count=self._lines.size,
             bytes=self._bytes,
@@ -171,7 +166,7 @@ VerdictValue = TypedDict(
         "rawSha256": str | None,
     },
 )
-"""A ``ItemVerdict`` as JSON."""
+"""An ``ItemVerdict`` as JSON."""
 
 
 class TokensValue(TypedDict):
@@ -183,7 +178,7 @@ class TokensValue(TypedDict):
 
 
 class RowValue(TypedDict):
-    """An ``ItemRow`` as JSON: what the writer takes, and what reading admits again."""
+    """An ``ItemRow`` as JSON, as it is written."""
 
     itemId: str
     epoch: int
@@ -206,7 +201,7 @@ class RowValue(TypedDict):
 
 
 class ItemsWriter:
-    """Takes rows in any order and leaves the sorted, sealed file; refuses to overwrite."""
+    """Accepts rows in any order and writes the sorted file; never overwrites a file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -218,7 +213,7 @@ class ItemsWriter:
         return self
 
     def add(self, row: RowValue) -> None:
-        """Spool one row."""
+        """Add one row to the temporary file."""
         line, deterministic = dumps_with_part(row, DETERMINISTIC_FIELDS)
         order = (row["itemId"].encode("utf-8"), row["epoch"])
         self._places.append((*order, self._spool.tell(), len(line), leaf_hash(deterministic)))
@@ -250,7 +245,7 @@ class ItemsWriter:
 
 
 class ReadLine(NamedTuple):
-    """One line of an items file: the row, or why it is none."""
+    """One line of an items file: the row, or the problem if it is not a valid row."""
 
     number: int
     row: ItemRow | None
@@ -258,7 +253,7 @@ class ReadLine(NamedTuple):
 
 
 def read_items(file: BinaryIO, seal: Seal) -> Iterator[ReadLine]:
-    """Stream the rows of an items file through ``seal``; never raises for what is in the file."""
+    """Yield the lines of an items file and add them to ``seal``; problems of lines are reported, not raised."""
     number = 0
     while line := file.readline(MAX_LINE):
         number += 1
@@ -309,7 +304,7 @@ LESS_OFTEN = 100
 
 @contextmanager
 def collecting_rarely() -> Iterator[None]:
-    """Collect garbage a hundred times less often while the block runs."""
+    """Run the garbage collector a hundred times less often inside the block."""
     usual = gc.get_threshold()
     gc.set_threshold(usual[0] * LESS_OFTEN, *usual[1:])
     try:

@@ -1,23 +1,24 @@
-"""Look up signing keys: flag, environment, or the only active key of the key folder.
+"""Find signing keys: from a flag, the environment, or the only active key of the key folder.
 
-Here too:
+Also in this module:
 
-* Is there a key to sign with? Asked before a run that will be signed, since a run may last days.
-* Work that needs a private key, done in a child process, so that the process which runs providers never reads one.
+* ``check_in_child`` checks, before a run that will be signed, that a key is available.
+* ``ask`` runs work with a private key in a child process, so that the process that runs providers never reads one.
 
 Example::
 
     ring = Keyring(workspace=Path("."), environ=os.environ)
     key = ring.signing_key(role="receipt", file=None)
     fingerprint = check_in_child(workspace, "default.key")     # raises with the refusal of ``bench sign``
-    python -m bench.receipt.keyring < question.json           # the child, which alone reads the key
+
+    python -m bench.receipt.keyring < question.json           # the child process, which reads the key
+
     answer = ask("bench.receipt.publish", {"runId": "r1", ...})     # in the runner
     sys.exit(answer_with(function))                                     # in the child: stdin -> function -> stdout
 
-Order: file, ``MEMORYBENCH_SIGNING_KEY_FILE``, ``MEMORYBENCH_SIGNING_KEY``, the only active key in the folder;
-for the log ``MEMORYBENCH_LOG_KEY_FILE`` comes first. None, or several to choose from, is an error with the names.
-
-What the child refuses is raised again in the runner, with the same kind, words and hint.
+Order: file, ``MEMORYBENCH_SIGNING_KEY_FILE``, ``MEMORYBENCH_SIGNING_KEY``, the only active key in the folder; for the
+log ``MEMORYBENCH_LOG_KEY_FILE`` comes first. No key, or several to choose from, is an error that names them. An error
+of the child is raised again in the runner, with the same kind, message and hint.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ PUBLISHED = Path("results/published")
 
 @dataclass(frozen=True, kw_only=True)
 class Keyring:
-    """The keys that a workspace and an environment offer. ``prompt`` asks a person for a passphrase."""
+    """The keys of a workspace and an environment. ``prompt`` asks a person for a passphrase."""
 
     workspace: Path
     environ: MutableMapping[str, str] = field(default_factory=lambda: os.environ)
@@ -55,7 +56,7 @@ class Keyring:
 
     @property
     def key_folder(self) -> Path:
-        """``$XDG_CONFIG_HOME/bench/keys``, unless another one was named."""
+        """The folder that was given, else ``$XDG_CONFIG_HOME/bench/keys``."""
         if self.folder is not None:
             return self.folder
         config = self.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
@@ -63,21 +64,25 @@ class Keyring:
 
     @property
     def trusted_path(self) -> Path:
-        """The workspace's trusted.json."""
+        """The path of the workspace's trusted.json."""
         return self.workspace / FILE
 
     @property
     def log_folder(self) -> Path | None:
-        """The workspace's public log, None when it has none."""
+        """The folder of the workspace's public log; None if it has none."""
         folder = self.workspace / PUBLISHED
         return folder if has_log(folder) else None
 
     def trusted(self) -> TrustStore:
-        """The workspace's trusted keys; none when there is no file."""
+        """Return the workspace's trusted keys; empty if there is no file."""
         return TrustStore.load_or_empty(self.trusted_path)
 
     def signing_key(self, role: Role, file: Path | None = None) -> SigningKey:
-        """The key to sign with, in the documented order; raise KeyRefused, also for a key that has had its day."""
+        """Return the key to sign with, in the documented order.
+
+        Raises:
+            KeyRefused: there is no such key, or it is retired, revoked or without this role.
+        """
         path = file or self._file_named_in_environment(role)
         text = self.environ.pop(KEY_TEXT, None) if path is None else None
         if path is not None:
@@ -90,7 +95,7 @@ class Keyring:
         return key
 
     def log_key_or_none(self, *, but: str | None = None) -> SigningKey | None:
-        """A key that may sign the log now, None when there is none at hand. ``but`` = a fingerprint not to use."""
+        """Return a key that may sign the log; None if there is none. ``but`` is a fingerprint to exclude."""
         store = self.trusted()
         allowed = {key.fingerprint for key in store.active("log")} - {but}
         for path in self._log_candidates(store):
@@ -101,7 +106,7 @@ class Keyring:
         return None
 
     def private_key_of(self, name: str) -> SigningKey:
-        """The private half of a trusted key, from the key folder; raise KeyRefused where another key is there."""
+        """Return the private key of a trusted key from the key folder; raise KeyRefused if it is another key."""
         path = self.key_folder / f"{name}.key"
         key = SigningKey.load(path, self._passphrase)
         if key.public.fingerprint != self.trusted().named(name).fingerprint:
@@ -114,7 +119,7 @@ class Keyring:
         return SigningKey.load(file, self._passphrase)
 
     def public_half(self, private: Path) -> PublicKey:
-        """The public half of a private key file; asks for its passphrase."""
+        """Return the public key of a private key file; ask for its passphrase."""
         return self.private_key(private).public
 
     def _file_named_in_environment(self, role: Role) -> Path | None:
@@ -134,7 +139,10 @@ class Keyring:
         return self.private_key_of(found[0].name)
 
     def _refuse_out_of_use(self, key: SigningKey, role: Role, where: str) -> None:
-        """A key that trusted.json does not know may sign for other readers; one that it knows better may not."""
+        """Raise KeyRefused for a key that trusted.json lists as not active or without this role.
+
+        A key that trusted.json does not list may sign: other readers may trust it.
+        """
         entry = self.trusted().find(key.public.fingerprint)
         if entry is None:
             return
@@ -168,7 +176,7 @@ def _choose(role: Role, names: list[str], folder: Path) -> KeyRefused:
 
 
 def ask_passphrase() -> bytes | None:
-    """Ask for a passphrase on the terminal, if there is a terminal."""
+    """Ask for a passphrase on the terminal; return None without a terminal."""
     import getpass
 
     return getpass.getpass("passphrase: ").encode() if sys.stderr.isatty() else None
@@ -179,7 +187,7 @@ REFUSED = "refused"
 
 
 class ChildRefused(UsageError):
-    """A refusal of a child process; nothing was started."""
+    """An error that a child process reported; nothing was started."""
 
     def __init__(self, kind: str, message: str, *, where: str | None, hint: str) -> None:
         super().__init__(message, where=where, hint=hint)
@@ -187,7 +195,11 @@ class ChildRefused(UsageError):
 
 
 def ask(module: str, question: Words) -> Words:
-    """Run ``python -m module`` on a question; raise ChildRefused with the child's own words."""
+    """Run ``python -m module`` with a question on stdin and return its answer.
+
+    Raises:
+        ChildRefused: the child process reported an error; it has the child's kind, message and hint.
+    """
     command = [sys.executable, "-m", module]
     done = subprocess.run(  # noqa: S603 - ourselves
         command, input=json.dumps(question), stdout=subprocess.PIPE, text=True, check=False
@@ -206,7 +218,7 @@ def ask(module: str, question: Words) -> Words:
 
 
 def answer_with(work: Callable[[Words], Words]) -> int:
-    """Read the question on stdin, do the work, write the answer or the refusal on stdout."""
+    """Read the question on stdin, call ``work``, and write the answer or the error to stdout; return 0."""
     try:
         answer = work(json.load(sys.stdin))
     except BenchError as error:
@@ -217,13 +229,13 @@ def answer_with(work: Callable[[Words], Words]) -> int:
 
 
 def check_in_child(workspace: Path, key: str | None) -> str:
-    """The fingerprint of the key that ``bench sign`` would use; raise UsageError where it would refuse."""
+    """Return the fingerprint of the key that ``bench sign`` would use; raise UsageError if it would refuse."""
     question = {"workspace": str(workspace.resolve()), "key": key}
     return str(ask("bench.receipt.keyring", question)["fingerprint"])
 
 
 def check(question: Words) -> Words:
-    """The child's work."""
+    """Return the fingerprint of the key that a question names; runs in the child process."""
     ring = Keyring(workspace=Path(str(question["workspace"])), prompt=ask_passphrase)
     named = question["key"]
     key = ring.signing_key("receipt", None if named is None else Path(str(named)))

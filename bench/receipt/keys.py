@@ -4,7 +4,8 @@
     rotate(ring, old="default", new=None, at=stamp(now))
     revoke(ring, "default-2", from_index=120, reason="laptop stolen", at=stamp(now))
 
-A private key is created exclusively, mode 0600 in a 0700 folder, never overwritten and never inside a work tree.
+The file of a private key is created with mode 0600 in a 0700 folder. It is never overwritten, and never in a work tree
+that does not ignore it.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from bench.receipt.signature import ALGORITHM, KeyRefused, PublicKey, SigningKey
 from bench.receipt.trust_store import Role, TrustedKey, TrustStore
 
 PUBLIC = (Path("keys"), PUBLISHED)
-"""what a step changes and everybody should have"""
+"""folders that a step changes and that must be committed"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,17 +40,17 @@ class KeyChange:
     key: TrustedKey
     files: tuple[Path, ...] = ()
     made: bool = True
-    """the private key is new"""
+    """True if the private key is new"""
     logged: bool = False
-    """there is a log, and it got an entry"""
+    """True if an entry was added to the log"""
     log_pending: bool = False
-    """the entry waits for a checkpoint"""
+    """True if no signed checkpoint covers the log entry yet"""
     to_commit: tuple[Path, ...] = ()
-    """what git does not hold yet: until it does, no one else knows the key, and the code's own checkout is dirty"""
+    """changed paths that are not committed: until then, others do not know the key"""
 
 
 def list_keys(ring: Keyring) -> list[dict[str, object]]:
-    """Every trusted key with its range, without the key itself."""
+    """Return every trusted key with its range, without the key bytes."""
     return [{name: value for name, value in emit(key).items() if name != "publicKey"} for key in ring.trusted().keys]
 
 
@@ -57,9 +58,9 @@ def list_keys(ring: Keyring) -> list[dict[str, object]]:
 
 
 def new_key(ring: Keyring, name: str, roles: Sequence[Role]) -> KeyChange:
-    """Make a key pair, publish its public half in the workspace, trust it; write no log entry.
+    """Create a key pair, write its public key to the workspace, and trust it; write no log entry.
 
-    A private key of this name that another workspace made is kept, and its public half is published here too.
+    An existing private key of this name in the key folder is used instead of a new one.
     """
     store = ring.trusted()
     private = ring.key_folder / f"{name}.key"
@@ -73,7 +74,8 @@ def trust_key(ring: Keyring, file: Path, name: str, roles: Sequence[Role]) -> Ke
     """Copy a public key into the workspace and trust it; write no log entry.
 
     Raises:
-        KeyRefused, UsageError: the file holds no public key, or its name or its key is known here already.
+        KeyRefused: the file contains no public key.
+        UsageError: the name or the key is already trusted here.
     """
     return _publish(ring, PublicKey.load(file), name, roles)
 
@@ -83,13 +85,13 @@ def _publish(ring: Keyring, key: PublicKey, name: str, roles: Sequence[Role], ow
     known = store.find(key.fingerprint)
     if known is not None:
         raise UsageError(
-            f"{known.name} is this key, and trusted.json has it already ({known.status})",
+            f"trusted.json already has this key, as {known.name} ({known.status})",
             hint="bench keys list shows every key",
         )
     public = ring.workspace / "keys" / f"{name}.pub"
     _refuse_name(store, name)
     if public.is_file() and PublicKey.load(public).fingerprint != key.fingerprint:
-        raise UsageError(f"{public} is another key", hint="choose another name, no key is overwritten")
+        raise UsageError(f"{public} exists and is another key", hint="choose another name, no key is overwritten")
     entry = TrustedKey.of(key, name, roles, _log_size(ring))
     public.parent.mkdir(parents=True, exist_ok=True)
     public.write_text(key.pem, encoding="ascii")
@@ -116,7 +118,7 @@ def _make(
 
 @contextmanager
 def all_or_nothing(*files: Path) -> Iterator[None]:
-    """Leave no half of a key pair behind: the files, which were not there before, go when one cannot be written."""
+    """Remove ``files`` if the block raises OSError, so that no half of a key pair is left."""
     try:
         yield
     except OSError:
@@ -178,7 +180,7 @@ def _log_size(ring: Keyring) -> int:
 
 
 def rotate(ring: Keyring, *, old: str | None, new: str | None, at: str) -> KeyChange:
-    """Put a new key in an old one's place: statement signed by both, trusted.json, log entries under another key."""
+    """Replace a key by a new one: a statement signed by both, trusted.json, and log entries."""
     store = ring.trusted()
     leaving = store.named(old) if old else _only_active(store)
     if leaving.status != "active":
@@ -206,7 +208,7 @@ def _only_active(store: TrustStore) -> TrustedKey:
     if len(active) == 1:
         return active[0]
     names = ", ".join(key.name for key in active) or "none"
-    raise KeyRefused("key_ambiguous", f"which key goes? active: {names}", hint="name it with --old")
+    raise KeyRefused("key_ambiguous", f"which key should be replaced? active: {names}", hint="name it with --old")
 
 
 def _next_name(store: TrustStore, name: str) -> str:
@@ -261,7 +263,7 @@ def _note_rotation(ring: Keyring, index: int, at: str, old: TrustedKey, new: Tru
 
 
 def revoke(ring: Keyring, name: str, *, from_index: int, reason: str, at: str) -> KeyChange:
-    """Stop believing a key from a log index on. trusted.json changes at once, also when no one can sign the log."""
+    """Revoke a key from a log index on. trusted.json is changed at once, even if no key can sign the log."""
     if from_index < 0:
         raise UsageError("--from-index is below 0", hint="0 distrusts everything the key ever signed")
     if not reason.strip():
@@ -270,7 +272,7 @@ def revoke(ring: Keyring, name: str, *, from_index: int, reason: str, at: str) -
     leaving = store.named(name)
     until = leaving.revoked_from_index
     if until is not None and from_index > until:
-        told = f"{leaving.name} is revoked from index {until} on, and no later index takes that back"
+        told = f"{leaving.name} is revoked from index {until} on, and the index can only be lowered"
         raise KeyRefused("key_revoked", told, hint=f"name an index up to {until}")
     gone = leaving.model_copy(update={"status": "revoked", "revoked_from_index": from_index, "reason": reason})
     store.with_key(gone).save(ring.trusted_path)

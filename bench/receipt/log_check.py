@@ -1,8 +1,7 @@
 """Check a log: every line, its root, its signature, its history and the files that it names.
 
-Here too:
-
-* The files that a log names: there, unchanged, and none beside them; and what an entry states of its receipt.
+The files are compared with the entries: each file exists, is unchanged and is listed, and each entry matches its
+receipt.
 
 Example::
 
@@ -10,7 +9,8 @@ Example::
     outcome.verdict, [finding.code for finding in outcome.findings]
     findings = list(check_files(view))
 
-A log's past is what anyone kept: checkpoints/, a checkpoint file (``since``), the log head inside any receipt.
+The history is checked against all earlier heads that are available: checkpoints/, a checkpoint file (``since``), and
+the log heads in receipts.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from bench.receipt.trust_store import TrustedKey, TrustStore
 
 
 def receipt_files(view: LogView) -> list[Path]:
-    """The receipts in a log's folder, listed or not."""
+    """Return the receipts in a log's folder, listed or not."""
     return sorted(path for path in (view.folder / RECEIPTS).glob("*.json") if path.is_file())
 
 
@@ -57,7 +57,7 @@ def check_files(view: LogView) -> Iterator[Finding]:
 def _file_of(folder: Path, receipt_id: str, entry: ReceiptLogged) -> Iterator[Finding]:
     path, items = folder / f"{receipt_id}.json", folder / items_file_name(receipt_id)
     if not path.is_file() or not items.is_file():
-        yield fail("log", "log_receipt_missing", f"{RECEIPTS}/{path.name} or its items file is not there")
+        yield fail("log", "log_receipt_missing", f"{RECEIPTS}/{path.name} or its items file is missing")
         return
     document = read_document(path)
     if document is None or digest(document) != entry.receipt_sha256:
@@ -70,7 +70,7 @@ def _file_of(folder: Path, receipt_id: str, entry: ReceiptLogged) -> Iterator[Fi
 
 
 def misstated(entry: ReceiptLogged, document: JSON | Mapping[str, JSON]) -> str | None:
-    """The first thing that an entry states of its receipt and the receipt does not."""
+    """Return the name of the first field in which an entry differs from its receipt; None if they agree."""
     receipt = document if isinstance(document, Mapping) else {}
     run, rows = receipt.get("run"), receipt.get("perQuery")
     stated = {
@@ -84,14 +84,14 @@ def misstated(entry: ReceiptLogged, document: JSON | Mapping[str, JSON]) -> str 
 
 
 def file_sha256(path: Path) -> str:
-    """Hash a file without reading it whole."""
+    """Return the SHA-256 of a file, read in chunks."""
     with path.open("rb") as file:
         return file_digest(file, "sha256").hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogOutcome:
-    """The verdict over one log."""
+    """The findings on one log, and the verdict."""
 
     folder: Path
     findings: tuple[Finding, ...]
@@ -101,11 +101,11 @@ class LogOutcome:
 
     @property
     def verdict(self) -> ReceiptVerdict:
-        """The worst that was found."""
+        """The worst verdict of the findings."""
         return judge(self.findings)
 
     def value(self) -> dict[str, object]:
-        """The JSON value."""
+        """Return the JSON value."""
         return {
             "verdict": str(self.verdict),
             "exitCode": self.verdict.exit_code,
@@ -117,7 +117,7 @@ class LogOutcome:
 
 
 def check_log(view: LogView, store: TrustStore, since: Path | None = None) -> LogOutcome:
-    """Check a whole log; every finding is reported, not only the first."""
+    """Check a whole log; all findings are reported, not only the first."""
     origin = store.origin or _origin(view)
     findings = [*_lines(view), *_checkpoint(view, store)]
     findings += _past(view, _heads(view, origin, since))
@@ -126,12 +126,12 @@ def check_log(view: LogView, store: TrustStore, since: Path | None = None) -> Lo
 
 
 def check_log_itself(view: LogView, store: TrustStore) -> LogOutcome:
-    """Check lines, root and signature alone: what a receipt's place in the log rests on."""
+    """Check lines, root and signature only, as required to check a receipt's entry in the log."""
     return _outcome(view, [*_lines(view), *_checkpoint(view, store)])
 
 
 def check_own_past(view: LogView, store: TrustStore) -> list[Finding]:
-    """Check a log before it is extended: lines, root, signature, and the checkpoints that the log itself keeps."""
+    """Check a log before it is extended: lines, root, signature, and the checkpoints in its folder."""
     return [*_lines(view), *_checkpoint(view, store), *_past(view, _kept_heads(view, store.origin))]
 
 
@@ -166,7 +166,7 @@ def _lines(view: LogView) -> Iterator[Finding]:
             yield _fail("log_index", f"entry {wrong[0]} has index {view.entries[wrong[0]].index}")
     for key in view.of(KeyAdded):
         if not _names_its_key(key):
-            yield _fail("log_entry", f"entry {key.index}: the fingerprint is not its key's")
+            yield _fail("log_entry", f"entry {key.index}: the fingerprint does not match the key")
     hashes: dict[str, str] = {}
     for entry in view.of(ReceiptLogged):
         if hashes.setdefault(entry.receipt_id, entry.receipt_sha256) != entry.receipt_sha256:
@@ -184,9 +184,9 @@ def _checkpoint(view: LogView, store: TrustStore) -> Iterator[Finding]:
     size = len(view.lines)
     if view.note is None:
         if any(_kept(view)):
-            yield _fail("log_size", "there are old checkpoints and no current one")
+            yield _fail("log_size", "there are old checkpoints but no current one")
         elif size or view.torn:
-            yield warn("log", "log_pending", f"{size} entries wait for a checkpoint")
+            yield warn("log", "log_pending", f"{size} entries are not covered by a checkpoint")
         return
     try:
         note = read_note(view.note)
@@ -197,10 +197,11 @@ def _checkpoint(view: LogView, store: TrustStore) -> Iterator[Finding]:
     if checkpoint.size > size:
         yield _fail("log_size", f"the checkpoint covers {checkpoint.size} entries, there are {size}")
     elif view.roots([checkpoint.size])[checkpoint.size] != checkpoint.root:
-        yield _fail("log_root", f"the first {checkpoint.size} entries are not those under the checkpoint")
+        yield _fail("log_root", f"the first {checkpoint.size} entries do not match the root of the checkpoint")
     if checkpoint.size < size or view.torn:
         cut = "; the last line is cut" if view.torn else ""
-        yield warn("log", "log_pending", f"{max(0, size - checkpoint.size)} entries wait for a checkpoint{cut}")
+        pending = max(0, size - checkpoint.size)
+        yield warn("log", "log_pending", f"{pending} entries are not covered by a checkpoint{cut}")
     yield from _signature(note, checkpoint, store)
 
 
@@ -233,7 +234,7 @@ def _best_signer(signers: list[TrustedKey], checkpoint: Checkpoint, store: Trust
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """A root that someone saw at some size."""
+    """The size and root of a log at an earlier time, and where it was recorded."""
 
     seen_in: str
     size: int
@@ -313,5 +314,5 @@ def _past(view: LogView, heads: Iterator[Head | Finding]) -> Iterator[Finding]:
 
 
 def head_holds(view: LogView, size: int, root_hash: str) -> bool:
-    """Whether the log's first ``size`` entries have that root."""
+    """Return True if the log's first ``size`` entries have this root."""
     return view.roots([size]).get(size) == _unhex(root_hash)

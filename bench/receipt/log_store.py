@@ -1,16 +1,16 @@
-"""The public log, an append-only list of entries under a signed Merkle root: its folder, its entries, its checkpoints.
+"""The public log, an append-only list of entries under a signed Merkle root: folder, entries and checkpoints.
 
 Example::
 
-    view = read_log(folder)                      # never raises for what is in the files
+    view = read_log(folder)                      # faults of lines are in view.faults, not raised
     view.roots([view.covered])
     entry = read_entry(b'{"at":"...","index":0,"schema":"bench.log-entry/1","type":"retract",...}')
     note = write_checkpoint(Checkpoint(origin="bench.local/log", size=7, root=root), key)
     read_note(note).checkpoint()
 
-Entries are one canonical JSON line each, of a closed list of kinds. A checkpoint is a C2SP signed note: origin, size,
-root, and one or more signature lines of an em dash, the signer's name and base64 of a 4-byte key id and the signature.
-``log_check`` decides whether a log holds, ``public_log`` extends one that does.
+An entry is one line of canonical JSON, of a fixed set of types. A checkpoint is a C2SP signed note: origin, size, root,
+and one or more signature lines. A signature line is an em dash, the signer's name, and base64 of a 4-byte key id and
+the signature. ``log_check`` verifies a log; ``public_log`` appends to it.
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ class Checkpoint:
 
     @property
     def body(self) -> str:
-        """The signed text."""
+        """The text that is signed."""
         return f"{self.origin}\n{self.size}\n{b64encode(self.root).decode()}\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoteSignature:
-    """One signature line."""
+    """One signature line of a note."""
 
     name: str
     key_id: bytes
@@ -84,17 +84,17 @@ class Note:
     signatures: tuple[NoteSignature, ...]
 
     def signed_by(self, name: str, key: PublicKey) -> bool | None:
-        """Whether the key signed under this name: None = it does not report it, False = it reports it falsely."""
+        """Check the signature of ``key`` under ``name``: None if there is none, else whether it is valid."""
         claimed = [line for line in self.signatures if (line.name, line.key_id) == (name, key_id(name, key))]
         if not claimed:
             return None
         return any(holds(key, line.value, self.text.encode()) for line in claimed)
 
     def checkpoint(self) -> Checkpoint:
-        """Read the text as a checkpoint; raise ``log_signature``."""
+        """Parse the text as a checkpoint; raise VerificationError ``log_signature`` if it is malformed."""
         lines = self.text.split("\n")
         if len(lines) != 4 or lines[3] or not lines[0] or not _SIZE.fullmatch(lines[1]):
-            raise _malformed("a checkpoint is origin, size and root")
+            raise _malformed("expected the lines origin, size and root")
         root = _base64(lines[2])
         if len(root) != 32:
             raise _malformed("the root is not 32 bytes")
@@ -102,30 +102,30 @@ class Note:
 
 
 def key_id(name: str, key: PublicKey, kind: bytes = ED25519) -> bytes:
-    """The 4 bytes by which a note names a key."""
+    """Return the 4 bytes by which a note names a key."""
     return sha256(name.encode() + b"\n" + kind + key.raw).digest()[:4]
 
 
 def vkey(name: str, key: PublicKey, kind: bytes = ED25519) -> str:
-    """A key as clients of signed notes take it: name, id, kind and bytes."""
+    """Format a key for clients of signed notes: name, id, kind and bytes."""
     return f"{name}+{key_id(name, key, kind).hex()}+{b64encode(kind + key.raw).decode()}"
 
 
 def write_checkpoint(checkpoint: Checkpoint, key: SigningKey) -> bytes:
-    """Sign a checkpoint under its origin."""
+    """Return the signed note of a checkpoint."""
     signature = key_id(checkpoint.origin, key.public) + key.sign(checkpoint.body.encode())
     return f"{checkpoint.body}\n— {checkpoint.origin} {b64encode(signature).decode()}\n".encode()
 
 
 def read_note(data: bytes) -> Note:
-    """Take a signed note apart; raise ``log_signature`` for any other shape."""
+    """Parse a signed note; raise VerificationError ``log_signature`` if it is malformed."""
     try:
         whole = data[: MAX_NOTE + 1].decode("utf-8")
     except UnicodeDecodeError:
         raise _malformed("not UTF-8") from None
     text, separator, lines = whole.rpartition("\n\n")
     if not separator or not lines.endswith("\n") or len(data) > MAX_NOTE:
-        raise _malformed("no text, blank line and signatures")
+        raise _malformed("expected text, a blank line and signatures")
     return Note(text=text + "\n", signatures=tuple(_signature(line) for line in lines[:-1].split("\n")))
 
 
@@ -165,7 +165,7 @@ class LogEntry(Wire):
 
 
 class KeyAdded(LogEntry):
-    """A key that may sign from here on."""
+    """A key that may sign from this entry on."""
 
     type: Literal["key"] = "key"
     fingerprint: Fingerprint
@@ -174,19 +174,19 @@ class KeyAdded(LogEntry):
 
     @classmethod
     def of(cls, key: TrustedKey, at: str) -> Self:
-        """The entry that introduces a trusted key; its index is given when it is appended."""
+        """Return the entry that adds a trusted key; its index is set when it is appended."""
         return cls(index=0, at=at, fingerprint=key.fingerprint, public_key=key.public_key, roles=key.roles)
 
 
 class KeyRetired(LogEntry):
-    """A key that signs nothing from here on; what it signed before stays good."""
+    """A key that signs nothing from this entry on; its earlier signatures stay valid."""
 
     type: Literal["key-retired"] = "key-retired"
     fingerprint: Fingerprint
 
 
 class KeyRevoked(LogEntry):
-    """A key that is not to be believed from an index on."""
+    """A key whose signatures are not trusted from ``from_index`` on."""
 
     type: Literal["key-revoked"] = "key-revoked"
     fingerprint: Fingerprint
@@ -207,7 +207,7 @@ class RunStarted(LogEntry):
 
 
 class RunAbandoned(LogEntry):
-    """A run that was announced and abandoned."""
+    """An announced run that was abandoned."""
 
     type: Literal["run-abandoned"] = "run-abandoned"
     run_id: Name
@@ -227,7 +227,7 @@ class ReceiptLogged(LogEntry):
 
 
 class Superseded(LogEntry):
-    """One receipt takes another's place."""
+    """A receipt that is replaced by another one."""
 
     type: Literal["supersede"] = "supersede"
     old: Ulid
@@ -236,7 +236,7 @@ class Superseded(LogEntry):
 
 
 class Retracted(LogEntry):
-    """A receipt that its signer takes back."""
+    """A receipt that its signer retracted."""
 
     type: Literal["retract"] = "retract"
     receipt_id: Ulid
@@ -248,12 +248,12 @@ _KINDS: Mapping[str, type[LogEntry]] = {kind.model_fields["type"].default: kind 
 
 
 def write_entry(entry: AnyEntry) -> bytes:
-    """The canonical line of an entry, without LF."""
+    """Return the canonical line of an entry, without LF."""
     return dumps(emit(entry))
 
 
 def read_entry(line: bytes) -> AnyEntry:
-    """Read one line (without LF); raise ``log_entry`` when it is not a canonical, known entry."""
+    """Parse one line (without LF); raise VerificationError ``log_entry`` if it is not a canonical, known entry."""
     try:
         return _fit(parse(line), line)
     except (CanonicalError, Misfit) as error:
@@ -264,7 +264,7 @@ def _fit(value: JSON, line: bytes) -> AnyEntry:
     if dumps(value) != line:
         raise VerificationError("log_entry", "the line is not in canonical form")
     if not isinstance(value, dict) or value.get("schema") != SCHEMA:
-        raise VerificationError("log_entry", f"only {SCHEMA} is read")
+        raise VerificationError("log_entry", f"the schema is not {SCHEMA}")
     kind = _KINDS.get(str(value.get("type")))
     if kind is None:
         raise VerificationError("log_entry", f"{value.get('type')!r} is not a type of entry")
@@ -280,29 +280,33 @@ Kind = TypeVar("Kind")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogView:
-    """A log as it is on disk: readable entries, unreadable lines, the checkpoint's bytes."""
+    """A log as it is on disk: valid entries, faulty lines, and the bytes of the checkpoint."""
 
     folder: Path
     lines: tuple[bytes, ...]
     entries: tuple[AnyEntry, ...]
-    """the readable ones, in order"""
+    """the valid entries, in order"""
     faults: tuple[tuple[int, str], ...]
-    """line number (0-based) and what is wrong with it"""
+    """(0-based line number, problem) of faulty lines"""
     torn: bytes
-    """an end without LF: an append that was cut"""
+    """last line without LF: an append that was interrupted"""
     note: bytes | None
 
     def of(self, kind: type[Kind]) -> Iterator[Kind]:
-        """The entries of one type."""
+        """Yield the entries of one type."""
         return (entry for entry in self.entries if isinstance(entry, kind))
 
     def checkpoint(self) -> Checkpoint | None:
-        """The checkpoint, None when there is none; raise ``log_signature`` when it is malformed."""
+        """Return the checkpoint; None if there is none.
+
+        Raises:
+            VerificationError: ``log_signature``, it is malformed.
+        """
         return None if self.note is None else read_note(self.note).checkpoint()
 
     @property
     def covered(self) -> int:
-        """The number of entries that the checkpoint states to cover; 0 if the checkpoint cannot be read."""
+        """The number of entries that the checkpoint covers by its own statement; 0 if it cannot be read."""
         try:
             checkpoint = self.checkpoint()
         except VerificationError:
@@ -310,7 +314,7 @@ class LogView:
         return checkpoint.size if checkpoint else 0
 
     def roots(self, sizes: Iterable[int]) -> dict[int, bytes]:
-        """The root over the first n lines, for each n that there is."""
+        """Return n -> root over the first n lines, for each n of ``sizes`` up to the number of lines."""
         wanted = set(sizes)
         frontier = Frontier()
         found = {0: frontier.root()} if 0 in wanted else {}
@@ -321,12 +325,12 @@ class LogView:
         return found
 
     def receipt_entry(self, receipt_id: str) -> ReceiptLogged | None:
-        """The first entry of a receipt id."""
+        """Return the first entry of a receipt id; None if there is none."""
         return next((entry for entry in self.of(ReceiptLogged) if entry.receipt_id == receipt_id), None)
 
 
 def has_log(folder: Path) -> bool:
-    """Return whether a folder holds a log, possibly an empty log."""
+    """Return True if a folder holds a log, possibly an empty one."""
     return (folder / ENTRIES).is_file()
 
 
@@ -354,7 +358,7 @@ def read_log(folder: Path) -> LogView:
 
 
 def read_document(path: Path) -> JSON:
-    """A receipt of a log's folder as it is on disk; None when there is none that can be admitted."""
+    """Read a receipt in a log's folder as JSON; None if it is missing or not valid JSON."""
     try:
         return parse_file(path)
     except (OSError, CanonicalError):

@@ -3,7 +3,7 @@
     >>> root([b"first line", b"second line"]).hex()[:8]
     'b9b0b0d2'
 
-A proof that does not fit its sizes, or a hash that is not 32 bytes long, is False and never an exception.
+A check returns False for a malformed proof, such as a hash that is not 32 bytes long; it never raises.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ HASH_BYTES = 32
 
 
 def leaf_hash(data: bytes) -> bytes:
-    """Hash one leaf."""
+    """Return the hash of one leaf."""
     return sha256(b"\x00" + data).digest()
 
 
 def node_hash(left: bytes, right: bytes) -> bytes:
-    """Hash two subtrees into one."""
+    """Return the hash of two subtrees."""
     return sha256(b"\x01" + left + right).digest()
 
 
 class Frontier:
-    """A tree that only grows: keeps one hash for each complete subtree, so memory is log2(size)."""
+    """An append-only tree; it stores one hash per complete subtree, so its memory is log2(size)."""
 
     def __init__(self) -> None:
         self.size = 0
         self._subtrees: list[bytes] = []
 
     def append(self, leaf: bytes) -> None:
-        """Add a leaf hash; its weight carries over like a bit in binary addition."""
+        """Add a leaf hash; complete subtrees are merged like carries in binary addition."""
         carry, position = leaf, self.size
         while position & 1:
             carry = node_hash(self._subtrees.pop(), carry)
@@ -42,7 +42,7 @@ class Frontier:
         self.size += 1
 
     def root(self) -> bytes:
-        """The root over everything appended so far."""
+        """Return the root over all leaves so far."""
         if not self._subtrees:
             return EMPTY_ROOT
         *rest, whole = self._subtrees
@@ -52,7 +52,7 @@ class Frontier:
 
 
 def root(leaves: Iterable[bytes]) -> bytes:
-    """Hash leaf data, in order, to the tree's root (32 bytes)."""
+    """Return the tree's root (32 bytes) over leaf data in order."""
     frontier = Frontier()
     for data in leaves:
         frontier.append(leaf_hash(data))
@@ -60,7 +60,7 @@ def root(leaves: Iterable[bytes]) -> bytes:
 
 
 def inclusion_ok(index: int, size: int, leaf_hash: bytes, proof: Sequence[bytes], root: bytes) -> bool:
-    """Say whether ``proof`` leads from a leaf's hash to ``root`` (RFC 9162, 2.1.3.2)."""
+    """Return True if ``proof`` leads from a leaf's hash to ``root`` (RFC 9162, 2.1.3.2)."""
     if not 0 <= index < size or not _all_hashes(leaf_hash, root, *proof):
         return False
     node, last, whole = index, size - 1, leaf_hash
@@ -77,7 +77,10 @@ def inclusion_ok(index: int, size: int, leaf_hash: bytes, proof: Sequence[bytes]
 
 
 def consistency_ok(size1: int, size2: int, proof: Sequence[bytes], root1: bytes, root2: bytes) -> bool:
-    """Say whether the tree of ``size1`` leaves is the beginning of the one of ``size2`` (RFC 9162, 2.1.4.2)."""
+    """Return True if ``proof`` shows that the tree of ``size1`` leaves is a prefix of that of ``size2``.
+
+    The algorithm is that of RFC 9162, 2.1.4.2.
+    """
     if not 0 <= size1 <= size2 or not _all_hashes(root1, root2, *proof):
         return False
     if size1 == size2:
@@ -91,7 +94,7 @@ def consistency_ok(size1: int, size2: int, proof: Sequence[bytes], root1: bytes,
 
 
 def _both_roots(node: int, last: int, path: Sequence[bytes]) -> tuple[bytes, bytes] | None:
-    """Rebuild the old and the new root from one path; None when the path has the wrong length."""
+    """Return the old and the new root from one path; None if the path has the wrong length."""
     while node & 1:
         node, last = node >> 1, last >> 1
     old = new = path[0]
@@ -108,7 +111,7 @@ def _both_roots(node: int, last: int, path: Sequence[bytes]) -> tuple[bytes, byt
 
 
 def _climb(node: int, last: int) -> tuple[int, int]:
-    """Skip the levels where ``node`` is a lone right edge without sibling."""
+    """Skip the levels at which ``node`` is a right edge without sibling."""
     while node and not node & 1:
         node, last = node >> 1, last >> 1
     return node, last

@@ -1,8 +1,6 @@
 """Data of a job that is known before its first call: run, benchmark, provider, models, prompts, metrics.
 
-Here too:
-
-* Where a run was made: machine and code, as they were journaled before the first call.
+``environment`` is the machine and the code of the run.
 
 Example::
 
@@ -10,9 +8,8 @@ Example::
     facts.benchmark().dataset.sha256
     environment(reader.meta).git.commit
 
-Everything comes from the journal; nothing is read again from the machine, the configs or git.
-
-Anyone who signs may sit at another machine, on another commit.
+All data is read from the journal, never from the machine, the configs or git, because a run may be signed on another
+machine or commit.
 """
 
 from __future__ import annotations
@@ -40,7 +37,7 @@ _SELECTION_COUNTS = ("limit", "sample")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upstream:
-    """The facts that the provider reported about itself when it was opened."""
+    """The versions that the provider reported when it was opened."""
 
     version: str | None = None
     upstream: str | None = None
@@ -48,7 +45,7 @@ class Upstream:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """One job of one journal, before its results."""
+    """The metadata of one job of one journal."""
 
     meta: RunMeta
     record: JobRecord
@@ -57,11 +54,11 @@ class Facts:
     reported: Mapping[str, str] = field(default_factory=dict)
     """role -> model ids as the endpoints returned them"""
     build_notes: tuple[str, ...] = ()
-    """whose memories were searched, where another run ingested them"""
+    """notes on a reused build and on warning signs"""
     judge_notes: tuple[str, ...] = ()
-    """what was measured of the judge, whether it judges its own kind, and what comes from the call cache"""
+    """notes on the judge (measured errors, same model family) and on replies from the call cache"""
     parts: tuple[tuple[int, int], ...] = ()
-    """1-based inclusive ranges that ran on their own, also when they were merged"""
+    """1-based inclusive ranges that ran separately, also if they were merged"""
 
     # ---- run
 
@@ -70,7 +67,7 @@ class Facts:
         proof: schema.ReceiptIsolation,
         announced: tuple[schema.Preregistration, schema.LogHead] | None,
     ) -> schema.Run:
-        """The settings of the run."""
+        """Return the settings of the run."""
         operation = tree(self.meta.extra.get("operation"))
         return schema.Run(
             run_id=self.meta.run_id,
@@ -99,7 +96,7 @@ class Facts:
     # ---- what was measured
 
     def benchmark(self) -> schema.Benchmark:
-        """The dataset, its protocol and the selection."""
+        """Return the dataset, its protocol and the selection."""
         record, dataset = self.record, self.record.dataset
         return schema.Benchmark(
             name=record.benchmark,
@@ -117,7 +114,7 @@ class Facts:
         )
 
     def provider(self) -> schema.ReceiptProvider:
-        """The memory system and its version, as far as it is known."""
+        """Return the memory system and its version, as far as it is known."""
         version, source = self._version()
         return schema.ReceiptProvider(
             name=self.record.provider,
@@ -130,7 +127,10 @@ class Facts:
         )
 
     def _version(self) -> tuple[str, Literal["api", "package", "declared"]]:
-        """Known before the first call where it can be, so that an announcement has the same config digest."""
+        """Return the version of the provider and its source.
+
+        A version that is known before the first call is preferred, so that an announcement has the same config digest.
+        """
         if self.is_built_in:
             return bench_version(self.meta), "package"
         plugin = tree(self._planned_provider().get("plugin"))
@@ -145,11 +145,11 @@ class Facts:
 
     @property
     def is_built_in(self) -> bool:
-        """Whether the memory system is part of this program."""
+        """True if the memory system is part of this program."""
         return self._planned_provider().get("name") in BUILT_IN
 
     def models(self) -> tuple[schema.ModelUse, ...]:
-        """The models of the job, sorted by role and name."""
+        """Return the models of the job, sorted by role and name."""
         names = self.record.models
         embedding = None if names.embedding == BUILT_IN_EMBEDDING else names.embedding
         used = [self._model("embedding", embedding), self._model("answering", names.answering)]
@@ -175,7 +175,7 @@ class Facts:
         )
 
     def prompts(self) -> tuple[schema.PromptUse, ...]:
-        """The prompts by hash, sorted by role."""
+        """Return the prompts by hash, sorted by role."""
         if not self.record.prompts:
             return ()
         return tuple(
@@ -202,7 +202,7 @@ class Facts:
         return kind if equals and f"judge.{kind}" in self.record.prompts else "default"
 
     def metrics(self) -> tuple[schema.MetricUse, ...]:
-        """The metrics that have a score, sorted by name."""
+        """Return the metrics that have a score, sorted by name."""
         used = [
             schema.MetricUse(name=metric.name, definition=metric.definition)
             for metric in self.record.metrics
@@ -250,7 +250,7 @@ class Facts:
 
 
 def _default_prompts() -> frozenset[str]:
-    """Digests of the prompts of benchmarks that bring none."""
+    """Return the digests of the prompts that are used for benchmarks without their own."""
     from bench.canonical import sha256_hex
     from bench.evaluators.packs import generic, generic_answer  # loads every prompt there is
 
@@ -283,7 +283,7 @@ def _resume(stored: StoredResume) -> schema.ReceiptResume:
 
 
 def _concurrency(stored: object) -> int:
-    """``auto`` is written as its ceiling."""
+    """Return the concurrency as an integer; for ``auto`` its upper limit."""
     if stored == "auto":
         from bench.http.adaptive_concurrency import CEILING
 
@@ -292,7 +292,7 @@ def _concurrency(stored: object) -> int:
 
 
 def _host(base_url: object) -> str | None:
-    """The host of an address, and its port where it has one; never user, path or query."""
+    """Return the host and port of an address, without user, path and query; None if there is none."""
     if not isinstance(base_url, str) or not base_url:
         return None
     try:
@@ -304,17 +304,17 @@ def _host(base_url: object) -> str | None:
 
 
 def bench_version(meta: RunMeta) -> str:
-    """The version that started the run."""
+    """Return the version that started the run."""
     return str(meta.versions.get("bench") or UNKNOWN)
 
 
 def by_role(reported: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """Join what the endpoints of a role called their model."""
+    """Join the model names that the endpoints of each role reported."""
     return {role: ", ".join(sorted(set(names))) for role, names in reported.items() if any(names)}
 
 
 def environment(meta: RunMeta) -> schema.ReceiptEnvironment:
-    """The receipt's environment."""
+    """Return the environment section of a receipt."""
     machine = tree(meta.extra.get("environment"))
     text = {name: str(machine.get(name) or UNKNOWN) for name in ("python", "implementation", "platform", "cpu")}
     return schema.ReceiptEnvironment(

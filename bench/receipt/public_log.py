@@ -1,8 +1,7 @@
 """Append to a log: under a lock, after a check of its history, with a new checkpoint.
 
-Here too:
-
-* A receipt's place in the public log: is it there, unchanged, still standing, and what about its siblings?
+``LogPlace`` finds a receipt in the public log: whether it is listed, unchanged and not retracted, and whether other
+announced runs of its configuration were published.
 
 Example::
 
@@ -10,7 +9,7 @@ Example::
     place = LogPlace.open(folder, store)
     place.index_of(document, receipt), place.findings(document, receipt)
 
-``entries.jsonl`` only ever grows; its own lock keeps two writers from giving out one index twice.
+``entries.jsonl`` is only ever appended to. A lock on it prevents two writers from using the same index.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ from bench.receipt.trust_store import DEFAULT_ORIGIN, TrustStore
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Appended:
-    """The place of appended entries; ``covered`` = a new checkpoint was signed."""
+    """The appended entries and their lines; ``covered`` is true if a new checkpoint was signed."""
 
     entries: tuple[AnyEntry, ...]
     lines: tuple[bytes, ...]
@@ -63,9 +62,11 @@ class Appended:
 
 
 def append(folder: Path, drafts: Sequence[AnyEntry], store: TrustStore, key: SigningKey | None, at: str) -> Appended:
-    """Append entries (their index is given here) and sign a new checkpoint when a log key is at hand.
+    """Append entries, set their index, and sign a new checkpoint if a log key is given.
 
-    Raises KeyRefused when the key may not sign the log, VerificationError when the log does not hold.
+    Raises:
+        KeyRefused: the key may not sign the log.
+        VerificationError: the existing log is not valid.
     """
     if key is not None:
         _refuse_wrong_key(store, key)
@@ -90,7 +91,7 @@ def _locked(path: Path) -> Iterator[BinaryIO]:
 
 
 def _mend_torn_end(file: BinaryIO) -> None:
-    """Drop the cut end of an append that never returned: it was never reported, and no root covers it."""
+    """Remove the incomplete last line of an interrupted append: it was never reported or covered by a root."""
     file.seek(0)
     data = file.read()
     whole = data.rfind(b"\n") + 1
@@ -99,9 +100,10 @@ def _mend_torn_end(file: BinaryIO) -> None:
 
 
 def refuse_altered(view: LogView, store: TrustStore) -> None:
-    """Never extend, and so never sign, a log that was altered: its signed past must be intact, signature included.
+    """Raise VerificationError if the log was altered since it was signed, so that it is never extended.
 
-    A checkpoint by a key that went since is not a fault: after a revocation the log must still be able to report it.
+    A checkpoint by a key that was retired or revoked later is accepted, because the log must be able to record a
+    revocation.
     """
     for finding in check_own_past(view, store):
         if finding.verdict is ReceiptVerdict.INVALID or (finding.status, finding.code) == ("fail", "key_unknown"):
@@ -125,7 +127,7 @@ def _refuse_wrong_key(store: TrustStore, key: SigningKey) -> None:
 
 
 def _missing_keys(view: LogView, drafts: Sequence[AnyEntry], store: TrustStore, at: str) -> list[AnyEntry]:
-    """Return an entry for each active key that the log does not know yet; it precedes anything signed with the key."""
+    """Return an entry for each active key that is not in the log; it precedes anything signed with the key."""
     known = {entry.fingerprint for entry in (*view.entries, *drafts) if isinstance(entry, KeyAdded)}
     return [KeyAdded.of(key, at) for key in store.keys if key.status == "active" and key.fingerprint not in known]
 
@@ -160,7 +162,7 @@ class LogPlace:
 
     @classmethod
     def open(cls, folder: Path, store: TrustStore) -> Self:
-        """Read and check a log's lines, root and signature."""
+        """Read a log, and check its lines, root and signature."""
         view = read_log(folder)
         return cls(view=view, outcome=check_log_itself(view, store))
 
@@ -172,12 +174,12 @@ class LogPlace:
         return entry.index if entry.receipt_sha256 == digest(document) else None
 
     def _stands(self, entry: AnyEntry) -> bool:
-        """Whether a signed root covers an entry, in a log without fault."""
+        """Return True if the log has no fault and a signed root covers the entry."""
         broken = any(finding.status == "fail" for finding in self.outcome.findings)
         return not broken and entry.index < self.view.covered
 
     def findings(self, document: Mapping[str, JSON], receipt: Receipt) -> list[Finding]:
-        """The log check of one receipt."""
+        """Return the findings of the log check for one receipt."""
         found = [finding for finding in self.outcome.findings if finding.status != "ok"]
         found += self._place(document, receipt)
         found += self._fate(receipt.receipt_id)
@@ -192,7 +194,7 @@ class LogPlace:
         elif not same_id:
             yield warn("log", "not_logged", "the receipt is not in the log")
         elif same_id[0].index >= self.view.covered:
-            yield warn("log", "not_logged", "its entry waits for a checkpoint: no signed root covers it yet")
+            yield warn("log", "not_logged", "no signed checkpoint covers its entry yet")
         for entry in same_id[:1]:
             told = misstated(entry, document)
             if told and entry.receipt_sha256 == digest(document):
@@ -227,10 +229,10 @@ class LogPlace:
             return
         published = self.view.receipt_entry(receipt.receipt_id)
         if started.index >= self.view.covered or (published is not None and published.index < started.index):
-            yield fail("log", "log_mismatch", f"entry {started.index} announces the run too late to be an announcement")
+            yield fail("log", "log_mismatch", f"entry {started.index} was logged too late to announce the run")
 
     def attempts(self, receipt: Receipt) -> list[Finding]:
-        """Runs of this configuration that were announced and never published."""
+        """Return a warning if announced runs of this configuration were never published."""
         runs = {
             entry.run_id
             for entry in self.view.of(RunStarted)
@@ -249,12 +251,12 @@ class LogPlace:
         return [warn("runs", "unpublished_attempts", f"{shown}, {len(runs & abandoned - published)} abandoned")]
 
     def reproduced(self, receipt: Receipt) -> bool:
-        """Whether a logged receipt states to reproduce this one and agrees on the result digest."""
+        """Return True if the log has a receipt that reproduces this one with the same result digest."""
         same = (entry for entry in self.view.of(ReceiptLogged) if entry.result_digest == receipt.result_digest)
         return any(self._is_rerun(entry, receipt) for entry in same)
 
     def _is_rerun(self, entry: ReceiptLogged, receipt: Receipt) -> bool:
-        """Whether the very document that was logged, and not one put in its place since, names the receipt."""
+        """Return True if the logged document is unchanged and states that it reproduces the receipt."""
         if not self._stands(entry) or list(self._fate(entry.receipt_id)):
             return False
         document = read_document(self.view.folder / RECEIPTS / f"{entry.receipt_id}.json")

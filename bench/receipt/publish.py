@@ -1,19 +1,17 @@
 """Announce a run, publish its receipt, retract it. Nothing is ever deleted.
 
-Here too:
-
-* Announcing a run before its first call, by a child process, so that the runner never reads the log key.
+A run is announced before its first call in a child process, so that the runner never reads the log key.
 
 Example::
 
     published = publish(path, ring, at=stamp(now))
-    published.index, published.fresh        # fresh = False: the same receipt was there already
-    index = announce_in_child(announcement_of(plan, meta))        # what bench run --publishable does
-    python -m bench.receipt.publish < announcement.json        # the child
+    published.index, published.fresh        # fresh is False if the same receipt was published before
+    index = announce_in_child(announcement_of(plan, meta))        # used by bench run --publishable
 
-Each writes entries to the workspace's log under a log key and covers them with a new checkpoint.
+    python -m bench.receipt.publish < announcement.json        # the child process
 
-The config digests are those that the receipts of the run will carry.
+Each function appends entries to the workspace's log and signs a new checkpoint with a log key. The config digests in an
+announcement are equal to those in the receipts of the run.
 """
 
 from __future__ import annotations
@@ -51,7 +49,7 @@ from bench.receipt.verify import VerificationOutcome, VerificationRequest, verif
 
 
 class NotPublishable(VerificationError):
-    """A receipt that does not go into the log; its exit code is that of its verdict."""
+    """The error for a receipt that cannot be published; its exit code is that of the receipt's verdict."""
 
     kind = "not_publishable"
 
@@ -64,7 +62,7 @@ class NotPublishable(VerificationError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Published:
-    """The place of an entry. ``fresh`` = the entry was written now."""
+    """The index of an entry; ``fresh`` is true if the entry is new."""
 
     index: int
     fresh: bool
@@ -76,7 +74,12 @@ def publish(
 ) -> Published:
     """Copy a VALID receipt and its items file into the log's folder and append its entry.
 
-    Raises NotPublishable, UsageError, KeyRefused. A second time is not an error when the documents are equal.
+    Publishing the same receipt again returns its existing entry.
+
+    Raises:
+        NotPublishable: the receipt is not VALID, is partial, or its items file is missing.
+        UsageError: the receipt of ``supersedes`` is not in the log, or ``reason`` is missing.
+        KeyRefused: no key may sign the log.
     """
     folder = ring.workspace / PUBLISHED
     known = _known(path, folder)
@@ -103,20 +106,20 @@ def publish(
 
 
 def _known_again(known: ReceiptLogged, ring: Keyring, supersedes: str | None, reason: str | None, at: str) -> Published:
-    """Say of a published receipt whose place it takes, unless the log reports it already."""
+    """Record what a published receipt supersedes, unless the log has this entry already."""
     folder = ring.workspace / PUBLISHED
     said = {(entry.old, entry.new) for entry in read_log(folder).of(Superseded)}
     if supersedes is None or (supersedes, known.receipt_id) in said:
         return Published(index=known.index, fresh=False, folder=folder)
     if supersedes == known.receipt_id:
-        raise UsageError(f"receipt {supersedes} cannot take its own place", hint="name the id of the older receipt")
+        raise UsageError(f"receipt {supersedes} cannot replace itself", hint="name the id of the older receipt")
     _refuse_circle(said, old=supersedes, new=known.receipt_id)
     entry = Superseded(index=0, at=at, old=supersedes, new=known.receipt_id, reason=str(reason))
     return _append_one(ring, entry, at)
 
 
 def _refuse_circle(said: set[tuple[str, str]], *, old: str, new: str) -> None:
-    """Refuse to let a receipt take the place of one that, over whatever steps, took its own."""
+    """Raise UsageError if ``old`` itself supersedes ``new``, directly or through other receipts."""
     later, reached = {new}, {new}
     while later:
         later = {after for before, after in said if before in later} - reached
@@ -129,18 +132,24 @@ def _refuse_circle(said: set[tuple[str, str]], *, old: str, new: str) -> None:
 
 
 def retract(receipt_id: str, ring: Keyring, *, reason: str | None, at: str) -> Published:
-    """Say publicly that a receipt is taken back."""
+    """Append an entry that retracts a published receipt."""
     _refuse_unknown(ring.workspace / PUBLISHED, receipt_id)
     _refuse_empty(reason)
     return _append_one(ring, Retracted(index=0, at=at, receipt_id=receipt_id, reason=str(reason)), at)
 
 
 def abandon(run_id: str, ring: Keyring, *, reason: str | None, at: str) -> Published:
-    """Log, once, that an announced run was abandoned; UsageError for a run with a published receipt."""
+    """Append an entry that an announced run was abandoned; return an existing entry if there is one.
+
+    Raises:
+        UsageError: the run was not announced, its receipt is published, or ``reason`` is missing.
+    """
     folder = ring.workspace / PUBLISHED
     log = read_log(folder) if has_log(folder) else None
     if log is None or run_id not in {entry.run_id for entry in log.of(RunStarted)}:
-        raise UsageError(f"run {run_id} was never announced in the log", hint="only --publishable runs are")
+        raise UsageError(
+            f"run {run_id} was never announced in the log", hint="only runs with --publishable are announced"
+        )
     _refuse_empty(reason)
     for gone in log.of(RunAbandoned):
         if gone.run_id == run_id:
@@ -155,12 +164,12 @@ def abandon(run_id: str, ring: Keyring, *, reason: str | None, at: str) -> Publi
 
 
 def announce(ring: Keyring, started: RunStarted) -> Published:
-    """Append ``run-started``; to be called before the first call to a provider."""
+    """Append ``run-started``; call it before the first call to a provider."""
     return _append_one(ring, started, started.at)
 
 
 def announcement(folder: Path, run_id: str, plan_digest: str) -> tuple[Preregistration, LogHead] | None:
-    """Return a run's announcement in the log and the first checkpoint that covers it."""
+    """Return a run's announcement in the log and the first log head that covers it; None without them."""
     if not has_log(folder):
         return None
     view = read_log(folder)
@@ -186,7 +195,7 @@ def _append_one(ring: Keyring, entry: AnyEntry, at: str) -> Published:
 
 
 def _known(path: Path, folder: Path) -> ReceiptLogged | None:
-    """The entry of this very document; raise when its id was used for another."""
+    """Return the log entry of exactly this document; raise NotPublishable if another document has its id."""
     if not has_log(folder):
         return None
     try:
@@ -214,7 +223,7 @@ def _verified(path: Path, ring: Keyring, folder: Path) -> VerificationOutcome:
     if receipt.kind != "run":
         raise NotPublishable("partial", "a partial receipt is never published", ReceiptVerdict.INVALID, where=str(path))
     if any(finding.code == "items_missing" for finding in outcome.findings):
-        raise NotPublishable("items_missing", "its items file is not there", ReceiptVerdict.INVALID, where=str(path))
+        raise NotPublishable("items_missing", "its items file is missing", ReceiptVerdict.INVALID, where=str(path))
     return outcome
 
 
@@ -234,7 +243,7 @@ def _entry(outcome: VerificationOutcome, at: str) -> ReceiptLogged:
 
 
 def _copy(path: Path, folder: Path, receipt_id: str) -> list[Path]:
-    """Copy receipt and items file, items first; return what was made."""
+    """Copy the items file and the receipt to the log's folder; return the new files."""
     made = []
     (folder / RECEIPTS).mkdir(parents=True, exist_ok=True)
     for source, name in (
@@ -249,7 +258,7 @@ def _copy(path: Path, folder: Path, receipt_id: str) -> list[Path]:
 
 
 def _restore_files(path: Path, folder: Path, entry: ReceiptLogged) -> None:
-    """Finish what a crash between entry and files left open."""
+    """Copy the files of a published receipt again if a crash prevented it."""
     there = (folder / RECEIPTS / f"{entry.receipt_id}.json").is_file()
     if not there and path.with_name(items_file_name(entry.receipt_id)).is_file():
         _copy(path, folder, entry.receipt_id)
@@ -267,14 +276,14 @@ def _refuse_empty(reason: str | None) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Announcement:
-    """The entry that will announce a run in the log of a workspace."""
+    """The entry that announces a run in the log of a workspace."""
 
     workspace: Path
     started: RunStarted
 
 
 def announcement_of(plan: Plan, meta: RunMeta) -> Announcement:
-    """Return the announcement of a planned run; ``meta`` is the metadata that its journal will hold."""
+    """Return the announcement of a planned run; ``meta`` is the metadata that its journal will have."""
     jobs = read(meta.extra)
     started = RunStarted(
         index=0,
@@ -290,13 +299,17 @@ def announcement_of(plan: Plan, meta: RunMeta) -> Announcement:
 
 
 def announce_in_child(announcement: Announcement) -> int:
-    """Append ``run-started`` in a child process; return its log index. Raises UsageError with the child's words."""
+    """Append ``run-started`` in a child process; return its log index.
+
+    Raises:
+        UsageError: the child process reported an error.
+    """
     question = {"workspace": str(announcement.workspace.resolve()), "entry": emit(announcement.started)}
     return int(str(ask("bench.receipt.publish", question)["logIndex"]))
 
 
 def append_started(told: Words) -> Words:
-    """The child's work."""
+    """Append the entry that a question contains; runs in the child process."""
     ring = Keyring(workspace=Path(str(told["workspace"])), prompt=ask_passphrase)
     return {"logIndex": announce(ring, admit(RunStarted, told["entry"])).index}
 

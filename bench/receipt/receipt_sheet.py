@@ -38,7 +38,7 @@ JUDGE_ERROR = ("judge calibration, ", "human review, ")
 
 
 def receipt_sheet(outcome: VerificationOutcome, path: Path) -> EvidenceSheet:
-    """Return the sheet of one receipt, whatever its verdict; the verdict is part of the signature.
+    """Return the sheet of one receipt with any verdict; the fact "signature" names the verdict.
 
     Raises:
         UsageError: the file is not a receipt of this schema.
@@ -110,7 +110,7 @@ def _measured(receipt: Receipt) -> dict[str, tuple[str, str]]:
 
 
 def _headline(receipt: Receipt) -> ReceiptScore | None:
-    """A judged accuracy first, then any accuracy, then the first metric with a value."""
+    """Return the score to show: an accuracy, judged ones first, else the first metric with a value."""
     scores: list[ReceiptScore] = [*receipt.scores.judged.values(), *receipt.scores.deterministic.values()]
     valued = [one for one in scores if one.value is not None]
     return next((one for one in valued if one.definition.startswith("accuracy/")), valued[0] if valued else None)
@@ -155,7 +155,7 @@ def _has(times: Times | Pace | None) -> TypeGuard[Times]:
 
 
 def _whole_cost(receipt: Receipt) -> str:
-    """Return the cost that a receipt without ``memoryCost`` states: the money of the whole run."""
+    """Return the cost of the whole run as text, for a receipt without ``memoryCost``."""
     cost = receipt.scores.cost
     money = "price unknown" if cost.usd_micros is None else f"USD {cost.usd_micros / 1e6:.6f}"
     roles = ", ".join(f"{role} {one.calls} calls" for role, one in sorted(cost.by_role.items())) or "no priced call"
@@ -175,19 +175,19 @@ def _context(receipt: Receipt, path: Path) -> tuple[str, str]:
     text = context_of(receipt, path)
     return fact(
         text + (f", budget {budget} tokens" if text and budget else ""),
-        "the items file is not beside the receipt",
+        "the items file is not next to the receipt",
         NO_SIZE,
     )
 
 
 def context_of(receipt: Receipt, path: Path) -> str:
-    """State how much of its corpus the answering model read; empty if neither the receipt nor its rows state it."""
+    """Return as text how much of its corpus the answering model read; "" if neither receipt nor rows have it."""
     cost = memory_cost_of(receipt)
     return context_text(None if cost is None else cost.context) or _tokens_of_rows(path.parent / receipt.per_query.file)
 
 
 def _tokens_of_rows(items: Path) -> str:
-    """The context of a question where the receipt does not state how large its corpora are."""
+    """Return the mean context tokens per question as text, from the rows of the items file."""
     counts = [
         count
         for row in receipt_rows(items)
@@ -197,7 +197,7 @@ def _tokens_of_rows(items: Path) -> str:
 
 
 def receipt_rows(items: Path) -> Iterator[Mapping[str, object]]:
-    """The rows of an items file; none where it is absent or broken, which the verdict states."""
+    """Yield the rows of an items file; stop at a fault or if the file is missing, which the verdict reports."""
     try:
         with items.open("rb") as file:
             for line in file:

@@ -1,9 +1,9 @@
 """Check that the totals follow from the rows: compute every score and every retrieval value again.
 
-Here too:
+Also in this module:
 
-* The values of one metric over the rows of a job, and how they fold: the one arithmetic of signing and verifying.
-* Reading metric definition ids: ``NAME[@K]/VERSION``.
+* ``RecomputedTally``: the values of one metric and their aggregation, shared by signing and verification.
+* ``read_definition``: parse the id of a metric definition, ``NAME[@K]/VERSION``.
 
 Example::
 
@@ -15,9 +15,8 @@ Example::
     >>> read_definition("recall_any@10/1")
     Definition(base='recall_any', k=10, version='1')
 
-Folds must agree to the last bit; a single row's value to 1e-12, since it may come from another machine's log2.
-
-Sums are ``math.fsum`` and so blind to the order of the rows.
+Aggregates must be exactly equal. Values of single rows must be equal to 1e-12, because log2 may differ between
+machines. Sums use ``math.fsum``, so they do not depend on the order of the rows.
 """
 
 from __future__ import annotations
@@ -43,11 +42,11 @@ NO_LABEL = "(none)"
 MACRO = "macro:"
 
 Place = tuple[str, str]
-"""A dimension and the label there."""
+"""(dimension, label)"""
 
 
 class RecomputedTally:
-    """The values of one metric: all of them, and by label."""
+    """The values of one metric, overall and by label."""
 
     def __init__(self) -> None:
         self.values = array("d")
@@ -68,7 +67,7 @@ class RecomputedTally:
         self.failed_labels.update(places)
 
     def fold(self, aggregate: str, pending: int) -> tuple[float | None, float | None]:
-        """The value, and the value with failed and pending items as zero. ``other`` is folded by no one here."""
+        """Return (value, value with failed and pending items as zero); (None, None) for aggregate ``other``."""
         if aggregate == "mean":
             return mean(self.values), mean(self.values, len(self.values) + self.failed + pending)
         if aggregate.startswith(MACRO):
@@ -87,7 +86,7 @@ class RecomputedTally:
         return math.fsum(means) / len(means) if means else None
 
     def labels_of(self, dimension: str) -> dict[str, Label]:
-        """Each label's own mean."""
+        """Return the mean of each label."""
         return {
             label: Label(value=mean(values), n=len(values))
             for (found, label), values in sorted(self.labels.items())
@@ -96,26 +95,26 @@ class RecomputedTally:
 
 
 def mean(values: array[float], divisor: int | None = None) -> float | None:
-    """fsum(values) / divisor, None when that is 0."""
+    """Return fsum(values) / divisor; None if the divisor is 0. The default divisor is the number of values."""
     divisor = len(values) if divisor is None else divisor
     return math.fsum(values) / divisor if divisor else None
 
 
 def dimensions(breakdown: Iterable[str], aggregate: str) -> tuple[str, ...]:
-    """Return the dimensions of a metric: the dimensions of its breakdown and of its macro mean."""
+    """Return the dimensions of a metric: those of its breakdown and that of its macro mean."""
     own = (aggregate.removeprefix(MACRO),) if aggregate.startswith(MACRO) else ()
     return tuple(sorted({*breakdown, *own}))
 
 
 class Places:
-    """The groups in which one row counts; metrics with the same dimensions share them."""
+    """The labels under which one row counts, cached for metrics with the same dimensions."""
 
     def __init__(self, labels: Mapping[str, str]) -> None:
         self._labels = labels
         self._known: dict[tuple[str, ...], list[Place]] = {}
 
     def under(self, wanted: tuple[str, ...]) -> list[Place]:
-        """The row's label in each dimension."""
+        """Return the row's label in each dimension."""
         found = self._known.get(wanted)
         if found is None:
             found = [(dimension, self._labels.get(dimension, NO_LABEL)) for dimension in wanted]
@@ -135,12 +134,12 @@ RATES = frozenset({
     "over_abstention_rate", "faithfulness", "choice_letter", "correctness_floored", "label_share", "memory_accuracy",
     "memory_f1", "memory_recall", "memory_recall_partial", "memory_target_accuracy", "order_agreement",
 })  # fmt: skip
-"""Base names whose values are shares, so that nothing outside 0..1 can be true."""
+"""Base names of metrics whose values are shares, which must be in 0..1."""
 
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """A definition id, taken apart."""
+    """The parts of a definition id."""
 
     base: str
     k: int | None
@@ -149,12 +148,12 @@ class Definition:
 
     @property
     def is_rate(self) -> bool:
-        """Whether the value is a share."""
+        """True if the value is a share."""
         return self.base.partition(".")[0] in RATES
 
 
 def read_definition(text: str) -> Definition:
-    """Take a definition id apart; an id of another shape has no cut and its whole text as base."""
+    """Parse a definition id; an id of another form becomes the base, without k and version."""
     match = _DEFINITION.fullmatch(text)
     if match is None:
         return Definition(base=text, k=None, options={}, version="")
@@ -168,7 +167,7 @@ def read_definition(text: str) -> Definition:
 
 
 def cut_of(name: str, definition: Definition) -> int | None:
-    """The K of a metric, from its definition or (``mrr_at_10`` with ``mrr/1``) from its name."""
+    """Return the K of a metric, from its definition or its name (``mrr_at_10`` with ``mrr/1``); None without one."""
     if definition.k is not None:
         return definition.k
     match = _CUT_IN_NAME.fullmatch(name)
@@ -184,12 +183,15 @@ FROM_VERDICTS = frozenset(
 
 
 class _Column:
-    """One metric of the receipt: its value, the value of the rows, and how to compute it again (None = cannot)."""
+    """One metric of the receipt: its stated value, the values of the rows, and its measure.
+
+    ``measure`` is None if the metric cannot be computed from rows.
+    """
 
     def __init__(self, name: str, score: ReceiptScore) -> None:
         self.name, self.score, self.tally = name, score, RecomputedTally()
         self.unscored_excluded = RecomputedTally()
-        """the same by the rule of older receipts, which left out the items without a verdict of the judge"""
+        """the same values by the rule of older receipts, which excluded items without a verdict of the judge"""
         self.measure = rebuilt(name, score)
         self.dimensions = dimensions(score.breakdown, score.aggregate)
 
@@ -207,13 +209,13 @@ class _Column:
                 tally.scored(value, where)
 
     def settle(self) -> None:
-        """Take the rule that the receipt was made by."""
+        """Use the rule of older receipts if the stated counts were made by it."""
         if self.unscored_excluded.excluded == self.score.n_excluded:
             self.tally = self.unscored_excluded
 
 
 class Recompute:
-    """Folds rows as they pass and compares with what the receipt states."""
+    """Aggregates rows one by one, and compares the results with the receipt."""
 
     def __init__(self, body: Body) -> None:
         self._body = body
@@ -229,7 +231,7 @@ class Recompute:
         self._duplicates = 0
 
     def add(self, row: ItemRow) -> None:
-        """Take one row."""
+        """Count one row."""
         self._states[row.state] += 1
         if row.error_kind is not None:
             self._errors[row.error_kind] += 1
@@ -268,11 +270,11 @@ class Recompute:
             column.tally.scored(value, places.under(column.dimensions))
 
     def findings(self) -> Iterator[Finding]:
-        """Everything that does not follow from the rows, or that all does; and what no row can show."""
+        """Yield failures for totals that do not follow from the rows, else one ``ok``; and the unchecked parts."""
         faults = list(self._faults())
         yield from faults or [ok("recompute", "every total follows from the rows")]
         if self._taken:
-            yield skip("recompute", f"taken as the signer states it: {', '.join(self._taken)}")
+            yield skip("recompute", f"not recomputed, stated by the signer: {', '.join(self._taken)}")
         yield from self._cost.taken()
 
     def _faults(self) -> Iterator[Finding]:
@@ -303,7 +305,10 @@ class Recompute:
 
 
 def rebuilt(name: str, score: ReceiptScore) -> Measure | None:
-    """The metric, where rows alone can give it again: retrieval, and what follows from states and verdicts."""
+    """Return the metric if rows suffice to compute it, else None.
+
+    This holds for retrieval metrics, and for metrics that follow from states and verdicts.
+    """
     definition = read_definition(score.definition)
     options: dict[str, object] = dict(definition.options)
     try:
@@ -318,7 +323,7 @@ def rebuilt(name: str, score: ReceiptScore) -> Measure | None:
 
 
 def plain_row(row: ItemRow) -> Row:
-    """The row in the form that metrics read."""
+    """Convert a row of the items file to the form that metrics read."""
     return Row(
         benchmark="",
         corpus=row.corpus_id,

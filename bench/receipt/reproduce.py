@@ -3,8 +3,9 @@
     outcome = await reproduce(path, Setting(...))
     outcome.same, outcome.differs, outcome.items
 
-R0, the recomputation from rows, is part of verification. R2 reruns a receipt of class ``exact``: dataset, configs,
-metrics and models must be the same here, or nothing is run and what differs is reported.
+Level R0, the recomputation from rows, is part of verification. Level R2 repeats the run of a receipt of class
+``exact``. Dataset, configs, metrics and models must be the same here; if not, nothing is run and the differences are
+reported.
 """
 
 from __future__ import annotations
@@ -41,18 +42,18 @@ from bench.report import fold
 from bench.settings import Environment
 
 FILTERS = ("items", "items_of", "question_type", "per_type")
-"""the flags by which a receipt may choose items, beside limit and sample"""
+"""flags that a receipt may use to select items, in addition to limit and sample"""
 
 
 class CannotReproduce(UsageError):
-    """The receipt cannot be rerun here; the message lists what is missing or another."""
+    """The error for a receipt that cannot be rerun here; the message lists the differences."""
 
     kind = "cannot_reproduce"
-    default_hint = "bring the named parts to what the receipt states"
+    default_hint = "make the named parts equal to those of the receipt"
 
 
 class NotVerified(BenchError):
-    """The receipt itself does not verify; the exit code is the verdict's."""
+    """The error for a receipt that is not VALID; the exit code is that of its verdict."""
 
     kind = "verification"
     default_hint = "bench verify shows every check"
@@ -82,23 +83,23 @@ class Reproduction:
     """the result digest of the rerun"""
     differs: tuple[str, ...]
     items: tuple[str, ...]
-    """the first items whose deterministic part is another"""
+    """ids of the first items whose deterministic part differs"""
     notes: tuple[str, ...]
-    """differences of code and machine that did not change the result digest by themselves"""
+    """differences of commit, lock file and code, which need not change the result digest"""
     signed: Signed | None = None
 
     @property
     def same(self) -> bool:
-        """Whether both have the same result digest."""
+        """True if both have the same result digest."""
         return not self.differs
 
     @property
     def exit_code(self) -> int:
-        """0 same, 8 differs."""
+        """0 = same, 8 = differs."""
         return 0 if self.same else DIFFERS
 
     def value(self) -> dict[str, object]:
-        """The JSON value."""
+        """Return the JSON value."""
         return {
             "level": self.level,
             "same": self.same,
@@ -113,9 +114,12 @@ class Reproduction:
 
 
 async def reproduce(path: Path, setting: Setting) -> Reproduction:
-    """Verify, plan, compare the plan, run, compare the result.
+    """Verify a receipt, repeat its run, and compare the results.
 
-    Raises NotVerified, CannotReproduce, ConfigError and whatever a run raises.
+    Raises:
+        NotVerified: the receipt is not VALID.
+        CannotReproduce: the receipt is not of class ``exact``, the plan differs here, or the rerun failed.
+        ConfigError: a config is not valid.
     """
     outcome = verify_file(path, setting.question)
     if outcome.verdict is not ReceiptVerdict.VALID:
@@ -134,7 +138,7 @@ async def reproduce(path: Path, setting: Setting) -> Reproduction:
 
 
 def request_of(receipt: Receipt, run_id: str) -> RunRequest:
-    """The flags that ask for what a receipt states."""
+    """Return the run request that repeats the run of a receipt."""
     run, selection = receipt.run, receipt.benchmark.selection
     unknown = sorted(selection.filter.keys() - {*FILTERS, "seed"})
     if unknown:  # also what would be a flag here: a receipt chooses items, never what a run does
@@ -164,7 +168,7 @@ def request_of(receipt: Receipt, run_id: str) -> RunRequest:
 
 def _refuse_inexact(receipt: Receipt) -> None:
     if receipt.kind != "run":
-        raise CannotReproduce("the receipt covers a part of a run")
+        raise CannotReproduce("the receipt covers only part of a run")
     if receipt.reproducibility.class_ != "exact":
         reasons = "; ".join(receipt.reproducibility.reasons)
         raise CannotReproduce(
@@ -174,7 +178,7 @@ def _refuse_inexact(receipt: Receipt) -> None:
 
 
 def _refuse_other_plan(receipt: Receipt, plan: Plan, environment: Environment) -> tuple[str, ...]:
-    """Compare what would be measured with what was; return what differs in code alone."""
+    """Raise CannotReproduce if the plan differs from the receipt; return differences of the code."""
     meta = run_meta(plan, "reproduce", CodeState.read(environment))
     facts = Facts(meta=meta, record=read(meta.extra)[0])
     here = facts.config_tree()

@@ -1,19 +1,15 @@
-"""The closed schema ``bench.receipt/1``: every field of a receipt.
-
-Here too:
-
-* The receipt as a whole: body, signer, signature, and how a document is read into it.
+"""The closed schema ``bench.receipt/1``: every field of a receipt, and how a document is read into it.
 
 Example::
 
     receipt = read_receipt(parse(data))
     receipt.scores.deterministic["recall_at_10"].value
 
-Field names here are snake_case, outside they are camelCase. ``| None`` = may be null; every field must be there.
-Hex is lower case, times are UTC, durations are microseconds, money is micro-USD.
+Field names are snake_case in Python and camelCase in JSON. ``| None`` means that a field may be null; every field must
+be present. Hex is lower case, times are UTC, durations are microseconds, money is micro-USD.
 
-Adding a field is a new schema, but for a part that may be absent: receipts without it stay valid, and an older version
-refuses those that have it (``memoryCost``).
+A new field requires a new schema, except a field that may be absent, such as ``memoryCost``: receipts without it stay
+valid, and older versions refuse receipts that have it.
 """
 
 from __future__ import annotations
@@ -134,7 +130,7 @@ class PerQuery(Wire):
 
 
 class Reproducibility(Wire):
-    """What a rerun can be expected to give."""
+    """The results that a rerun can be expected to give."""
 
     class_: Annotated[Literal["exact", "statistical", "none"], Field(alias="class")]
     """exact: a rerun gives the same resultDigest; statistical: about the same scores; none: unknown"""
@@ -216,7 +212,7 @@ class Body(Wire):
     environment: ReceiptEnvironment
     """machine and code"""
     counts: ReceiptCounts
-    """how the planned items ended"""
+    """number of planned items by state"""
     scores: Scores
     """scores by class: deterministic, judged, measured, cost"""
     per_query: PerQuery
@@ -226,7 +222,7 @@ class Body(Wire):
     result_digest: Hex64
     """SHA-256 over config, selection, counts and deterministic scores; equal after an exact rerun"""
     reproducibility: Reproducibility
-    """what a rerun can be expected to give"""
+    """the results that a rerun can be expected to give"""
     supersedes: Ulid | None
     """id of the receipt that this one replaces, or null"""
     reproduces: Ulid | None
@@ -236,23 +232,26 @@ class Body(Wire):
 
 
 class Receipt(Body):
-    """A receipt whose signer is named; the signature beside it belongs to the signature layer."""
+    """A receipt with its signer, without the signature."""
 
     signer: Signer
     """the signer, as a signed part of the receipt; equal to the fields in signature"""
 
 
 class SignedReceipt(Receipt):
-    """The whole document as it lies in a file, for those who want a JSON Schema of it."""
+    """The whole document as it is in a file; used for its JSON Schema."""
 
     signature: Signature
     """the signature; the only part that is not signed"""
 
 
 def read_receipt(document: JSON) -> Receipt:
-    """Fit a parsed document into the schema; raise Misfit (``schema_missing``, ``schema_unknown``, ``field_*``).
+    """Convert a parsed document to a receipt.
 
-    A missing signature is left to the signature check; one that is there must have its three fields.
+    A missing signature is accepted here and reported by the signature check.
+
+    Raises:
+        Misfit: the document does not fit the schema (``schema_missing``, ``schema_unknown``, ``field_*``).
     """
     if not isinstance(document, dict):
         raise _misfit("field_type", "", "the document is not an object")
@@ -260,7 +259,7 @@ def read_receipt(document: JSON) -> Receipt:
     if schema is None:
         raise _misfit("schema_missing", "schema", "the document names no schema (--profile reads foreign receipts)")
     if schema != SCHEMA:
-        raise _misfit("schema_unknown", "schema", f"only {SCHEMA} is read")
+        raise _misfit("schema_unknown", "schema", f"the schema is not {SCHEMA}")
     receipt = admit(Receipt, without(document, "signature"))
     if "signature" in document:
         _admit_signature(document["signature"])
@@ -278,7 +277,7 @@ def _admit_signature(signature: JSON) -> None:
 
 
 def _refuse_other_definitions(receipt: Receipt) -> None:
-    """``metrics`` is what the config digest covers: a score may not be computed by anything else."""
+    """Raise Misfit if a score has another definition than ``metrics``, which the config digest covers."""
     listed = {metric.name: metric.definition for metric in receipt.metrics}
     if len(listed) != len(receipt.metrics):
         raise _misfit("field_value", "metrics", "a name occurs twice")
@@ -287,11 +286,11 @@ def _refuse_other_definitions(receipt: Receipt) -> None:
         for name, score in group.items():
             if listed.get(name) != score.definition:
                 place = f"scores.{kind}.{name}.definition"
-                raise _misfit("field_value", place, "not the definition under metrics")
+                raise _misfit("field_value", place, "differs from the definition under metrics")
 
 
 def items_file_name(receipt_id: str) -> str:
-    """The bare name of a receipt's items file."""
+    """Return the file name of a receipt's items file."""
     return f"{receipt_id}.items.jsonl"
 
 

@@ -21,7 +21,7 @@ ALWAYS_MEASURED = ("ingest_us", "search_us", "ingest_to_searchable_us")
 
 
 class ByState(Wire):
-    """How many items ended in each state."""
+    """The number of items that ended in each state."""
 
     correct: Natural
     """the answer was accepted"""
@@ -43,12 +43,12 @@ class ByState(Wire):
     """retrieval only, without an answer"""
 
     def of(self) -> dict[str, int]:
-        """The counts by state name."""
+        """Return the counts by state name."""
         return {str(state): int(count) for state, count in self.model_dump(by_alias=True).items()}
 
 
 class ReceiptCounts(Wire):
-    """How the planned items ended."""
+    """The number of planned items, overall and by state."""
 
     planned: Natural
     """selected items times epochs"""
@@ -126,7 +126,7 @@ class Times(Wire):
     """longest duration"""
 
     def ordered(self) -> tuple[int | None, ...]:
-        """From the least to the greatest."""
+        """Return the five values, from the smallest to the largest."""
         return (self.min, self.p50, self.p95, self.p99, self.max)
 
 
@@ -242,7 +242,7 @@ def _timed(measured: Mapping[str, Times | Pace]) -> Mapping[str, Times | Pace]:
         raise ValueError(f"{missing[0]} is missing")
     for name, value in measured.items():
         if not name.endswith("_us" if isinstance(value, Times) else "_per_s"):
-            raise ValueError(f"{name} does not carry the unit of its fields")
+            raise ValueError(f"{name} does not end with the unit of its fields")
     return measured
 
 

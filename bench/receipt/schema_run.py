@@ -1,15 +1,12 @@
-"""Schema of the run: its settings, start, resumes and ranges.
-
-Here too:
-
-* What was measured, with which models, prompts and metrics.
-* Where it was measured: machine, interpreter, packages, code. Image and commit may be self-declared.
+"""Schema of the run: settings, resumes and ranges; benchmark, provider, models, prompts and metrics; machine and code.
 
 Example::
 
     receipt.run.isolation_proof.failed
     receipt.benchmark.dataset.sha256, receipt.provider.version_source
     receipt.environment.git.dirty
+
+Image and commit may be self-declared.
 """
 
 from __future__ import annotations

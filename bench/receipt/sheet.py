@@ -1,4 +1,4 @@
-"""The evidence sheet of a result: 19 facts that a reviewer asks for, from a run or from a receipt.
+"""The evidence sheet of a result: 19 facts that a reviewer needs, from a run or from a receipt.
 
 Example::
 
@@ -6,7 +6,7 @@ Example::
         sheet.known, sheet.missing                   # 16, 3
     receipt_sheet(verify_file(path, question))
 
-A fact that is unknown is listed as missing, with what would make it known. Nothing is called.
+An unknown fact is listed as missing, with the step that would make it known. Nothing is called.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ ABSTENTION = "judge.abstention"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceFact:
-    """One fact: what is known, and what is missing of it, with what would make it known."""
+    """One fact: its known part, and its missing part with the step that would make it known."""
 
     name: str
     value: str = ""
@@ -51,11 +51,11 @@ class EvidenceFact:
 
     @property
     def text(self) -> str:
-        """The text that a table shows."""
+        """The fact as text for a table."""
         return "; known: ".join(filter(None, (f"missing: {self.missing}" if self.missing else "", self.value)))
 
     def to_json(self) -> dict[str, object]:
-        """Return name, whether it is known, and the text."""
+        """Return the name, whether the fact is known, its value, and its missing part."""
         known = not self.missing
         return {"name": self.name, "known": known, "value": self.value or None, "missing": self.missing or None}
 
@@ -69,7 +69,7 @@ class EvidenceSheet:
     provider: str
     facts: tuple[EvidenceFact, ...]
     job: str = ""
-    """provider and the models in which the jobs of its run differ, where they do"""
+    """provider and the models in which the jobs of the run differ; "" for a receipt"""
 
     @property
     def known(self) -> int:
@@ -107,13 +107,13 @@ class EvidenceSheet:
 def sheet_of(
     source: str, benchmark: str, provider: str, facts: Mapping[str, tuple[str, str]], *, job: str = ""
 ) -> EvidenceSheet:
-    """Return a sheet of (value, what is missing) by name, in the order of FACTS."""
+    """Return a sheet of facts (name -> (value, missing part)), in the order of FACTS."""
     listed = tuple(EvidenceFact(name=name, value=facts[name][0], missing=facts[name][1]) for name in FACTS)
     return EvidenceSheet(source=source, benchmark=benchmark, provider=provider, facts=listed, job=job)
 
 
 def fact(value: str | None, missing: str, lacks: str = "") -> tuple[str, str]:
-    """Return a fact that is known where there is a value; ``lacks`` is what the value leaves open."""
+    """Return (value, ``lacks``) if there is a value, else ("", ``missing``)."""
     return (value, lacks) if value else ("", missing)
 
 
@@ -123,7 +123,7 @@ def fact(value: str | None, missing: str, lacks: str = "") -> tuple[str, str]:
 async def run_sheets(
     reader: Reader, catalog: Catalog, *, benchmark: str | None = None, provider: str | None = None
 ) -> list[EvidenceSheet]:
-    """Return a sheet of each job of a run."""
+    """Return one sheet per job of a run."""
     report = await fold(reader, benchmark=benchmark)
     named = zip(report.jobs, job_texts(report.jobs), strict=True)
     return [
@@ -147,7 +147,7 @@ async def _job_sheet(reader: Reader, catalog: Catalog, run_id: str, job: JobRepo
 
 
 def _asked(record: JobRecord) -> dict[str, tuple[str, str]]:
-    """Return the facts that the plan fixed."""
+    """Return the facts that the plan determines."""
     answering = record.models.answering is not None
     prompts = {role: _prompts(record, role) for role in ("answer", "judge")}
     digest = str(record.dataset.get("sha256") or "")
@@ -170,7 +170,7 @@ def _prompts(record: JobRecord, role: str) -> str:
 
 
 def prompts_text(prompts: Iterable[tuple[str, str]]) -> str:
-    """List prompts (role.name, digest), the default first, and say when that of abstention is used."""
+    """Format prompts (role.name, digest), the default first; the abstention prompt is explained."""
     ordered = sorted(prompts, key=lambda one: (not one[0].endswith(".default"), one))
     return ", ".join(
         f"{name.partition('.')[2]} sha256 {value}"
@@ -187,13 +187,13 @@ def _share(job: JobReport) -> tuple[str, str]:
 
 
 def share_fact(size: ContextSize | None, budget: int | None, missing: str) -> tuple[str, str]:
-    """Return the fact "context share", with the budget of a prompt."""
+    """Return the fact "context share", with the context budget."""
     text = context_text(size) + (f", budget {budget} tokens" if size is not None and budget else "")
     return fact(text, missing, NO_SIZE if size is not None and size.share is None else "")
 
 
 def context_text(size: ContextSize | None) -> str:
-    """State how much of its corpus the answering model read of a question, on average."""
+    """Format the mean share of its corpus that the answering model read per question."""
     if size is None:
         return ""
     shown = f"{size.tokens / size.answers:.0f} tokens of context per question"
@@ -202,7 +202,7 @@ def context_text(size: ContextSize | None) -> str:
 
 
 def _measured(job: JobReport) -> dict[str, tuple[str, str]]:
-    """Return the facts that the report states about the outcome."""
+    """Return the facts on the outcome from the report."""
     record, proof, headline = job.record, job.isolation, job.headline
     states = ", ".join(f"{count} {state}" for state, count in sorted(job.counts.items()))
     spread = None if headline is None or headline.spread is None else f", spread within an item {headline.spread:.4f}"
@@ -267,7 +267,7 @@ async def _costs(reader: Reader, job: JobReport) -> dict[str, tuple[str, str]]:
 
 
 def build_cost_text(cost: MemoryCost | None) -> str:
-    """State the build, its price and the run that paid it."""
+    """Format the build, its price and the run that paid it."""
     if cost is None or not (cost.build.corpora or cost.build.memories):
         return ""
     build, price = cost.build, cost.build.price
@@ -288,24 +288,24 @@ def _search_text(sample: Sequence[Mapping[str, int]]) -> str:
 
 
 def query_cost_text(cost: MemoryCost | None) -> str:
-    """State what a question costs, and what follows from it and the build."""
+    """Format the cost of a question, and the cost per correct answer and break-even if known."""
     if cost is None:
         return ""
     return "; ".join(filter(None, (f"{usd_text(cost.usd_per_question)} for search and answer", cost_words(cost))))
 
 
 def build_lacks(cost: MemoryCost | None) -> str:
-    """Say what is not known of the cost of a build."""
+    """Return the missing part of the cost of a build; "" if nothing is missing."""
     return NO_PRICE if cost is not None and cost.build.price.usd is None else ""
 
 
 def query_lacks(cost: MemoryCost | None) -> str:
-    """Say what is not known of the cost of a question."""
+    """Return the missing part of the cost of a question; "" if nothing is missing."""
     return NO_PRICE if cost is not None and cost.query.totals.usd is None else ""
 
 
 def _signatures(workspace: Path, run_id: str, record: JobRecord) -> str:
-    """Name the receipts of this job and their keys."""
+    """Return the receipts of this job and their keys as text."""
     found = []
     for path in sorted((report_folder(workspace / "results", run_id) / "receipts").glob("*.json")):
         try:

@@ -1,23 +1,20 @@
 """``bench sign``: one receipt per job, written once and verified with the public key before it is reported.
 
-Here too:
+Also in this module:
 
-* Whether a receipt that is there already states the same: then a second sign of an unchanged job makes none.
-* Receipt ids: 48 bits of milliseconds and 80 random bits in Crockford's base 32, so that they sort by time.
+* ``earlier``: find an existing receipt of the same key with the same content; then no new one is made.
+* ``new_ulid``: receipt ids of 48 bits of milliseconds and 80 random bits in Crockford's base 32, sorted by time.
 
 Example::
 
     outcome = await sign_run(Path("checkpoints/r1"), key, SigningRequest(output=Path("results/r1/receipts")))
     outcome.receipts, outcome.refused
-    earlier(folder.glob("*.json"), body, key)         # the file of the one that holds, None without one
+    earlier(folder.glob("*.json"), body, key)         # the file of a valid equal receipt, else None
     new_ulid(datetime.now(UTC), secrets.token_bytes(10))     # "01JDQ3V5H0..."
 
-A job that the same key has signed as it is keeps its receipt: signing twice makes no second one. Signing is its own
-step, so that the process that runs providers holds no key.
-
-Two receipts of one job differ by more than their names only when something in the run has changed: a rescore, a retry,
-or answers put into the items file. What is never the same twice (id, hour, name of the items file) is left out.
-"""
+Two receipts of a job differ in content only if the run has changed: by a rescore, a retry, or with answers in the items
+file. Id, time and the name of the items file are not compared. Signing is a separate step, so that the process that
+runs providers has no key."""
 
 from __future__ import annotations
 
@@ -52,13 +49,13 @@ OWN = ("receiptId", "issuedAt", "signer", "signature")
 
 
 def earlier(files: Iterable[Path], body: Mapping[str, JSON], key: SigningKey) -> Path | None:
-    """The receipt by the same key, with its items file beside it, that states what ``body`` would."""
+    """Return an existing valid receipt of the same key whose content equals ``body``; None without one."""
     trust = VerificationRequest(trust=TrustStore.pin([key.public]))
     return next((path for path in sorted(files) if _states(path, body) and _holds(path, trust)), None)
 
 
 def items_of(path: Path) -> Path:
-    """The items file beside a receipt."""
+    """Return the items file next to a receipt."""
     return path.parent / str(tree(tree(parse_file(path)).get("perQuery")).get("file"))
 
 
@@ -85,7 +82,7 @@ LENGTH = 26
 
 
 def new_ulid(when: datetime, entropy: bytes) -> str:
-    """Spell a ULID; ``when`` is aware, ``entropy`` is 10 random bytes."""
+    """Return a ULID; ``when`` is a timezone-aware time, ``entropy`` is 10 random bytes."""
     number = int(when.timestamp() * 1000) << 80 | int.from_bytes(entropy, "big")
     return "".join(ALPHABET[number >> shift & 31] for shift in range(5 * (LENGTH - 1), -1, -5))
 
@@ -101,18 +98,18 @@ class SigningRequest:
     allow_partial: bool = False
     reproduces: str | None = None
     dsse: bool = False
-    """beside each receipt, the same as an in-toto statement"""
+    """True to write an in-toto statement for each receipt"""
     log: Path | None = None
-    """the public log, for the run's announcement"""
+    """folder of the public log, to find the run's announcement"""
     environment: Environment = field(default_factory=lambda: Environment(values=os.environ))
-    """where configured secrets are looked for"""
+    """variables that are searched for configured secrets"""
     workspace: Path | None = None
-    """where the configs lie that name them"""
+    """folder of the configs that name secrets"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signed:
-    """One receipt that is there and was verified."""
+    """One receipt that exists and was verified."""
 
     receipt_id: str
     file: Path
@@ -121,9 +118,9 @@ class Signed:
     provider: str
     result_digest: str
     also: Path | None = None
-    """the in-toto statement beside it"""
+    """path of the in-toto statement"""
     made: bool = True
-    """False: it was there already, and nothing in the job has changed since"""
+    """False if the receipt existed already and the job has not changed since"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,18 +136,18 @@ class RefusedJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignOutcome:
-    """The receipts that one call of sign wrote, and the jobs that it refused."""
+    """The receipts of one call of sign, and the jobs that it refused."""
 
     receipts: tuple[Signed, ...]
     refused: tuple[RefusedJob, ...]
 
     @property
     def exit_code(self) -> int:
-        """4 when any job was refused; the others are signed all the same."""
+        """4 if a job was refused, else 0; other jobs are signed nevertheless."""
         return ReceiptRefused.exit_code if self.refused else 0
 
     def value(self) -> dict[str, object]:
-        """The JSON value."""
+        """Return the JSON value."""
         return {
             "receipts": [
                 {
@@ -172,9 +169,11 @@ class SignOutcome:
 
 
 async def sign_run(run: Path, key: SigningKey, request: SigningRequest) -> SignOutcome:
-    """Sign every job of a run that was asked for.
+    """Sign the jobs of a run that the request selects.
 
-    Raises UsageError for names that are not there, Locked while the run is live.
+    Raises:
+        UsageError: no job matches, or ``output`` is one file for several jobs.
+        Locked: a live process writes the run.
     """
     with collecting_rarely():
         return await _sign_jobs(run, key, request)
@@ -251,7 +250,7 @@ async def _sign_job(reader: Reader, job: JobReport, order: ReceiptOrder, key: Si
 
 
 def _attested(signed: Signed, key: SigningKey) -> Signed:
-    """Write the statement of a receipt beside it, once, and verify it with the public half."""
+    """Write the in-toto statement of a receipt, unless it exists, and verify it with the public key."""
     path = signed.file.with_suffix(STATEMENT_SUFFIX)
     if not path.exists():
         receipt = cast("dict[str, JSON]", parse_file(signed.file))
@@ -283,7 +282,7 @@ def _write(path: Path, document: Mapping[str, JSON]) -> None:
 
 
 def _verify_own(path: Path, key: SigningKey) -> None:
-    """Never hand out what would not verify."""
+    """Verify a new receipt; delete it and raise VerificationError if it is not valid."""
     outcome = verify_file(path, VerificationRequest(trust=TrustStore.pin([key.public])))
     if outcome.verdict is not ReceiptVerdict.VALID:
         bad = next(finding for finding in outcome.findings if finding.status == "fail")

@@ -1,8 +1,6 @@
-"""Ed25519 signatures over canonical bytes: signed content, encoding, verification.
+"""Ed25519 signatures over canonical bytes: signed content, encoding, verification, and key files.
 
-Here too:
-
-* Ed25519 keys as they lie in files: PKCS#8 and SubjectPublicKeyInfo PEM, permissions, fingerprints.
+Keys are PKCS#8 and SubjectPublicKeyInfo PEM files; the module checks their permissions and computes fingerprints.
 
 Example::
 
@@ -11,11 +9,9 @@ Example::
     key = SigningKey.load(Path("default.key"))
     key.public.fingerprint        # "sha256:..." = openssl pkey -pubin -outform DER | sha256sum
 
-The signed bytes are the RFC 8785 form of the document without its top-level ``signature``.
-
-Nothing here knows what a receipt means, and the check is made over the document as it came.
-
-Every refusal is a :class:`KeyRefused` with a stable ``code``; no message ever holds key text.
+The signed bytes are the RFC 8785 form of the document without its top-level ``signature``. The check uses the document
+as it was parsed, and no receipt schema. A key that is not accepted raises :class:`KeyRefused` with a stable ``code``;
+messages never contain key text.
 """
 
 from __future__ import annotations
@@ -42,7 +38,7 @@ from bench.canonical import JSON, dumps, parse, sha256_hex, without
 from bench.errors import UsageError, VerificationError
 
 Passphrase = Callable[[], bytes | None]
-"""Asked only when a private key is encrypted."""
+"""Called only if a private key is encrypted; None = no passphrase."""
 
 EXEMPT_FOLDER = Path("/run/secrets")  # mounted by the container engine, which sets the mode itself
 
@@ -63,7 +59,7 @@ _SMALL_ORDER = frozenset(
 
 
 class KeyRefused(UsageError):
-    """A key that is not used: ``code`` and ``kind`` are the stable reason."""
+    """The error for a key that is not accepted; ``code`` and ``kind`` are the stable reason."""
 
     def __init__(self, code: str, message: str, *, where: str | None = None, hint: str | None = None) -> None:
         super().__init__(message, where=where, hint=hint or "bench keys new makes a key")
@@ -73,13 +69,13 @@ class KeyRefused(UsageError):
 
 @dataclass(frozen=True, kw_only=True)
 class PublicKey:
-    """An Ed25519 public key that is known not to be weak."""
+    """An Ed25519 public key that is not weak."""
 
     raw: bytes
 
     @classmethod
     def from_pem(cls, pem: bytes, where: str | None = None) -> PublicKey:
-        """Read a SubjectPublicKeyInfo PEM; refuse other key types and small-order points."""
+        """Parse a SubjectPublicKeyInfo PEM; raise KeyRefused for other key types and weak keys."""
         try:
             key = load_pem_public_key(pem)
         except (ValueError, UnsupportedAlgorithm) as error:
@@ -90,9 +86,9 @@ class PublicKey:
 
     @classmethod
     def from_raw(cls, raw: bytes, where: str | None = None) -> PublicKey:
-        """Take the 32 bytes of a point; refuse the weak ones."""
+        """Create the key from the 32 bytes of a point; raise KeyRefused for a weak one."""
         if raw[:31] + bytes([raw[31] & 0x7F]) in _SMALL_ORDER:
-            raise KeyRefused("weak_public_key", "a point of small order signs everything", where=where)
+            raise KeyRefused("weak_public_key", "the public key is weak: a point of small order", where=where)
         return cls(raw=raw)
 
     @classmethod
@@ -115,29 +111,29 @@ class PublicKey:
         return "sha256:" + sha256_hex(self._key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo))
 
     def verify(self, signature: bytes, message: bytes) -> None:
-        """Raise cryptography's InvalidSignature unless the signature is this key's."""
+        """Raise cryptography's InvalidSignature unless the signature is valid."""
         self._key.verify(signature, message)
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class SigningKey:
-    """An Ed25519 private key; has no repr so that it cannot slip into a log."""
+    """An Ed25519 private key; it has no repr, so that it is never logged."""
 
     _key: Ed25519PrivateKey
 
     @classmethod
     def generate(cls) -> SigningKey:
-        """Make a new key from the system's randomness."""
+        """Create a random key."""
         return cls(_key=Ed25519PrivateKey.generate())
 
     @classmethod
     def from_raw(cls, seed: bytes) -> SigningKey:
-        """Take the 32 bytes of RFC 8032's secret key."""
+        """Create the key from the 32 bytes of RFC 8032's secret key."""
         return cls(_key=Ed25519PrivateKey.from_private_bytes(seed))
 
     @classmethod
     def from_pem(cls, pem: bytes, *, where: str, passphrase: Passphrase | None = None) -> SigningKey:
-        """Read a PKCS#8 PEM, asking for the passphrase only when it is encrypted."""
+        """Parse a PKCS#8 PEM; ask for the passphrase only if it is encrypted."""
         _refuse_public(pem, where)
         key = _private_key(pem, where, passphrase)
         if not isinstance(key, Ed25519PrivateKey):
@@ -146,7 +142,7 @@ class SigningKey:
 
     @classmethod
     def load(cls, path: Path, passphrase: Passphrase | None = None) -> SigningKey:
-        """Read a private key file that only its owner may read."""
+        """Read a private key file; raise KeyRefused if group or others may read it."""
         pem = _read(path)
         _refuse_public(pem, str(path))
         _refuse_open_permissions(path)
@@ -154,7 +150,7 @@ class SigningKey:
 
     @cached_property
     def public(self) -> PublicKey:
-        """The public half."""
+        """The public key."""
         return PublicKey.from_raw(self._key.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw))
 
     def pem(self) -> bytes:
@@ -162,7 +158,7 @@ class SigningKey:
         return self._key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 
     def sign(self, message: bytes) -> bytes:
-        """Sign bytes to 64 bytes."""
+        """Return the signature (64 bytes) of a message."""
         return self._key.sign(message)
 
 
@@ -188,11 +184,11 @@ def _private_key(pem: bytes, where: str, passphrase: Passphrase | None) -> objec
 
 
 def _refuse_public(pem: bytes, where: str) -> None:
-    """Everybody may read a public key: to have its mode changed first would lead astray."""
+    """Raise KeyRefused for a public key, before its permissions are checked."""
     if b"-----BEGIN PUBLIC KEY-----" in pem:
         raise KeyRefused(
             "key_unreadable",
-            "this is a public key, and only the private half signs",
+            "this is a public key; the private key signs",
             where=where,
             hint="name the private key, the NAME.key that bench keys new made, or leave --key out",
         )
@@ -223,23 +219,21 @@ _VALUE = re.compile(r"[A-Za-z0-9_-]{86}")
 
 
 def encode(raw: bytes) -> str:
-    """Spell 64 signature bytes as base64url without padding."""
+    """Encode 64 signature bytes as base64url without padding."""
     return urlsafe_b64encode(raw).rstrip(b"=").decode("ascii")
 
 
 def decode(value: object) -> bytes:
-    """Read the one allowed spelling of a signature; raise ``bad_signature_encoding`` for any other."""
+    """Decode a signature; raise VerificationError ``bad_signature_encoding`` if it is not canonical base64url."""
     if isinstance(value, str) and _VALUE.fullmatch(value):
         raw = urlsafe_b64decode(value + "==")
         if encode(raw) == value:
             return raw
-    raise VerificationError(
-        "bad_signature_encoding", "the signature is not 86 characters of base64url in their one spelling"
-    )
+    raise VerificationError("bad_signature_encoding", "the signature is not 86 characters of canonical base64url")
 
 
 def signed_bytes(document: Mapping[str, JSON]) -> bytes:
-    """The canonical bytes that the signature covers."""
+    """Return the canonical bytes that the signature covers."""
     return dumps(without(document, "signature"))
 
 
@@ -251,7 +245,7 @@ def sign(document: Mapping[str, JSON], key: SigningKey) -> dict[str, JSON]:
 
 
 def holds(key: PublicKey, signature: bytes, message: bytes) -> bool:
-    """Say whether the signature is the key's over the message."""
+    """Return True if ``signature`` is valid for the key and the message."""
     try:
         key.verify(signature, message)
     except InvalidSignature:
@@ -260,15 +254,15 @@ def holds(key: PublicKey, signature: bytes, message: bytes) -> bool:
 
 
 def signature_of(document: Mapping[str, JSON]) -> Mapping[str, JSON]:
-    """The signature member of a document; raise ``signature_missing`` when there is none."""
+    """Return the signature block of a document; raise VerificationError ``signature_missing`` without one."""
     signature = document.get("signature")
     if not isinstance(signature, dict):
-        raise VerificationError("signature_missing", "the document carries no signature")
+        raise VerificationError("signature_missing", "the document has no signature")
     return signature
 
 
 def check_form(document: Mapping[str, JSON]) -> bytes:
-    """Check spelling, algorithm and agreement of signature and signer; return the 64 bytes."""
+    """Check encoding and algorithm of the signature, and that signer and signature agree; return its 64 bytes."""
     signature = signature_of(document)
     unknown = sorted(signature.keys() - FIELDS)
     if unknown:
@@ -276,7 +270,9 @@ def check_form(document: Mapping[str, JSON]) -> bytes:
     signer = document.get("signer")
     for place, names in (("signature", signature), ("signer", signer)):
         if not isinstance(names, dict) or names.get("algorithm") != ALGORITHM:
-            raise VerificationError("algorithm_unsupported", f"only {ALGORITHM} is read", where=f"{place}.algorithm")
+            raise VerificationError(
+                "algorithm_unsupported", f"the algorithm is not {ALGORITHM}", where=f"{place}.algorithm"
+            )
     assert isinstance(signer, dict)
     if signer.get("publicKeyFingerprint") != signature.get("publicKeyFingerprint"):
         raise VerificationError("fingerprint_mismatch", "signer and signature name different keys")
@@ -284,16 +280,16 @@ def check_form(document: Mapping[str, JSON]) -> bytes:
 
 
 def check_signature(document: Mapping[str, JSON], key: PublicKey) -> None:
-    """Check form and signature of a parsed document under one key."""
+    """Check form and signature of a parsed document; raise VerificationError if they are not valid for ``key``."""
     raw = check_form(document)
     if signature_of(document).get("publicKeyFingerprint") != key.fingerprint:
         raise VerificationError("fingerprint_mismatch", f"the document names another key than {key.fingerprint}")
     if not holds(key, raw, signed_bytes(document)):
-        raise VerificationError("signature_invalid", "the signature does not fit the document: it was altered")
+        raise VerificationError("signature_invalid", "the signature does not match the document: it was altered")
 
 
 def verify_document(data: bytes, public_key_pem: bytes) -> dict[str, JSON]:
-    """Check strict JSON and the signature alone; return the document, or raise an error with ``.code``."""
+    """Parse strict JSON and check only the signature; return the document, or raise an error with ``.code``."""
     document = parse(data)
     if not isinstance(document, dict):
         raise VerificationError("signature_missing", "the document is not an object")

@@ -5,7 +5,7 @@ Example::
     files = tile_files(view)                # {"checkpoint": ..., "tile/0/000.p/7": ..., "tile/entries/000.p/7": ...}
     write_tiles(view, Path("public"))
 
-A web server that serves the folder is a log that clients of the specification read. Nothing in it is signed again.
+A web server for this folder is a log for clients of the specification. Nothing is signed again.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from bench.receipt.merkle import Frontier, leaf_hash
 from bench.receipt.trust_store import TrustStore
 
 WIDTH = 256
-"""hashes of a full tile"""
+"""number of hashes in a full tile"""
 MOST = 0xFFFF
-"""bytes of an entry in a bundle"""
+"""maximum number of bytes of an entry in a bundle"""
 
 
 def tile_files(view: LogView) -> dict[str, bytes]:
-    """Return every file of the log at the size that its checkpoint covers, by path.
+    """Return path -> content of all files of the log, at the size that its checkpoint covers.
 
     Raises:
         VerificationError: no checkpoint covers an entry, or an entry is too long.
@@ -50,7 +50,7 @@ def tile_files(view: LogView) -> dict[str, bytes]:
 
 
 def write_tiles(view: LogView, folder: Path) -> Mapping[str, bytes]:
-    """Write the files, the checkpoint last; tiles of earlier checkpoints stay."""
+    """Write the files, the checkpoint last; tiles of earlier checkpoints are kept."""
     files = tile_files(view)
     for path, content in sorted(files.items(), key=lambda file: file[0] == CHECKPOINT):
         write_atomically(folder / path, content)
@@ -58,21 +58,21 @@ def write_tiles(view: LogView, folder: Path) -> Mapping[str, bytes]:
 
 
 def log_keys(view: LogView, store: TrustStore) -> list[str]:
-    """Return the keys that signed the checkpoint, as clients of the log take them."""
+    """Return the keys that signed the checkpoint, in the format for clients of the log."""
     note = read_note(view.note or b"")
     origin = note.checkpoint().origin
     return [vkey(origin, one.key) for one in store.keys if note.signed_by(origin, one.key)]
 
 
 def _cut(parts: Sequence[bytes]) -> Iterator[tuple[str, Sequence[bytes]]]:
-    """Give each tile's path below its level, and what it holds."""
+    """Yield (path below the level, content) of each tile."""
     for number, start in enumerate(range(0, len(parts), WIDTH)):
         some = parts[start : start + WIDTH]
         yield tile_path(number) + (f".p/{len(some)}" if len(some) < WIDTH else ""), some
 
 
 def tile_path(number: int) -> str:
-    """Write a tile's number as a path: 1234067 is x001/x234/067."""
+    """Return a tile's number as a path: 1234067 is x001/x234/067."""
     groups = [f"{number % 1000:03}"]
     while number := number // 1000:
         groups.append(f"x{number % 1000:03}")

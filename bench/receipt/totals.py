@@ -1,10 +1,7 @@
 """The totals of a receipt: states, scores, times and cost, added up while the items file of a job is written.
 
 They are counted from the rows of the items file, not taken from the report: verification repeats them from that file.
-
-Here too:
-
-* Rows of the items file, made from journal records: ids, states and numbers; texts only as hashes.
+``item_rows`` makes these rows from journal records: ids, states and numbers; texts only as hashes.
 
 Example::
 
@@ -14,8 +11,8 @@ Example::
         writer.add(row.item)
     totals.scores(job, corpora), totals.counts(job.record.n_repeats)
 
-A row is built as plain JSON and not validated here: verification, which every receipt passes before it is published,
-reads each line through the closed schema.
+Rows are plain JSON and not validated here. Verification, which every receipt passes before it is reported, validates
+each line against the closed schema.
 """
 
 from __future__ import annotations
@@ -52,7 +49,7 @@ class ItemsFileRow:
     item: RowValue
     failed: bool
     values: Mapping[str, float | None]
-    """all metrics of the item, judged ones too; empty if the item failed"""
+    """all metrics of the item, including judged ones; empty if the item failed"""
     retries: int
     answered_by: str | None
 
@@ -60,7 +57,7 @@ class ItemsFileRow:
 async def item_rows(
     reader: Reader, record: JobRecord, *, deterministic: frozenset[str], with_answers: bool
 ) -> AsyncIterator[ItemsFileRow]:
-    """Stream the ended items of a job."""
+    """Yield the rows of the ended items of a job."""
     chain = record.chain
     names = sorted(deterministic)
     async for ended in ended_items(reader, chain):
@@ -121,7 +118,7 @@ def _gold(judged: EndedPhase | None) -> dict[str, float | None]:
 
 
 def _hits(search: EndedPhase | None, k: int) -> tuple[list[list[str]] | None, int]:
-    """The ids of the first k hits, None without a result; and how many hits came back."""
+    """Return (ids of the first k hits, number of returned hits); the ids are None without a result."""
     data = search.data if search is not None else {}
     stored, returned = data.get("retrieved"), data.get("returned")
     if search is None or not isinstance(stored, list):
@@ -168,7 +165,7 @@ async def _raw_sha256(reader: Reader, verdict: Verdict) -> str | None:
 
 
 def _micro_usd(costs_usd: Sequence[str | None]) -> int | None:
-    """Add up an item's calls; None when any call's cost is not known."""
+    """Add up the costs of an item's calls in micro-USD; None if one of them is not known."""
     known = [Decimal(cost) for cost in costs_usd if cost is not None]
     return in_micros(known) if len(known) == len(costs_usd) else None
 
@@ -179,9 +176,9 @@ def in_micros(costs_usd: Iterable[Decimal]) -> int:
 
 
 FROM_VERDICTS = ("accuracy", "correctness", "faithfulness", "abstention_accuracy", "over_abstention_rate")
-"""metrics whose class is that of the benchmark's first evaluator"""
+"""metrics that are judged if the benchmark's first evaluator is"""
 JUDGING = JUDGED | {"custom"}
-"""evaluators whose verdicts a model gives, or may give"""
+"""evaluators whose verdicts come, or may come, from a model"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,7 +203,7 @@ class JobTotals:
     metrics: tuple[Measure, ...]
     measured: Mapping[str, Measurement]
     row_metrics: frozenset[str]
-    """metrics that are written into rows: those that involve no model"""
+    """metrics whose values are written into rows: those without a model"""
     tallies: dict[str, RecomputedTally]
     places_of: dict[str, tuple[str, ...]]
     """metric -> dimensions of its breakdown"""
@@ -260,7 +257,7 @@ class JobTotals:
             tally.scored(value, where)
 
     def counts(self, planned: int) -> schema.ReceiptCounts:
-        """Return how many of the planned rows ended in which state. With epochs, a row is one repeat of an item."""
+        """Return the number of planned rows by state. With epochs, a row is one repeat of an item."""
         ended = sum(self.states.values())
         scored = sum(self.states[state] for state in ("correct", "incorrect", "partial", "abstained"))
         return schema.ReceiptCounts(
@@ -315,7 +312,7 @@ def _breakdown(job: JobReport, name: str) -> Iterable[str]:
 
 
 def _is_judged(metric: Measure, *, first_judged: bool) -> bool:
-    """Return whether a model had a part in the values of a metric."""
+    """Return True if values of a metric depend on a model."""
     base = metric.definition.partition("/")[0].partition("[")[0].partition("@")[0]
     if base.partition(".")[0] == "semantic_similarity":
         return True  # an embedding model gave it
@@ -327,12 +324,12 @@ def _is_judged(metric: Measure, *, first_judged: bool) -> bool:
 
 
 def _judges(evaluators: Iterable[str]) -> bool:
-    """Return whether a model may have given the verdicts of any of these evaluators."""
+    """Return True if verdicts of one of these evaluators may come from a model."""
     return not JUDGING.isdisjoint(evaluators)
 
 
 def times(values: Iterable[int]) -> schema.Times:
-    """Nearest-rank percentiles of integer microseconds."""
+    """Return nearest-rank percentiles of durations in microseconds."""
     found = sorted(values)
     least, p50, p95, p99, most = (_at(found, p) for p in (0, 50, 95, 99, 100))
     return schema.Times(n=len(found), min=least, p50=p50, p95=p95, p99=p99, max=most)
@@ -365,7 +362,7 @@ def _cost(usage: Mapping[str, Spent]) -> schema.Cost:
 
 
 def _usd_micros(spent: Iterable[Spent]) -> int | None:
-    """Money as micro-USD; None when any call's cost is not known."""
+    """Return the total cost in micro-USD; None if the cost of a call is not known."""
     parts = [one for one in spent if one.calls]
     if any(one.unknown_costs for one in parts):
         return None

@@ -1,9 +1,9 @@
 """The trust store ``keys/trusted.json``: every key ever used, and the part of the log for which it is valid.
 
     store = TrustStore.load(Path("keys/trusted.json"))
-    store.decide(fingerprint, "receipt", log_index=12)     # Decision(status, code, detail)
+    store.decide(fingerprint, "receipt", log_index=12)     # Decision(trusted, code, detail)
 
-Ranges are log indices and half-open, never times: a receipt's time is its signer's own word.
+Ranges are half-open ranges of log indices. Times are not used, because the signer states them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FILE = Path("keys/trusted.json")
 
 
 class TrustedKey(Wire):
-    """One public key, what it may sign, and from and to which log index."""
+    """One public key: its roles, its status, and its range of log indices."""
 
     name: Segment
     fingerprint: Fingerprint
@@ -43,7 +43,7 @@ class TrustedKey(Wire):
 
     @model_validator(mode="after")
     def _ends(self) -> Self:
-        """A key that went must say from where on; without an end it would be believed for ever."""
+        """Require the end of the range for a key that is retired or revoked."""
         if self.status == "retired" and self.valid_to_index is None:
             raise ValueError("a retired key needs validToIndex")
         if self.status == "revoked" and self.revoked_from_index is None:
@@ -52,7 +52,7 @@ class TrustedKey(Wire):
 
     @classmethod
     def of(cls, key: PublicKey, name: str, roles: Sequence[Role], from_index: int = 0) -> Self:
-        """An active entry."""
+        """Return an active entry."""
         return cls(
             name=name,
             fingerprint=key.fingerprint,
@@ -64,17 +64,17 @@ class TrustedKey(Wire):
 
     @property
     def key(self) -> PublicKey:
-        """The key itself; refuses a weak one or another type."""
+        """The parsed key; raises KeyRefused for a weak key or another type."""
         return PublicKey.from_pem(self.public_key.encode("ascii", "replace"), self.name)
 
     def covers(self, index: int) -> bool:
-        """Whether a log entry at ``index`` lies in the key's range."""
+        """Return True if a log index is in the key's range."""
         ends = [end for end in (self.valid_to_index, self.revoked_from_index) if end is not None]
         return self.valid_from_index <= index and all(index < end for end in ends)
 
 
 class TrustedFile(Wire):
-    """The file as it is on disk."""
+    """The content of trusted.json."""
 
     schema_: Annotated[Literal["bench.trusted/1"], Field(alias="schema")] = "bench.trusted/1"
     log_origin: Annotated[str, Field(strict=True, pattern=r"^[^\s+]+$")] = DEFAULT_ORIGIN
@@ -83,7 +83,7 @@ class TrustedFile(Wire):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """Whether a key may have signed something; ``code`` is None when it simply may."""
+    """The decision whether a signature is trusted; ``code`` is the reason of a refusal, or of a warning."""
 
     trusted: bool
     code: str | None
@@ -92,7 +92,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrustStore:
-    """The keys to believe. ``pinned`` = given for this call, trusted.json was not read."""
+    """The trusted keys; ``pinned`` is true if they were given for this call instead of trusted.json."""
 
     origin: str | None
     keys: tuple[TrustedKey, ...]
@@ -100,7 +100,7 @@ class TrustStore:
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Read trusted.json strictly; every key must be good and have its own fingerprint."""
+        """Read and validate trusted.json; every key must be valid and have its own fingerprint."""
         try:
             file = admit(TrustedFile, parse_file(path))
         except OSError as error:
@@ -113,26 +113,26 @@ class TrustStore:
 
     @classmethod
     def load_or_empty(cls, path: Path) -> Self:
-        """Read trusted.json, or trust no one when there is none."""
+        """Read trusted.json; return a store without keys if there is no file."""
         return cls.load(path) if path.exists() else cls(origin=DEFAULT_ORIGIN, keys=())
 
     @classmethod
     def pin(cls, keys: Iterable[PublicKey]) -> Self:
-        """Trust exactly these keys, for everything, for one call."""
+        """Return a store that trusts exactly these keys, in all roles."""
         pinned = tuple(TrustedKey.of(key, f"pinned-{number}", ROLES) for number, key in enumerate(keys, start=1))
         return cls(origin=None, keys=pinned, pinned=True)
 
     def save(self, path: Path) -> None:
-        """Write trusted.json by atomic rename."""
+        """Write trusted.json atomically."""
         file = TrustedFile(log_origin=self.origin or DEFAULT_ORIGIN, keys=self.keys)
         write_atomically(path, (json.dumps(emit(file), indent=2, ensure_ascii=False) + "\n").encode())
 
     def find(self, fingerprint: str) -> TrustedKey | None:
-        """The entry of a fingerprint."""
+        """Return the key with this fingerprint; None if it is not in the store."""
         return next((key for key in self.keys if key.fingerprint == fingerprint), None)
 
     def named(self, name_or_fingerprint: str) -> TrustedKey:
-        """The entry of a name or fingerprint; raise KeyRefused ``key_unknown``."""
+        """Return the key with this name or fingerprint; raise KeyRefused ``key_unknown`` if there is none."""
         for key in self.keys:
             if name_or_fingerprint in (key.name, key.fingerprint):
                 return key
@@ -140,18 +140,18 @@ class TrustStore:
         raise KeyRefused("key_unknown", f"no key {name_or_fingerprint!r}", hint=f"known keys: {names}")
 
     def with_key(self, changed: TrustedKey) -> Self:
-        """Replace the entry of the same fingerprint, or add the key."""
+        """Return a store in which ``changed`` replaces the key with its fingerprint, or is added."""
         kept = [changed if key.fingerprint == changed.fingerprint else key for key in self.keys]
         if changed not in kept:
             kept.append(changed)
         return type(self)(origin=self.origin, keys=tuple(kept), pinned=self.pinned)
 
     def active(self, role: Role) -> tuple[TrustedKey, ...]:
-        """The keys in use for a role."""
+        """Return the active keys of a role."""
         return tuple(key for key in self.keys if key.status == "active" and role in key.roles)
 
     def decide(self, fingerprint: str, role: Role, log_index: int | None) -> Decision:
-        """Say whether a key may have signed what is at ``log_index`` (None = it is not in the log)."""
+        """Decide whether a key may have signed the document at ``log_index`` (None = not in the log)."""
         key = self.find(fingerprint)
         if key is None:
             kind = "pinned" if self.pinned else "in trusted.json"
@@ -177,7 +177,8 @@ def _refuse_bad_keys(keys: Sequence[TrustedKey], path: Path) -> None:
     seen: set[str] = set()
     for entry in keys:
         if entry.key.fingerprint != entry.fingerprint:
-            raise KeyRefused("key_fingerprint", f"{entry.name}: the fingerprint is not its key's", where=str(path))
+            detail = f"{entry.name}: the fingerprint does not match the key"
+            raise KeyRefused("key_fingerprint", detail, where=str(path))
         if seen & {entry.name, entry.fingerprint}:
             raise KeyRefused("key_duplicate", f"{entry.name} occurs twice", where=str(path))
         seen |= {entry.name, entry.fingerprint}

@@ -1,16 +1,15 @@
 """Verify a receipt: all checks in order, one verdict.
 
-Here too:
-
-* Three files with which anyone checks a signature without this program.
+``export`` writes three files with which a signature can be checked without this program.
 
 Example::
 
     outcome = verify_file(path, VerificationRequest(trust=TrustStore.load(Path("keys/trusted.json"))))
     outcome.verdict, [finding.code for finding in outcome.findings]
-    print(export(outcome, store, folder))     # the openssl command
+    print(export(outcome, question, folder))     # the openssl command
 
-Offline. A failed parse or schema stops the rest; from there on every finding is reported, not only the first.
+Verification is offline. If parsing or the schema fails, the other checks are skipped; otherwise all findings are
+reported, not only the first.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from bench.receipt.trust_store import TrustStore
 
 CHECKLIST = ("tagged_commit", "clean_tree", "container_image", "dataset_matches", "signature", "rerun_identical")
 ROWS = ".items.jsonl"
-NO_LOG = "no log at hand, publication and other runs not checked"
+NO_LOG = "no public log, publication and other runs not checked"
 Answer = Literal["yes", "no", "unknown"]
 
 
@@ -46,7 +45,7 @@ class VerificationRequest:
 
     trust: TrustStore
     items: Path | None = None
-    """instead of the file beside the receipt"""
+    """items file to use instead of the one next to the receipt"""
     dataset: Path | None = None
     log: Path | None = None
     policy: Literal["default", "strict"] = "default"
@@ -55,7 +54,7 @@ class VerificationRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerificationOutcome:
-    """The verdict over one receipt, with everything that was found."""
+    """The findings on one receipt, and the verdict."""
 
     file: Path
     findings: tuple[Finding, ...]
@@ -65,28 +64,28 @@ class VerificationOutcome:
 
     @property
     def verdict(self) -> ReceiptVerdict:
-        """The worst that was found."""
+        """The worst verdict of the findings."""
         return judge(self.findings)
 
     @property
     def receipt_id(self) -> str | None:
-        """The receipt's id, where it could be read."""
+        """The receipt's id; None if it cannot be read."""
         return _text(self.document, "receiptId")
 
     @property
     def fingerprint(self) -> str | None:
-        """The key that the document names."""
+        """The fingerprint of the key that the document names; None if it cannot be read."""
         signature = self.document.get("signature") if isinstance(self.document, dict) else None
         return _text(signature, "publicKeyFingerprint")
 
     @property
     def defensible(self) -> bool:
-        """Whether the whole checklist holds."""
+        """True if every answer of the checklist is yes."""
         return all(answer == "yes" for answer in self.checklist.values())
 
     @property
     def foreign(self) -> Mapping[str, JSON] | None:
-        """The document, where a profile of the original system was asked for and it has that form."""
+        """The document, if it is a receipt of the original system and such a profile was requested."""
         fits = any((finding.check, finding.status) == ("schema", "ok") for finding in self.findings)
         return self.document if fits and self.receipt is None and isinstance(self.document, dict) else None
 
@@ -96,7 +95,7 @@ class VerificationOutcome:
         return tuple(dict.fromkeys(finding.detail for finding in self.findings if finding.status == "skip"))
 
     def value(self) -> dict[str, object]:
-        """The JSON value."""
+        """Return the JSON value."""
         named = {"receiptId": self.receipt_id, "fingerprint": self.fingerprint}
         return {
             "file": str(self.file),
@@ -111,18 +110,18 @@ class VerificationOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """Everything one call looked at; the worst verdict wins."""
+    """The outcomes of one call; the worst verdict wins."""
 
     outcomes: tuple[VerificationOutcome, ...]
     logs: tuple[LogOutcome, ...] = ()
     successors: Mapping[str, str] = field(default_factory=dict)
-    """receipt ID -> ID of the receipt that supersedes it, by the logs in the named folders"""
+    """receipt ID -> ID of the receipt that supersedes it, from the logs in the given folders"""
 
     @property
     def verdict(self) -> ReceiptVerdict:
         """The worst verdict of all receipts and logs.
 
-        A superseded receipt in the folder of its log does not count where the receipt that replaces it is VALID there.
+        A superseded receipt does not count if the receipt that replaces it is VALID among the outcomes.
         """
         valid = {one.receipt_id for one in self.outcomes if one.verdict is ReceiptVerdict.VALID}
         counted = (
@@ -138,7 +137,7 @@ class Verification:
         return receipt_id
 
     def value(self) -> dict[str, object]:
-        """Return the JSON value; ``logs`` only if a folder held a log."""
+        """Return the JSON value; ``logs`` is present only if a folder has a log."""
         told: dict[str, object] = {
             "verdict": str(self.verdict),
             "exitCode": self.verdict.exit_code,
@@ -150,9 +149,10 @@ class Verification:
 
 
 def verify(paths: Sequence[Path], question: VerificationRequest) -> Verification:
-    """Check receipts; a folder represents each ``*.json`` in it and, with a log in it, for that log.
+    """Check receipts; for a folder, all its ``*.json`` receipts, and its log if it has one.
 
-    Raises UsageError when a path is not there, a folder holds nothing to check, or one items file is to serve several.
+    Raises:
+        UsageError: a path does not exist, a folder has nothing to check, or ``items`` is given for several receipts.
     """
     outcomes: list[VerificationOutcome] = []
     logs: list[LogOutcome] = []
@@ -193,7 +193,11 @@ def _json_files(folder: Path) -> list[Path]:
 
 
 def verify_file(path: Path, question: VerificationRequest, place: LogPlace | None = None) -> VerificationOutcome:
-    """Check one receipt file."""
+    """Check one receipt file.
+
+    Raises:
+        UsageError: the file cannot be read, or is an items file.
+    """
     if path.name.endswith(ROWS):
         raise _rows_not_receipt(path)
     try:
@@ -222,9 +226,7 @@ def verify_file(path: Path, question: VerificationRequest, place: LogPlace | Non
 
 def _rows_not_receipt(path: Path) -> UsageError:
     receipt = path.with_name(path.name.removesuffix(ROWS) + ".json")
-    hint = (
-        f"bench verify {receipt}" if receipt.is_file() else "name the receipt whose rows they are; it looks beside it"
-    )
+    hint = f"bench verify {receipt}" if receipt.is_file() else "name the receipt that the rows belong to"
     return UsageError(f"{path}: these are the rows of a receipt, not the receipt", hint=hint)
 
 
@@ -252,7 +254,7 @@ def _check_own(
 
 
 def _stopped(check: str, faults: list[Finding]) -> tuple[Finding, ...]:
-    """The failed check, and all later ones as skipped."""
+    """Return the findings of a failed check, and skip all later checks."""
     later = CHECKS[CHECKS.index(check) + 1 :]
     return (*faults, *(skip(name, f"not checked: {check} failed") for name in later))
 
@@ -299,7 +301,8 @@ COMMAND = "openssl pkeyutl -verify -rawin -in canonical.bin -sigfile sig.bin -pu
 def export(outcome: VerificationOutcome, question: VerificationRequest, folder: Path) -> str:
     """Write canonical.bin, sig.bin and pub.pem; return the command to run in that folder.
 
-    Raises VerificationError unless parse, schema and signature are ok.
+    Raises:
+        VerificationError: parse, schema or signature is not ok, or the key is unknown.
     """
     key = _key(outcome, question.trust)
     assert isinstance(outcome.document, dict)
@@ -320,7 +323,7 @@ def _key(outcome: VerificationOutcome, store: TrustStore) -> str:
     if known is None or not {"parse", "schema", "signature"} <= good - bad:
         raise VerificationError(
             "signature_invalid",
-            "nothing was exported: parse, schema and signature must be good, and the key known",
+            "nothing was exported: parse, schema and signature must be ok, and the key known",
             where=str(outcome.file),
         )
     return known.public_key

@@ -3,10 +3,10 @@
 Example::
 
     line = cosign(note, "witness.example/w1", key, at=1764410000)     # one more line of the checkpoint
-    WitnessKey.parse("witness.example/w1+8cb6e9ff+BA...").saw(note)    # 1764410000; None = no such cosignature
+    WitnessKey.parse("witness.example/w1+8cb6e9ff+BA...").saw(note)    # 1764410000; None = not cosigned
 
-A witness remembers the newest checkpoint that it cosigned of a log, beside its private key, and cosigns nothing that
-does not continue it.
+A witness stores the newest checkpoint that it cosigned of each log next to its private key. It cosigns only checkpoints
+that continue it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from bench.receipt.trust_store import TrustStore
 
 COSIGNATURE = b"\x04"
 TIMESTAMP = 8
-"""bytes in front of the signature"""
+"""number of bytes of the timestamp in front of the signature"""
 NAME = re.compile(r"[^\s+]{1,255}")
 
 
@@ -40,10 +40,10 @@ class WitnessKey:
 
     @classmethod
     def parse(cls, text: str) -> WitnessKey:
-        """Read NAME+HEX+BASE64.
+        """Parse NAME+HEX+BASE64.
 
         Raises:
-            UsageError: it is not the vkey of an Ed25519 cosigner.
+            UsageError: the text is not the vkey of an Ed25519 cosigner.
         """
         name, _, rest = text.partition("+")
         stated, _, encoded = rest.partition("+")
@@ -66,7 +66,7 @@ class WitnessKey:
         return vkey(self.name, self.key, COSIGNATURE)
 
     def saw(self, note: Note) -> int | None:
-        """Return when the witness cosigned a checkpoint, in seconds since 1970; None where it did not."""
+        """Return the time at which the witness cosigned, in seconds since 1970; None if it did not."""
         for line in note.signatures:
             at = int.from_bytes(line.value[:TIMESTAMP], "big")
             if (line.name, line.key_id) == (self.name, self.id) and holds(
@@ -76,7 +76,7 @@ class WitnessKey:
         return None
 
     def check(self, data: bytes | None) -> Finding:
-        """Say whether the witness cosigned a log's checkpoint."""
+        """Return a finding whether the witness cosigned a log's checkpoint."""
         at = None if data is None else self.saw(read_note(data))
         if at is None:
             return fail("log", "log_witness", f"{self.name} did not cosign this checkpoint")
@@ -88,19 +88,20 @@ def _signed(note: Note, at: int) -> bytes:
 
 
 def cosign(note: bytes, name: str, key: SigningKey, at: int) -> bytes:
-    """Return the line that a witness adds to a checkpoint at a time."""
+    """Return the line that a witness adds to a checkpoint; ``at`` is in seconds since 1970."""
     signature = key.sign(_signed(read_note(note), at))
     value = key_id(name, key.public, COSIGNATURE) + at.to_bytes(TIMESTAMP, "big") + signature
     return f"— {name} {b64encode(value).decode()}\n".encode()
 
 
 def witness_log(folder: Path, store: TrustStore, *, name: str, file: Path, key: SigningKey, at: int) -> LogOutcome:
-    """Check a log against the newest checkpoint seen of it, and add the witness's line to its checkpoint.
+    """Check a log against the newest checkpoint that the witness saw, and add the witness's line to its checkpoint.
 
-    What was seen is on disk before the line is. A log that does not hold gets no line; see the outcome's verdict.
+    The checkpoint is stored for the witness before the line is written. A log that is not VALID gets no line; see the
+    verdict of the outcome.
 
     Raises:
-        UsageError: not a name of a witness.
+        UsageError: ``name`` is not a valid name of a witness.
         VerificationError: the log has no checkpoint, or an older one than was seen.
     """
     if not NAME.fullmatch(name):
@@ -115,7 +116,7 @@ def witness_log(folder: Path, store: TrustStore, *, name: str, file: Path, key: 
         return outcome
     if seen.is_file() and (last := read_note(seen.read_bytes()).checkpoint()).size > checkpoint.size:
         raise VerificationError(
-            "log_inconsistent", f"the checkpoint covers {checkpoint.size} entries, {last.size} were seen before"
+            "log_inconsistent", f"the checkpoint covers {checkpoint.size} entries, an earlier one covered {last.size}"
         )
     write_atomically(seen, view.note)
     signed = _with_line(read_note(view.note), WitnessKey(name=name, key=key.public), cosign(view.note, name, key, at))
@@ -125,7 +126,7 @@ def witness_log(folder: Path, store: TrustStore, *, name: str, file: Path, key: 
 
 
 def _with_line(note: Note, witness: WitnessKey, line: bytes) -> bytes:
-    """Return the note with a witness's newest line in place of an earlier line."""
+    """Return the note with the new line of a witness, which replaces an earlier one."""
     kept = [one for one in note.signatures if (one.name, one.key_id) != (witness.name, witness.id)]
     lines = [f"— {one.name} {b64encode(one.key_id + one.value).decode()}\n".encode() for one in kept]
     return b"".join([note.text.encode(), b"\n", *lines, line])

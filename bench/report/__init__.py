@@ -1,16 +1,17 @@
-"""Reports: a pure fold of a journal into numbers, and the files and tables made of them.
+"""Reports: a pure fold of a journal into numbers, and the files and tables made from them.
 
-A report cannot tell a local run from a merged, resumed or unfinished one: it reads rows, nothing else::
+A report reads only the rows of a journal, so it is the same for a local, merged or resumed run::
 
     async with Reader.open(folder) as reader:
         report = await fold(reader)
     report.jobs[0].metrics["ndcg_at_10"].value
 
-Where things are: ``fold`` (with ``job_data`` and ``job_notes``) makes the numbers; ``tables``, ``rendering`` and
-``results_document`` show them; ``publish``, ``export`` and ``summary`` write them. ``compare`` sets jobs side by side:
-``comparison_data`` which and their values, ``comparability`` whether they may be compared, ``comparison`` and
-``comparison_tests`` the rows, ``comparison_text`` what is said. ``failures`` states why items were lost, ``status``
-how far runs are, ``leaderboard`` who is first. Nothing here may call anyone, or read a dataset or a config."""
+Modules: ``fold`` (with ``job_data`` and ``job_notes``) computes the numbers. ``tables``, ``rendering`` and
+``results_document`` show them; ``publish``, ``export`` and ``summary`` write them. ``compare`` compares jobs:
+``comparison_data`` loads the sides, ``comparability`` checks that they may be compared, ``comparison`` and
+``comparison_tests`` compute the rows, ``comparison_text`` formats them. ``failures`` gives the reasons of lost items,
+``status`` the progress of runs. This package makes no calls and reads no dataset or config.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Whether two jobs may be compared: every setting that can change a score, of both jobs.
+"""Decide whether two jobs may be compared: check every setting that can change a score.
 
-A check that affects results and differs is a refusal; one that does not is what the comparison is about::
+A check whose values differ and that affects results makes the pair not like for like. A check that does not affect
+results only reports the difference::
 
     found = like_for_like(a, b, metrics=["accuracy"])
     found.ok, [check.text for check in found.differences]       # False, ["k: A has 10, B has 5"]
@@ -21,7 +22,7 @@ SHOWN_DEFINITIONS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparabilityCheck:
-    """One thing that both sides have; values are plain JSON."""
+    """One setting of both sides, such as k or the judge model; ``a`` and ``b`` are plain JSON."""
 
     name: str
     a: object
@@ -31,18 +32,18 @@ class ComparabilityCheck:
 
     @property
     def refuses(self) -> bool:
-        """It makes the comparison unfair."""
+        """True if the setting differs and affects results, so that the comparison would be unfair."""
         return self.affects_results and not self.same
 
     @property
     def text(self) -> str:
-        """``k: A has 10, B has 5``."""
+        """The check as text, such as ``k: A has 10, B has 5``."""
         return f"{self.name.replace('_', ' ')}: A has {shown(self.a)}, B has {shown(self.b)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LikeForLike:
-    """The checklist of one pair."""
+    """All checks of one pair of sides."""
 
     checks: tuple[ComparabilityCheck, ...]
 
@@ -52,17 +53,17 @@ class LikeForLike:
 
     @property
     def differences(self) -> tuple[ComparabilityCheck, ...]:
-        """The differences that make the two sides not comparable."""
+        """The checks that make the two sides not comparable."""
         return tuple(check for check in self.checks if check.refuses)
 
     @property
     def by_design(self) -> tuple[ComparabilityCheck, ...]:
-        """What differs and may: it is what is being compared."""
+        """The differences that a comparison is about, such as the provider or its version."""
         return tuple(check for check in self._harmless if check.name not in SETTINGS)
 
     @property
     def load(self) -> tuple[ComparabilityCheck, ...]:
-        """What moves times alone: how hard the services were asked."""
+        """The differences in concurrency and rate limits, which change only times."""
         return tuple(check for check in self._harmless if check.name in SETTINGS)
 
     @property
@@ -71,7 +72,7 @@ class LikeForLike:
 
 
 def like_for_like(a: Side, b: Side, *, metrics: Sequence[str]) -> LikeForLike:
-    """Compare everything but the providers; ``metrics`` are those that will be shown."""
+    """Check all settings of two sides; ``metrics`` are the names of the metrics to be compared."""
     return LikeForLike(checks=(*_settings(a, b, metrics), *_standing(a, b), *_by_design(a, b)))
 
 
@@ -133,13 +134,13 @@ def _by_design(a: Side, b: Side) -> Iterator[ComparabilityCheck]:
 
 
 def _about_models(a: Side, b: Side) -> bool:
-    """One provider, two answering models that were asked for by name: the model is what is compared."""
+    """Return True if one provider ran with two answering models that were named, so that the models are compared."""
     same = a.record.provider == b.record.provider and a.record.config_sha256 == b.record.config_sha256
     return same and a.named_model and b.named_model
 
 
 def _about_variants(a: Side, b: Side) -> bool:
-    """Two variants of one provider that the run named apart, as ``-k 5 10`` does: k is what is compared."""
+    """Return True if the sides are two variants of one provider (``-k 5 10``), so that k is compared."""
     left, right = a.record.provider, b.record.provider
     return left != right and left.partition("@")[0] == right.partition("@")[0] and "@" in left and "@" in right
 
@@ -159,7 +160,7 @@ def _role(name: str) -> str:
 
 
 def _definitions(side: Side, both: tuple[Side, Side], metrics: Sequence[str]) -> object:
-    """``the same`` on both sides, or the definitions that differ."""
+    """Return ``the same`` if both sides define all metrics alike, else the definitions that differ."""
     tables = [{one.name: one.definition for one in each.record.metrics} for each in both]
     differing = [name for name in metrics if len({table[name] for table in tables if name in table}) > 1]
     own = {one.name: one.definition for one in side.record.metrics}
@@ -171,7 +172,7 @@ def _digest(text: object) -> str | None:
 
 
 def shown(value: object) -> str:
-    """A value of a check in few characters."""
+    """Format a value of a check as short text."""
     if isinstance(value, Mapping):
         return ", ".join(f"{name}={shown(one)}" for name, one in value.items()) or NO_LABEL
     return "none" if value is None else "yes" if value is True else str(value)

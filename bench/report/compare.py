@@ -1,8 +1,7 @@
-"""Compare two or more jobs over the items they share, only like for like, tested in three families.
+"""Compare two or more jobs over the items that they share, if their settings are like for like.
 
-Here too:
-
-* Two sides item by item: which items pair, one row a metric and label, who won where, who was left out and why.
+``compare_sides`` compares every pair of jobs. ``compared_pair`` compares one pair: it pairs the items, makes one row
+per metric and label, and counts which side is better on which items and why items are left out.
 
 Example::
 
@@ -11,8 +10,9 @@ Example::
     one = compared_pair(a, b, ["accuracy"], like_for_like(a, b, metrics=["accuracy"]), wanted=())
     one.items.paired, one.items.flips["a"]
 
-The headline rows carry the question and are corrected among themselves (Holm). Every other row is exploratory: those
-paired by item or cluster are corrected by maxT, percentiles and macro means by Holm.
+Rows are in three families, and p values are corrected within each. Headline rows answer the question of the comparison
+(Holm). All other rows are exploratory: those with one difference per item or cluster (maxT), and percentiles and macro
+means (Holm).
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ from bench.report.comparison_tests import Pairs, apart, headlines, is_paired, is
 
 DIMENSIONS = ("question_type", "group")
 FROM_VERDICTS = ("accuracy", "correctness", "abstention_accuracy", "faithfulness")
-"""answer metrics that read verdicts"""
+"""name prefixes of the answer metrics that are computed from verdicts"""
 
 
 def compared_pair(
     a: Side, b: Side, names: Sequence[str], check: LikeForLike, *, wanted: Sequence[str]
 ) -> PairComparison:
-    """Compare two sides on the metrics ``names``; ``wanted`` are those that were asked for."""
+    """Compare two sides on the metrics ``names``; ``wanted`` are the metrics that the user asked for."""
     first = headlines(names, a, b, wanted=wanted)
     at_a, at_b = _places(a, b)
     clusters = [a.corpora[at] for at in at_a] if a.record.cluster_by is not None else None
@@ -67,18 +67,18 @@ def compared_pair(
 
 
 def _left_out(a: Side, b: Side, names: Sequence[str]) -> Iterator[str]:
-    """Say which metrics of both sides have no row, and why."""
+    """Yield one note per reason why metrics that both sides have are left out."""
     missing = [name for name in a.measures if name in b.measures and name not in names]
     other = apart(a, b, missing)
     if other:
         levels = f"A counts evidence by {a.record.level}, B by {b.record.level}"
         yield f"left out, {levels}: {', '.join(other)}"
     if single := [name for name in missing if name not in other]:
-        yield f"not paired, no value an item: {', '.join(single)}"
+        yield f"not paired, no value per item: {', '.join(single)}"
 
 
 def _places(a: Side, b: Side) -> tuple[Sequence[int], Sequence[int]]:
-    """Where the items that both sides have are on each of them."""
+    """Return the positions of the shared items on side a and on side b."""
     if a.items == b.items:
         return range(len(a.items)), range(len(b.items))
     shared = sorted(item for item in a.items if item in b.place)
@@ -125,17 +125,17 @@ def _rows(
 
 
 def _besides(measure: Measure) -> str:
-    """The family of a row that was not asked for."""
+    """Return the family of a row that is not a headline row."""
     return EXPLORATORY if is_paired(measure) else PERCENTILES
 
 
 def _with_sums(row: ComparisonRow, measure: Measure, pairs: Pairs) -> ComparisonRow:
-    """What the correction of its family needs of a row."""
+    """Add the sums of differences to an exploratory row: its maxT correction needs them."""
     return replace(row, sums=sums_of(measure, pairs)) if row.family == EXPLORATORY and row.is_tested else row
 
 
 def _label_rows(whole: ComparisonRow, a: Side, pairs: Pairs) -> Iterator[ComparisonRow]:
-    """The same metric label by label, where a dimension tells items apart."""
+    """Yield one row of the metric per label of each dimension that has several labels."""
     measure = a.measures[whole.metric]
     for dimension in DIMENSIONS:
         labels = pairs.labels_in(dimension)
@@ -168,7 +168,7 @@ def _items(a: Side, b: Side, at_a: Sequence[int], at_b: Sequence[int], headline:
 
 
 def _excluded(side: Side, other: Side, headline: str | None) -> dict[str, int]:
-    """Why items of this side have no value, and which of the other side it never had."""
+    """Count the items of this side without a value by reason, and the items that only the other side has."""
     reasons: Counter[str] = Counter()
     for state, value in zip(side.states, side.column(headline or ""), strict=True):
         if value != value:
@@ -181,7 +181,7 @@ def _excluded(side: Side, other: Side, headline: str | None) -> dict[str, int]:
 
 
 def _lacking(side: Side, other: Side) -> int:
-    """How many items only the other side has."""
+    """Return the number of items that only the other side has."""
     return 0 if side.items == other.items else len(set(other.items) - side.place.keys())
 
 
@@ -205,17 +205,18 @@ def _is_judged(side: Side, name: str, category: str) -> bool:
 
 
 def compare_sides(groups: Sequence[Sequence[Side]], *, metrics: Sequence[str] = (), force: bool = False) -> Comparisons:
-    """Compare every pair of each group (a group = the jobs of one benchmark); ``metrics`` restricts the rows.
+    """Compare every pair of sides within each group; a group holds the jobs of one benchmark.
 
-    With ``force`` what is not like for like is compared all the same, and marked.
+    ``metrics`` restricts the rows. With ``force`` sides that are not like for like are compared too, and the result is
+    marked.
 
     Raises:
         UsageError: a pair is not like for like and ``force`` is not given; names each difference with both values.
-        UsageError: a metric that a pair lacks, or that no item has a value of.
+        UsageError: one side does not have a metric of ``metrics``, or no item has a value of it.
     """
     pairs = [pair for group in groups for pair in combinations(group, 2)]
     if not pairs:
-        raise UsageError("a comparison needs two sides", hint="name two RUN_ID:PROVIDER")
+        raise UsageError("a comparison needs two sides", hint="name two sides as RUN_ID:PROVIDER")
     chosen = [shown_metrics(a, b, metrics) for a, b in pairs]
     checks = [like_for_like(a, b, metrics=names) for (a, b), names in zip(pairs, chosen, strict=True)]
     if not force:
@@ -241,7 +242,7 @@ def _refuse(pairs: Sequence[tuple[Side, Side]], checks: Sequence[LikeForLike]) -
 
 
 def _corrected(found: Sequence[PairComparison]) -> Iterator[PairComparison]:
-    """Adjust the p of every row within its family; the families span all pairs."""
+    """Adjust the p value of every row within its family; a family spans all pairs."""
     adjusted: dict[int, tuple[float, float]] = {}
     for family in (HEADLINE, PERCENTILES):
         adjusted |= _by_holm([row for one in found for row in one.of(family) if row.is_tested])
@@ -257,14 +258,18 @@ def _with(row: ComparisonRow, adjusted: tuple[float, float] | None) -> Compariso
 
 
 def _by_holm(rows: Sequence[ComparisonRow]) -> dict[int, tuple[float, float]]:
-    """Map each row to its adjusted p and the smallest one that it could have."""
+    """Map the id of each row to its Holm-adjusted p value and the smallest adjusted p value that it could have."""
     corrected = stats.holm([row.found.p for row in rows])
     least = stats.holm([row.found.smallest_p or 0.0 for row in rows])
     return {id(row): (p or 0.0, floor or 0.0) for row, p, floor in zip(rows, corrected, least, strict=True)}
 
 
 def _by_max_t(rows: Sequence[ComparisonRow], pairs: int, *, seed: int) -> dict[int, tuple[float, float]]:
-    """The same within one pair of sides, times the number of pairs; never below the row's own p."""
+    """Map the id of each row to its maxT-adjusted p value and the smallest adjusted p value that it could have.
+
+    Both are corrected within one pair of sides, then multiplied by the number of pairs. An adjusted p value is never
+    below the row's own p value.
+    """
     corrected = stats.max_t([row.sums for row in rows], seed=seed)
     return {
         id(row): (max(row.found.p or 0.0, min(1.0, p * pairs)), min(1.0, _least(row) * pairs))

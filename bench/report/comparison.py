@@ -1,17 +1,18 @@
-"""The result of a comparison: rows of three families for each pair. ``compare`` computes it.
+"""The result of a comparison: for each pair of sides, rows in three families. ``compare`` computes it.
 
-Here too:
+Also in this module:
 
-* A compared row in words: what a reader may conclude, and never more.
-* The gate ``--fail-on-regression METRIC:POINTS``: is a later side worse than the first by more than was allowed.
+* The text of a row: the conclusion that its numbers support.
+* The gate ``--fail-on-regression METRIC:POINTS``: it checks that a later side is not worse than the first by more than
+  the allowed points.
 
 Example::
 
     found = compare_sides([[a, b]])
     found.comparisons[0].headlines[0].better          # "a", "b" or None
     verdict_of(row)                # "no detectable difference (smallest detectable: 0.05)"
-    finding_of(row)                # the same in a table's cell: "none"
-    conclusion(comparison)         # one sentence a headline metric: what to conclude, and why
+    finding_of(row)                # the same for a table cell: "none"
+    conclusion(comparison)         # one sentence per headline metric: the conclusion and its evidence
     [one.text for one in gated(found, points=2) if one.missed]
 """
 
@@ -31,11 +32,11 @@ WATERMARK = "NOT LIKE FOR LIKE"
 UNDECIDED = "cannot be decided"
 WHOLE_PERCENT = 100.0
 DEGENERATE = "wilson_degenerate"
-"""the method of an interval around a difference that is the same everywhere"""
+"""method of the interval of a difference that is the same for all items or clusters"""
 
 
 def verdict_of(row: ComparisonRow) -> str:
-    """``A higher``, ``B lower, better``, ``no detectable difference (...)``, ``cannot be decided: ...`` ..."""
+    """Return the verdict of a row: ``A higher``, ``B lower, better``, ``cannot be decided: 3 items`` and so on."""
     begin = "" if row.family == "headline" else "exploratory: "
     noise = f"; within judge noise ({row.noise:.3g})" if row.is_within_noise else ""
     return begin + _said(row) + noise
@@ -52,7 +53,7 @@ def _said(row: ComparisonRow) -> str:
 
 
 def sampled(row: ComparisonRow) -> str:
-    """Count the conversations of the row, or its items without clusters."""
+    """Return the number of conversations of the row as text, or of its items if the items are not clustered."""
     count, noun = (row.found.n_clusters, "conversation") if row.found.n_clusters else (row.found.n, "item")
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
@@ -69,7 +70,7 @@ def _higher(row: ComparisonRow) -> str:
 
 
 def finding_of(row: ComparisonRow) -> str:
-    """The verdict of a row whose p and MDE are next to it."""
+    """Return the verdict as a short table cell, without the p value and MDE that are in cells next to it."""
     if row.found.p is None:
         return "not testable"
     if row.is_detected:
@@ -80,7 +81,7 @@ def finding_of(row: ComparisonRow) -> str:
 
 
 def amount(row: ComparisonRow, value: float | None, *, sign: bool = False) -> str:
-    """A difference in the metric's unit, or a percentage where times are compared."""
+    """Format a difference in the metric's unit, or as a percentage if times are compared."""
     if value is None:
         return "not known"
     if row.is_ratio:
@@ -92,7 +93,7 @@ def amount(row: ComparisonRow, value: float | None, *, sign: bool = False) -> st
 
 
 def share(value: float, *, sign: bool = False) -> str:
-    """A ratio minus 1 as a percentage."""
+    """Format a ratio minus 1 as a percentage."""
     percent = value * 100
     digits = 0 if abs(percent) >= WHOLE_PERCENT else 1
     return f"{percent:{'+' if sign else ''}.{digits}f} %"
@@ -102,7 +103,7 @@ def share(value: float, *, sign: bool = False) -> str:
 
 
 def conclusion(one: PairComparison) -> tuple[str, ...]:
-    """One sentence a headline metric: what to conclude, and the numbers it rests on."""
+    """Return one sentence per headline metric: the conclusion, and the numbers that it is based on."""
     mark = "" if one.like_for_like.ok else f"{WATERMARK}, do not quote: "
     return tuple(mark + _concluded(one, row) for row in one.headlines)
 
@@ -144,7 +145,7 @@ def _sample(one: PairComparison, row: ComparisonRow) -> str:
 
 
 def _lost(one: PairComparison, row: ComparisonRow) -> str:
-    """Return the reason why no items pair."""
+    """Return the reasons why no item has a value on both sides, as text."""
     if row.found.n or row is not one.headlines[0]:
         return ""
     return "".join(
@@ -161,7 +162,7 @@ def _chance(row: ComparisonRow) -> str:
 
 
 def _missed(row: ComparisonRow) -> str:
-    """State that nothing can be decided, that nothing was found, or which difference would have been found."""
+    """Explain why no difference was found: too few items, or the smallest difference that is detectable."""
     if not row.can_be_decided:
         return f"; {UNDECIDED}: {sampled(row)} give{'s' if sampled(row).startswith('1 ') else ''} {_floor(row)}"
     if row.mde is None:
@@ -171,12 +172,12 @@ def _missed(row: ComparisonRow) -> str:
 
 
 def _floor(row: ComparisonRow) -> str:
-    """The smallest p that could have come out."""
+    """Format the smallest p value that the row could have."""
     return f"no{'' if row.least_p == row.found.smallest_p else ' adjusted'} p below {row.least_p:.3g}"
 
 
 def undecided(rows: Sequence[ComparisonRow], name: Callable[[ComparisonRow], str]) -> list[str]:
-    """Name the rows of which so few conversations or items can decide nothing, whatever the difference."""
+    """Return one text per sample size with the names of the rows that have too few items to detect any difference."""
     found: dict[str, list[str]] = {}
     for row in rows:
         if row.is_tested and not row.can_be_decided:
@@ -186,12 +187,12 @@ def undecided(rows: Sequence[ComparisonRow], name: Callable[[ComparisonRow], str
 
 
 def is_unseen(row: ComparisonRow) -> bool:
-    """The sides differ by the same everywhere, so nothing spreads from which an interval could be had."""
+    """Return True if the difference is the same for all items or clusters, so that it has no spread."""
     return row.found.interval is not None and row.found.interval.method == DEGENERATE
 
 
 def unseen(row: ComparisonRow) -> str:
-    """Return the source of the row's interval."""
+    """Explain the interval of a difference that has no spread."""
     found, of = row.found, "cluster" if row.found.n_clusters else "item"
     count = found.n_clusters or found.n
     alike = "no item differs" if found.ties == found.n else f"the difference is the same in each {of}"
@@ -199,7 +200,7 @@ def unseen(row: ComparisonRow) -> str:
 
 
 def other_load(one: PairComparison) -> str:
-    """Say that times were taken under different loads; empty where they were not, or no one knows."""
+    """Describe the different loads under which the two sides were timed; "" if they are equal or unknown."""
     told = "; ".join(check.text for check in one.like_for_like.load)
     return f"not the same load, which moves times ({told})" if told else ""
 
@@ -210,7 +211,7 @@ def _p(p: float | None) -> str:
 
 
 def p_text(p: float | None) -> str:
-    """A p value in four digits."""
+    """Format a p value with four decimals."""
     return "-" if p is None else "<0.0001" if p < 0.0001 else f"{p:.4f}"
 
 
@@ -221,7 +222,7 @@ TARGET = "conversations like these"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonRow:
-    """One metric over all paired items, or over one label of them."""
+    """One metric over all paired items, or over the paired items with one label."""
 
     metric: str
     definition: str
@@ -230,42 +231,42 @@ class ComparisonRow:
     lower_is_better: bool
     unit: str | None
     is_ratio: bool
-    """delta, interval and mde are ratios minus 1"""
+    """True if delta, interval and mde are ratios minus 1"""
     family: str
     found: Comparison
     noise: float | None = None
-    """the judge's own error, where the metric reads its verdicts"""
+    """error rate of the judge, if the metric is computed from its verdicts"""
     p_adjusted: float | None = None
     least_p: float = 0.0
-    """the smallest adjusted p that so few pairs or clusters can give"""
+    """smallest adjusted p value that this number of pairs or clusters can give"""
     sums: Sequence[float] = field(default=(), repr=False, compare=False)
-    """the row's differences, summed by cluster (not clustered: by item) of the pair of sides"""
+    """sum of the row's differences per cluster of the pair of sides; per item if not clustered"""
 
     @property
     def is_detected(self) -> bool:
-        """The difference is after the correction."""
+        """True if the difference is significant after the correction."""
         return self.p_adjusted is not None and self.p_adjusted < ALPHA and bool(self.found.delta)
 
     @property
     def better(self) -> str | None:
-        """``a`` or ``b`` where a difference is detected."""
+        """The better side, ``a`` or ``b``; None if no difference is detected."""
         if not self.is_detected or self.found.delta is None:
             return None
         return "a" if (self.found.delta > 0) != self.lower_is_better else "b"
 
     @property
     def verdict(self) -> str:
-        """What may be reported of it."""
+        """The verdict as text: the better side, or why none can be named."""
         return verdict_of(self)
 
     @property
     def is_tested(self) -> bool:
-        """The row has a p and counts in its family."""
+        """True if the row has a p value, and so counts in its family."""
         return self.found.p is not None
 
     @property
     def can_be_decided(self) -> bool:
-        """Some difference over as many pairs or clusters could give an adjusted p below alpha."""
+        """True if this number of pairs or clusters can give an adjusted p value below alpha."""
         return self.is_detected or self.least_p < ALPHA
 
     @property
@@ -275,26 +276,26 @@ class ComparisonRow:
 
     @property
     def is_within_noise(self) -> bool:
-        """The judge errs more than the sides differ."""
+        """True if the difference is smaller than the error rate of the judge."""
         return self.noise is not None and self.found.delta is not None and abs(self.found.delta) < self.noise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Items:
-    """The pairing of items on the headline metric."""
+    """Counts of the items of both sides that pair, and that do not, on the first headline metric."""
 
     a: int
     b: int
     paired: int
     excluded: Mapping[str, Mapping[str, int]]
-    """side -> reason -> items"""
+    """side -> reason -> number of items without a pair"""
     flips: Mapping[str, tuple[str, ...]]
-    """side -> items on which it is the better one"""
+    """side -> ids of the items on which this side is better"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairComparison:
-    """Side a against side b on one benchmark."""
+    """The comparison of side a with side b on one benchmark."""
 
     a: Side
     b: Side
@@ -305,22 +306,22 @@ class PairComparison:
     judge_noise: float | None
     rows: tuple[ComparisonRow, ...]
     is_against_first: bool = True
-    """a is the side that was named first: the baseline of a gate"""
+    """True if ``a`` is the side that was named first: the baseline of a gate"""
     notes: tuple[str, ...] = ()
 
     @property
     def headlines(self) -> tuple[ComparisonRow, ...]:
-        """The rows that carry the question."""
+        """The rows that answer the question of the comparison."""
         return self.of(HEADLINE)
 
     def of(self, family: str) -> tuple[ComparisonRow, ...]:
-        """The rows of one family."""
+        """Return the rows of one family."""
         return tuple(row for row in self.rows if row.family == family)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparisons:
-    """Every pair; the families span all of them."""
+    """The comparisons of all pairs; p values are corrected over all of them."""
 
     comparisons: tuple[PairComparison, ...]
     forced: bool
@@ -328,27 +329,27 @@ class Comparisons:
 
     @property
     def family_size(self) -> dict[str, int]:
-        """Rows per family that were tested: those that the correction counts."""
+        """The number of tested rows per family: the rows that the correction counts."""
         sizes = Counter(row.family for one in self.comparisons for row in one.rows if row.is_tested)
         return {family: sizes[family] for family in FAMILIES}
 
 
 ROUNDING = 1e-12
-"""0.8 - 0.5 is no more than 0.3"""
+"""tolerance of a comparison of floats: 0.8 - 0.5 does not exceed 0.3"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gated:
-    """One later side against the first on one gated metric."""
+    """The outcome of the gate for one later side and one metric."""
 
     missed: bool
     text: str
 
 
 def gated(found: Comparisons, points: float) -> Iterator[Gated]:
-    """Gate each headline row of each pair with the first side.
+    """Check the headline rows of each pair whose side ``a`` was named first; ``points`` are hundredths.
 
-    A row without a number misses the gate too; equal results never do.
+    A row without a number misses the gate. Equal values never miss it.
     """
     for one in found.comparisons:
         if one.is_against_first:

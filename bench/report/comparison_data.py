@@ -1,9 +1,9 @@
-"""One side of a comparison: a job's values as columns, one entry per item, read from its journal.
+"""One side of a comparison: the values of a job as columns with one entry per item, read from its journal.
 
-Here too:
+Also in this module:
 
-* Which jobs a comparison means: ``RUN_ID:PROVIDER[:MODEL]``, or the newest run of each provider by name.
-* Under which load a run took its times: a service that is asked more at once answers later.
+* The choice of the jobs to compare: ``RUN_ID:PROVIDER[:MODEL]``, or the newest run of each provider by name.
+* The load under which a run was timed: concurrency and rate limits, which change the times of a service.
 
 Example::
 
@@ -48,7 +48,10 @@ SETTINGS = ("concurrency", "ingest_concurrency", "rate")
 
 
 def load_of(meta: RunMeta, resumes: Sequence[ResumeRow], provider: str) -> dict[str, object]:
-    """The settings of every process of a run, in order, as far as they were recorded; one value where all agree."""
+    """Return the concurrency and rate limits of a run, as far as they were recorded.
+
+    A setting that differs between the processes of a resumed run is a list, in the order of the processes.
+    """
     processes = [meta.extra.get("operation"), *(resume.data.get("operation") for resume in resumes)]
     known = [one for one in processes if isinstance(one, Mapping)]
     found: dict[str, object] = {}
@@ -63,7 +66,10 @@ def load_of(meta: RunMeta, resumes: Sequence[ResumeRow], provider: str) -> dict[
 
 
 def _rates(stored: object, provider: str) -> dict[str, str]:
-    """The limits, those of the provider without its name: two providers that are asked as often are asked alike."""
+    """Return the rate limits by endpoint, so that equal limits of two providers compare as equal.
+
+    The name of ``provider`` itself is removed from its keys.
+    """
     plain = provider.partition("@")[0]
     found = {}
     for name, rate in stored.items() if isinstance(stored, Mapping) else ():
@@ -74,14 +80,14 @@ def _rates(stored: object, provider: str) -> dict[str, str]:
 
 NAN = math.nan
 PENDING = "pending"
-"""represents the state of an item that has not ended"""
+"""reported state of an item that has not ended"""
 CALIBRATION = "judge_calibration"
-"""kind of the event that holds what a judge got wrong of known answers"""
+"""kind of the event that holds the errors of a judge on known answers"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Side:
-    """A job as a comparison sees it; every list has one place an item."""
+    """The data of one job in a comparison; every list has one entry per item."""
 
     run_id: str
     record: JobRecord
@@ -89,58 +95,58 @@ class Side:
     invalid: tuple[str, ...]
     n_planned: int
     n_ended: int
-    """items; one of which a repeat is missing has not ended"""
+    """number of ended items; an item with a missing repeat has not ended"""
     measures: Mapping[str, Measure]
     items: Sequence[str]
     corpora: Sequence[str]
     states: Sequence[str]
     labels: Sequence[Labels]
     columns: Mapping[str, Sequence[float]]
-    """NaN = no value"""
+    """metric -> value per item; NaN means no value"""
     seed: int = 0
     judge_noise: float | None = None
     load: Mapping[str, object] = field(default_factory=dict)
     """concurrency and rate limits, as far as they were recorded"""
     lacks_dates: bool = False
-    """the answering model does not see when hits were said"""
+    """True if the answering model does not see the dates of hits"""
     named_model: bool = False
-    """the answering model was asked for by name: it is what is being compared"""
+    """True if the user named the answering model, so that the models are compared"""
 
     @property
     def who(self) -> str:
-        """The provider, and the answering model where it was asked for."""
+        """The provider, with the answering model if the user named it."""
         record = self.record
         return f"{record.provider} with {record.models.answering}" if self.named_model else record.provider
 
     @property
     def name(self) -> str:
-        """Who it is and in which run."""
+        """The provider and model, with the run id."""
         return f"{self.who} (run {self.run_id})"
 
     @property
     def partial(self) -> bool:
-        """Items are still to come."""
+        """True if the run is not complete or items have not ended."""
         return self.status is not RunState.COMPLETE or self.n_ended < self.n_planned
 
     @cached_property
     def place(self) -> Mapping[str, int]:
-        """Item id to its place."""
+        """Item id -> its position in the lists."""
         return {item: at for at, item in enumerate(self.items)}
 
     def column(self, metric: str) -> Sequence[float]:
-        """The values of one metric; NaN throughout where the job has none."""
+        """Return the values of one metric; all are NaN if the job does not have the metric."""
         found = self.columns.get(metric)
         return found if found is not None else array("d", [NAN]) * len(self.items)
 
     def labels_in(self, dimension: str) -> list[str]:
-        """Each item's label of one dimension."""
+        """Return the label of each item in one dimension."""
         known = {labels: dict(labels).get(dimension, NO_LABEL) for labels in set(self.labels)}
         return [known[labels] for labels in self.labels]
 
 
 @dataclass(slots=True)
 class _Filling:
-    """Columns while they grow."""
+    """Columns that are being filled from the journal."""
 
     names: Sequence[str]
     items: list[str] = field(default_factory=list)
@@ -168,7 +174,7 @@ class _Filling:
 
 
 async def load_side(reader: Reader, record: JobRecord, *, named_model: bool = False) -> Side:
-    """Read a job; repeats of an item are reduced as its benchmark states."""
+    """Read the values of a job; repeats of an item are reduced by the reducer of the benchmark."""
     metrics, _ = measures(record)
     names = [metric.name for metric in item_metrics(metrics)]
     filling = _Filling(names, columns=[array("d") for _ in names])
@@ -210,7 +216,7 @@ async def load_side(reader: Reader, record: JobRecord, *, named_model: bool = Fa
 
 
 async def judge_noise(reader: Reader, record: JobRecord) -> float | None:
-    """max(FPR, FNR) of the job's judge over its prompts; None where it was not calibrated."""
+    """Return the largest FPR or FNR of the job's judge over its prompts; None if it was not calibrated."""
     if record.models.judge is None:
         return None
     rates = []
@@ -222,12 +228,12 @@ async def judge_noise(reader: Reader, record: JobRecord) -> float | None:
 
 
 SHARED = ("k", "context_budget", "selection", "dataset", "prompts")
-"""what the derived database knows of a job's settings"""
+"""settings of a job in the derived database that two jobs must share to be like for like"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonTarget:
-    """One side as it was named; ``job`` is known where the derived database chose it."""
+    """A job as the user named it; ``job`` is set if the derived database selected it."""
 
     run: str
     provider: str
@@ -236,7 +242,7 @@ class ComparisonTarget:
 
     @classmethod
     def parse(cls, text: str) -> ComparisonTarget:
-        """Read ``RUN_ID:PROVIDER`` or ``RUN_ID:PROVIDER:ANSWERING_MODEL``; UsageError for anything else."""
+        """Parse ``RUN_ID:PROVIDER`` or ``RUN_ID:PROVIDER:ANSWERING_MODEL``; raise UsageError for anything else."""
         run, colon, rest = text.partition(":")
         provider, _, model = rest.partition(":")
         if not (run and colon and provider):
@@ -247,17 +253,19 @@ class ComparisonTarget:
         return cls(run=run, provider=provider, model=model or None)
 
     def fits(self, record: JobRecord) -> bool:
-        """The record is what was named."""
+        """Return True if the target names this job."""
         if self.job is not None:
             return record.key == self.job
         return record.provider == self.provider and self.model in (None, record.models.answering)
 
 
 async def sides_of(workspace: Path, targets: Sequence[ComparisonTarget], *, benchmark: str | None) -> list[list[Side]]:
-    """Load the named jobs, a group a benchmark that all of them have.
+    """Load the named jobs, one group per benchmark that all targets have.
 
-    A target that names several jobs of one benchmark is refused; targets without a common benchmark are one group,
-    which the like-for-like check then refuses.
+    Targets without a common benchmark are one group, which the like-for-like check then refuses.
+
+    Raises:
+        UsageError: a target names no job, or several jobs of one benchmark.
     """
     found = [await _benchmarks_of(workspace, target, benchmark) for target in targets]
     common = [name for name in found[0] if all(name in one for one in found)]
@@ -267,15 +275,17 @@ async def sides_of(workspace: Path, targets: Sequence[ComparisonTarget], *, benc
 
 
 def are_runs(pairs: Sequence[str], providers: Sequence[str]) -> bool:
-    """Whether whole runs were named: no provider is next to or behind any of them."""
+    """Return True if only run ids were given, without providers."""
     return bool(pairs) and not providers and not any(":" in text for text in pairs)
 
 
 async def sides_of_runs(workspace: Path, runs: Sequence[str], *, benchmark: str | None) -> list[list[Side]]:
-    """Load whole runs: of several the same job of each, a group per job; of one its providers, a group per benchmark.
+    """Load the jobs of whole runs.
+
+    Of several runs, a group holds the same job of each run. Of one run, a group holds its providers on one benchmark.
 
     Raises:
-        UsageError: no job that all runs have, or a run with one provider only.
+        UsageError: no job is in all runs, or one run has only one provider.
     """
     jobs = {run: await _jobs_of(workspace, run, benchmark) for run in dict.fromkeys(runs)}
     if len(jobs) > 1:
@@ -315,7 +325,10 @@ async def _jobs_of(workspace: Path, run: str, benchmark: str | None) -> list[Job
 
 
 def _in_all(runs: Sequence[Sequence[JobRecord]]) -> list[list[JobRecord]]:
-    """The jobs that every run has: of the same models, or else the only one of its benchmark and provider."""
+    """Return the jobs that every run has, one list per job.
+
+    Jobs of two runs are the same if their keys are equal, or if each is its run's only job of a benchmark and provider.
+    """
     found = []
     for first in runs[0]:
         each = [_same_job(first, records, only=_alike(first, runs[0]) == [first]) for records in runs]
@@ -335,13 +348,13 @@ def _same_job(job: JobRecord, records: Sequence[JobRecord], *, only: bool) -> Jo
 
 
 def _ranked(records: list[JobRecord]) -> list[JobRecord]:
-    """The jobs without the controls, as long as that leaves two to compare."""
+    """Return the jobs without the controls, or all of them if fewer than two would remain."""
     real = [one for one in records if not is_bound(one.provider)]
     return real if len(real) > 1 else records
 
 
 def _exactly(jobs: Iterable[tuple[str, JobRecord]]) -> list[ComparisonTarget]:
-    """Each job as a target that fits no other one; models are named where they differ."""
+    """Return one target per job that matches only this job; the target names the model if the models differ."""
     found = list(jobs)
     differ = len({record.models.answering for _, record in found}) > 1
     return [
@@ -387,10 +400,10 @@ def _refuse_several(target: ComparisonTarget, records: Sequence[JobRecord]) -> N
 async def chosen_targets(
     workspace: Path, pairs: Sequence[str], *, benchmark: str | None, providers: Sequence[str]
 ) -> list[tuple[ComparisonTarget, JobSummary | None]]:
-    """Read what was asked for: RUN_ID:PROVIDER each, or providers by name with the job that was chosen for each.
+    """Parse the sides: ``pairs`` of RUN_ID:PROVIDER, or the newest job of each of ``providers``.
 
     Raises:
-        UsageError: neither or both of them, fewer than two sides, or a name of which nothing is known.
+        UsageError: both forms or neither are given, there are fewer than two sides, or a provider has no result.
     """
     hint = "RUN_ID:PROVIDER RUN_ID:PROVIDER, or --benchmark B --providers P1 P2"
     if pairs and providers:
@@ -407,14 +420,17 @@ async def chosen_targets(
 async def newest_targets(
     workspace: Path, benchmark: str, providers: Sequence[str]
 ) -> list[tuple[ComparisonTarget, JobSummary]]:
-    """The newest complete valid job of each provider; of several, those whose settings all providers share.
+    """Return the newest complete valid job of each provider, preferably with settings that all of them share.
 
     Raises:
         UsageError: a provider has no such job.
     """
     path = workspace / "results" / FILE
     if not path.is_file():
-        raise UsageError("this workspace has no results yet", hint="bench run makes some; bench results --rebuild")
+        raise UsageError(
+            "this workspace has no results yet",
+            hint="bench run creates some; bench results --rebuild reads existing journals",
+        )
     async with ResultsDb.open(path) as database:
         jobs = await database.newest(benchmark)
     by_provider = {name: [job for job in jobs if job.provider == name] for name in providers}
@@ -430,7 +446,10 @@ async def newest_targets(
 
 
 def _together(by_provider: Sequence[Sequence[JobSummary]]) -> list[JobSummary]:
-    """The newest of each, under the settings that all share and that are newest where they are oldest."""
+    """Return the newest job of each provider, if possible with settings that all providers share.
+
+    Of several shared settings, the one whose oldest job is newest is used.
+    """
     shared = set.intersection(*({_settings(job) for job in jobs} for jobs in by_provider))
     if not shared:
         return [max(jobs, key=_age) for jobs in by_provider]
@@ -443,6 +462,6 @@ def _age(job: JobSummary) -> tuple[datetime, str]:
 
 
 def _settings(job: JobSummary) -> tuple[str, ...]:
-    """What two jobs must share to be like for like, as far as the database knows."""
+    """Return the settings that two jobs must share to be like for like, as far as the database has them."""
     shared = {name: job.data.get(name) for name in SHARED}
     return (str(job.answering_model), str(job.judge_model), job.track, json.dumps(shared, sort_keys=True))

@@ -1,17 +1,15 @@
-"""Test one metric of two sides over paired items, with the test for that kind of number.
+"""Test one metric of two sides over paired items, with the test that fits the kind of metric.
 
-Here too:
-
-* Which metrics a comparison shows, and which of them carry the question.
+This module also selects the metrics that a comparison shows, and its headline metrics.
 
 Example::
 
-    tested(measure, pairs)          # stats.Comparison, or None where the metric cannot be paired
+    tested(measure, pairs)          # a stats.Comparison
     shown_metrics(a, b, wanted=["ndcg@10"])       # ["ndcg_at_10"]
     headlines(names, a, b, wanted=())             # the benchmark's first metric with a value on both sides
 
-Means of items are compared pair by pair, times by their ratio, percentiles by the ratio of the percentiles,
-macro means label by label. A number that no single item has (a sum, a corpus score) is not paired.
+Means are compared item by item, times by their ratio, percentiles by the ratio of the percentiles, and macro means
+label by label. A metric without a value per item (a sum, a corpus score) is not paired.
 """
 
 from __future__ import annotations
@@ -37,16 +35,16 @@ ALPHA = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pairs:
-    """Two columns over the same items; NaN = not scored there."""
+    """Two columns of values over the same items; NaN means that the item has no value."""
 
     left: Sequence[float]
     right: Sequence[float]
     clusters: Sequence[Hashable] | None = None
     units: Sequence[int]
-    """the number of each pair's cluster (not clustered: of its item)"""
+    """index of each pair's cluster; of its item if not clustered"""
     n_units: int
     labels_in: Callable[[str], Sequence[str]]
-    """dimension -> a label a pair"""
+    """dimension -> one label per pair"""
     seed: int = 0
 
     @classmethod
@@ -59,7 +57,7 @@ class Pairs:
         labels_in: Callable[[str], Sequence[str]] = lambda _: [],
         seed: int = 0,
     ) -> Pairs:
-        """Number the clusters of all pairs."""
+        """Make the pairs, and number their clusters."""
         names = {} if clusters is None else {name: at for at, name in enumerate(dict.fromkeys(clusters))}
         units = range(len(left)) if clusters is None else [names[name] for name in clusters]
         n_units = len(left) if clusters is None else len(names)
@@ -68,7 +66,7 @@ class Pairs:
         )
 
     def where(self, wanted: Sequence[bool]) -> Pairs:
-        """Only some pairs."""
+        """Return the pairs whose entry in ``wanted`` is true."""
         return replace(
             self,
             left=array("d", compress(self.left, wanted)),
@@ -79,7 +77,7 @@ class Pairs:
         )
 
     def scored(self) -> Pairs:
-        """Only the pairs that have a value on both sides."""
+        """Return the pairs that have a value on both sides."""
         total = sum(self.left) + sum(self.right)  # NaN spreads through any sum
         if total == total:
             return self
@@ -87,17 +85,17 @@ class Pairs:
 
 
 def is_time(measure: Measure) -> bool:
-    """Compared by ratio, not by difference."""
+    """Return True for a metric in milliseconds, which is compared by ratio."""
     return measure.category == "performance" and measure.unit == "ms"
 
 
 def can_be_paired(measure: Measure) -> bool:
-    """Every item has a number of its own that folds by a known rule."""
+    """Return True if every item has a value and the values fold to a mean, spread, percentile or macro mean."""
     return measure.scope == "item" and isinstance(measure.arithmetic.fold, Mean | Spread | Percentile | Macro)
 
 
 def tested(measure: Measure, pairs: Pairs) -> Comparison:
-    """Compare the scored pairs; ``can_be_paired`` must hold."""
+    """Compare the pairs with a value on both sides; ``can_be_paired(measure)`` must be true."""
     found = pairs.scored()
     excluded = len(pairs.left) - len(found.left)
     rule = measure.arithmetic.fold
@@ -134,7 +132,7 @@ def _percentile(pairs: Pairs, rule: Percentile, excluded: int) -> Comparison:
 
 
 def _positive(pairs: Pairs) -> Pairs:
-    """Times of 0 have no logarithm and are left out."""
+    """Leave out pairs with a time of 0, which has no logarithm."""
     if any(x <= 0 for side in (pairs.left, pairs.right) for x in side):
         return pairs.where([x > 0 and y > 0 for x, y in zip(pairs.left, pairs.right, strict=True)])
     return pairs
@@ -148,12 +146,12 @@ def _times(pairs: Pairs, scale: int, excluded: int) -> Comparison:
 
 
 def is_paired(measure: Measure) -> bool:
-    """Each pair has a difference of its own, so signs can be flipped; a percentile or a macro mean has none."""
+    """Return True if each pair has a difference; percentiles and macro means have none."""
     return not isinstance(measure.arithmetic.fold, Percentile | Macro)
 
 
 def sums_of(measure: Measure, pairs: Pairs) -> Sequence[float]:
-    """Sum the differences (of times: of their logarithms) by unit; 0 where a unit has none."""
+    """Return the sum of differences per unit (times: of their logarithms); 0 for a unit without a value."""
     found = pairs.scored()
     if is_time(measure):
         found = _positive(found)
@@ -185,10 +183,10 @@ def _scaled(found: Comparison, scale: int) -> Comparison:
 
 
 def shown_metrics(a: Side, b: Side, wanted: Sequence[str]) -> list[str]:
-    """Name the rows' metrics: those asked for, else all that both sides have and that pair item by item.
+    """Return the names of the metrics to compare: those of ``wanted``, else all that both sides can pair.
 
     Raises:
-        UsageError: a metric that is not on both sides, or that has no value an item.
+        UsageError: a metric of ``wanted`` is not on both sides, or does not have a value per item.
     """
     shared = [name for name in a.measures if name in b.measures]
     if not wanted:
@@ -207,16 +205,17 @@ def _named(name: str, side: Side, shared: Sequence[str]) -> str:
         )
     if not can_be_paired(side.measures[found]):
         raise UsageError(
-            f"{name} is one number over all items: items cannot be paired",
-            hint="compare a metric that each item has",
+            f"{name} has no value per item, so items cannot be paired",
+            hint="compare a metric with a value per item",
         )
     return found
 
 
 def apart(a: Side, b: Side, names: Sequence[str]) -> list[str]:
-    """Retrieval metrics whose evidence counts in turns on one side and in sessions on the other.
+    """Return the retrieval metrics to leave out because the sides count evidence by different levels (turn, session).
 
-    Answers can still be compared; where there are none, nothing is left out and the checklist refuses.
+    Runs with answers are still compared on the other metrics. Without answers the result is empty, and the
+    like-for-like check refuses the pair.
     """
     if a.record.level == b.record.level or not any(_is_answered(side) for side in (a, b)):
         return []
@@ -224,10 +223,10 @@ def apart(a: Side, b: Side, names: Sequence[str]) -> list[str]:
 
 
 def headlines(names: Sequence[str], a: Side, b: Side, *, wanted: Sequence[str]) -> list[str]:
-    """All that were asked for; else the benchmark's first metric that applies.
+    """Return the headline metrics: all of ``wanted``, else the benchmark's first metric that applies.
 
-    Answer metrics do not apply to runs without answers. Answers that no one could score stay the question: no other
-    metric takes their place.
+    An answer metric applies if both sides have answers, even if none was scored: no other metric replaces it. Any other
+    metric applies if both sides have a value.
     """
     if wanted:
         return list(names)

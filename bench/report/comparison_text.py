@@ -41,7 +41,7 @@ CORRECTION = {HEADLINE: "holm", EXPLORATORY: "westfall_young_maxt", PERCENTILES:
 
 
 def comparison_json(found: Comparisons) -> dict[str, object]:
-    """The document of ``bench compare --json``; values are full doubles."""
+    """Return the document of ``bench compare --json``; numbers are not rounded."""
     return {
         "kind": "comparison",
         "version": 2,
@@ -90,7 +90,7 @@ def _check_json(check: ComparabilityCheck) -> dict[str, object]:
 
 
 def row_json(row: ComparisonRow) -> dict[str, object]:
-    """One row of the document."""
+    """Return the JSON of one row."""
     found = row.found
     return {
         "metric": row.metric,
@@ -121,7 +121,7 @@ def row_json(row: ComparisonRow) -> dict[str, object]:
 
 
 def conclusions(found: Comparisons) -> list[str]:
-    """What to read first: a sentence a pair and headline metric."""
+    """Return one sentence per pair and headline metric."""
     several = len({one.a.record.benchmark for one in found.comparisons}) > 1
     return [
         f"{one.a.record.benchmark}: {text}" if several else text
@@ -131,7 +131,7 @@ def conclusions(found: Comparisons) -> list[str]:
 
 
 def comparison_grids(found: Comparisons) -> list[Grid]:
-    """Two grids a pair: what was asked, with everything it rests on, and what was looked at besides."""
+    """Return two tables per pair: the headline metrics with their evidence, and the exploratory rows."""
     return [grid for one in found.comparisons for grid in (_asked(one, found), _besides(one, found)) if grid.rows]
 
 
@@ -168,7 +168,7 @@ def _besides(one: PairComparison, found: Comparisons) -> Grid:
 
 FINDING = "difference"
 DIFFERENCES = 10
-"""below this a bound of a difference of shares keeps its decimals"""
+"""a difference of shares below this is shown with four decimals"""
 HEAD = ("metric", "n", "A", "B", "A - B", "95 % interval", "p adjusted", FINDING, "MDE", "p", "A/B/tie")
 RIGHT = tuple(at for at, name in enumerate(HEAD) if at and name != FINDING)
 LEGEND = (
@@ -195,7 +195,7 @@ def _cells(row: ComparisonRow, *, several: bool = False) -> tuple[str, ...]:
 
 
 def _cell(row: ComparisonRow, value: float | None, *, sign: bool = False) -> str:
-    """As many decimals as the sides have, so that a column can be read downwards."""
+    """Format a value with the decimals of its column."""
     if value is None:
         return "-"
     if row.is_ratio:
@@ -205,7 +205,7 @@ def _cell(row: ComparisonRow, value: float | None, *, sign: bool = False) -> str
 
 
 def _named(row: ComparisonRow, *, several: bool = False) -> str:
-    """The metric, or a label below it; with several headlines a label also names its metric."""
+    """Return the name of a row: the metric, or its label; ``several`` adds the metric to a label."""
     if row.label is not None:
         label = row.label if row.dimension == "question_type" else f"{row.dimension} {row.label}"
         return f"{row.metric}: {label}" if several else f"  {label}"
@@ -251,7 +251,7 @@ def _testing(one: PairComparison, found: Comparisons) -> list[str]:
     parts = [f"Holm over {sizes[HEADLINE]} headline"]
     parts += [f"maxT over {sizes[EXPLORATORY]} exploratory"] if sizes[EXPLORATORY] else []
     parts += [f"Holm over {sizes[PERCENTILES]} percentile"] if sizes[PERCENTILES] else []
-    text += f"; p adjusted by {' and, apart, '.join(parts)} row{'' if parts[-1].split()[2] == '1' else 's'}"
+    text += f"; p adjusted by {' and, separately, '.join(parts)} row{'' if parts[-1].split()[2] == '1' else 's'}"
     return [text]
 
 
@@ -260,7 +260,7 @@ def _verdicts(one: PairComparison) -> list[str]:
 
 
 def _caveats(one: PairComparison, rows: Sequence[ComparisonRow]) -> list[str]:
-    """What a reader of these rows must know: how an interval came about, and that loads differed."""
+    """Return notes on these rows: intervals without spread, too few items, and different loads."""
     alike: dict[str, list[str]] = {}
     for row in rows:
         if is_unseen(row):
@@ -273,13 +273,13 @@ def _caveats(one: PairComparison, rows: Sequence[ComparisonRow]) -> list[str]:
 
 
 def _apart(rows: Sequence[ComparisonRow]) -> list[str]:
-    """Name the rows of the exploratory table that are corrected on their own."""
+    """Return a note with the exploratory rows that are corrected separately."""
     names = [_named(row, several=True) for row in rows if row.family == PERCENTILES and row.is_tested]
-    return [f"corrected apart, as their p comes from no difference per item: {', '.join(names)}"] if names else []
+    return [f"corrected separately, because they have no difference per item: {', '.join(names)}"] if names else []
 
 
 def comparison_markdown(found: Comparisons) -> str:
-    """The whole comparison as Markdown, the conclusion first, marked where it is not like for like."""
+    """Return the comparison as Markdown, with the conclusion first; a forced comparison is marked."""
     head = ["# Comparison", ""]
     if found.forced:
         head += [f"**{WATERMARK}: forced. Do not quote these numbers as a comparison.**", ""]

@@ -1,4 +1,4 @@
-"""The cost of a memory system as text and cells: the table below the scores, the evidence sheet.
+"""The cost of a memory system as text and table cells, for the overview and the evidence sheet.
 
 Example::
 
@@ -16,13 +16,13 @@ COST_HEAD = ("provider", "paid", "calls", "tokens", "USD", "time")
 
 
 def cost_rows(cost: MemoryCost) -> list[tuple[str, ...]]:
-    """Return the row of the build and that of a question."""
+    """Return two table rows: the build, and the mean per question."""
     n = cost.query.questions
     return [_row(build_name(cost), cost.build.price, 1), _row("per question", cost.query.totals, n)]
 
 
 def build_name(cost: MemoryCost) -> str:
-    """Name who paid for the build, where that is not the row's own lane."""
+    """Return the name of the build row; it names the run that paid if the build was reused."""
     build = cost.build
     if build.paid == build.price:
         return "build"
@@ -45,12 +45,12 @@ def _time(us: float) -> str:
 
 
 def share_text(cost: MemoryCost | None) -> str:
-    """Show the context share; a dash where it is not known."""
+    """Format the context share as a percentage; a dash where it is not known."""
     return "-" if cost is None or cost.context_share is None else f"{cost.context_share:.1%}"
 
 
 def cost_words(cost: MemoryCost) -> str:
-    """Return what follows from both sides, as far as it is known."""
+    """Return the cost per correct answer and the break-even point as text, as far as they are known."""
     each = cost.usd_per_correct_answer
     right = "" if each is None else f"USD {money(each)} per correct answer"
     even = "" if cost.break_even is None else break_even_words(cost.break_even)
@@ -58,7 +58,7 @@ def cost_words(cost: MemoryCost) -> str:
 
 
 def break_even_words(even: BreakEven) -> str:
-    """Say after how many questions a memory is cheaper than the whole corpus in each prompt."""
+    """State after how many questions a memory is cheaper than the whole corpus in each prompt."""
     if even.questions is not None:
         after = "from the first question" if even.questions == 1 else f"after {even.questions} questions per corpus"
         return f"cheaper than full context {after}"
@@ -67,11 +67,11 @@ def break_even_words(even: BreakEven) -> str:
 
 
 def cost_json(cost: MemoryCost) -> dict[str, object]:
-    """Return the numbers with the sentence that a page shows; it is empty where nothing costs money."""
+    """Return the cost as JSON; ``text`` is a sentence for pages, and "" where nothing costs money."""
     build = f"{build_name(cost)} {usd_text(cost.build.price.usd)}"
     return {**cost.to_json(), "text": f"{build}; {cost_words(cost)}".rstrip("; ") if cost.has_money else ""}
 
 
 def usd_text(usd: Decimal | None) -> str:
-    """Show an amount with its currency."""
+    """Format an amount with its currency."""
     return "price unknown" if usd is None else f"USD {money(usd)}"

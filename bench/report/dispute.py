@@ -1,9 +1,9 @@
-"""Several sets of answers with the same judges and judge prompts, in one table.
+"""Compare several sets of answers under the same judges and judge prompts, in one table.
 
 Example::
 
     found = Dispute(benchmark="locomo", sides=(DisputeSide(panel=panel, context="3.1% of the history", ...), ...))
-    found.leaders()                       # who is ahead in each cell
+    found.leaders()                       # the side with the highest value in each cell
     dispute_grids(found)
 """
 
@@ -23,17 +23,17 @@ JUDGE_ERROR = "judge error: the share of answers on which a judge is wrong, esti
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DisputeSide:
-    """One set of answers."""
+    """One set of answers with its verdicts under every cell (judge and prompt)."""
 
     panel: Panel
     source: str
-    """run, receipt or file, and what of it did not map"""
+    """the run, receipt or file of the answers, and the part of it that could not be read"""
     context: str = UNKNOWN
     """share of the history that the answering model read"""
     leaks: str = UNKNOWN
-    """what its answer prompt knows"""
+    """result of the check whether the answer prompt contains the expected answer or the question type"""
     reviews: tuple[Review | None, ...] = ()
-    """what people's labels of these answers show of each cell; empty without labels"""
+    """one review per cell from labels by people; empty without labels"""
 
     @property
     def name(self) -> str:
@@ -42,7 +42,7 @@ class DisputeSide:
 
     @property
     def people(self) -> str | None:
-        """The accuracy by people's labels, and the cells that are wrong on the fewest answers."""
+        """A sentence on people's labels: accuracy, and the cells with the lowest error; None without labels."""
         known = [(one, cell) for one, cell in zip(self.reviews, self.panel.cells, strict=False) if one is not None]
         if not known:
             return None
@@ -54,7 +54,7 @@ class DisputeSide:
         )
 
     def to_json(self) -> dict[str, object]:
-        """Return the side; with labels, the error of each cell and the corrected accuracy."""
+        """Return the side as JSON; with labels, also the error of each cell and the corrected accuracy."""
         found = self.panel.to_json()
         known = [one for one in self.reviews if one is not None]
         if known:
@@ -66,13 +66,13 @@ class DisputeSide:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dispute:
-    """All sides under all cells, in one order."""
+    """All sides under the same cells, in the same order."""
 
     benchmark: str
     sides: tuple[DisputeSide, ...]
 
     def leaders(self) -> list[tuple[str, str | None]]:
-        """Return the side with the highest value in each cell; None where two have it."""
+        """Return (cell, side with the highest value) per cell; the side is None for a tie."""
         found: list[tuple[str, str | None]] = []
         for at, cell in enumerate(self.sides[0].panel.cells):
             values = {side.name: side.panel.cells[at].value or 0.0 for side in self.sides}
@@ -81,7 +81,7 @@ class Dispute:
         return found
 
     def conclusions(self) -> list[str]:
-        """State how far the value depends on judge and prompt, and whether the order does."""
+        """Return sentences: the range of values of each side, and whether the order depends on judge and prompt."""
         found = []
         for side in self.sides:
             cells = side.panel.cells
@@ -116,7 +116,7 @@ def _value(cell: Cell) -> float:
 
 
 def dispute_grids(found: Dispute) -> list[Grid]:
-    """Return the one table, then agreement and deciding items of each side."""
+    """Return the main table, then per side its agreement table and the items on which its cells differ."""
     details = [grid(side.panel) for side in found.sides for grid in (agreement_grid, differing_grid)]
     return [_table(found), *details]
 

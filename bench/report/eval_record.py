@@ -1,12 +1,12 @@
-"""A run as records of Every Eval Ever: one JSON file per job with its results, one JSON Lines file with its instances.
+"""Export a run as Every Eval Ever records: per job one JSON file of results and one JSON Lines file of instances.
 
 Example::
 
     await export_records(reader, Path("out"))
     # out/data/locomo/openai/gpt-4o-mini/UUID.json and UUID_samples.jsonl, the folders of the shared datastore
 
-The schema is 0.3.0. It has no instance without a score, so failed and unscored items are counted in the record and
-absent from its instances. A job that is INVALID, or one that has no value, has no record.
+The schema version is 0.3.0. It requires a score per instance, so failed and unscored items are counted in the record
+but have no instance. A job that is INVALID or has no value is not exported.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Tree = dict[str, object]
 
 
 async def export_records(reader: Reader, folder: Path) -> dict[str, int]:
-    """Write a record and its instances per job; return the instances by file."""
+    """Write one record and its instances per job; return the number of instances by file."""
     found: dict[str, int] = {}
     for job in (await fold(reader)).jobs:
         headline = job.headline
@@ -50,7 +50,7 @@ async def export_records(reader: Reader, folder: Path) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvalRecord:
-    """One job, with the metric that its instances are scored by."""
+    """The record of one job; ``headline`` is the metric that scores its instances."""
 
     reader: Reader
     job: JobReport
@@ -58,26 +58,26 @@ class EvalRecord:
 
     @property
     def model(self) -> str:
-        """The model that answers, as its API names it; retrieval alone is the memory system itself."""
+        """The answering model; for a run without answers, ``memorybench/`` and the provider."""
         record = self.job.record
         return record.models.answering or f"memorybench/{record.provider}"
 
     @property
     def evaluation(self) -> str:
-        """Name this evaluation: benchmark, memory system, model, and when it was run."""
+        """The id of the evaluation: benchmark, memory system, model and creation time."""
         record, at = self.job.record, self.reader.meta.created_at.timestamp()
         return f"{record.benchmark}/{record.provider}/{self.model}/{at:.6f}"
 
     @property
     def path(self) -> Path:
-        """The file of the instances, at its place below the datastore."""
+        """The path of the instances file, relative to the datastore."""
         vendor, _, model = self.model.partition("/")
         seed = sha256(f"{self.reader.meta.run_id}\0{self.job.record.key}".encode()).digest()
         name = f"{UUID(bytes=seed[:16], version=4)}{SAMPLES}"
         return Path("data", *map(_folder, (self.job.record.benchmark, vendor, model)), name)
 
     async def write(self, path: Path) -> int:
-        """Write the instances, then the record that holds their checksum."""
+        """Write the instances to ``path``, then the record with their checksum next to it; return their number."""
         digest, written = sha256(), 0
         with path.open("wb") as sink:
             async with aclosing(rows_of(self.reader, self.reader.meta.run_id, self.job.record)) as rows:
@@ -225,5 +225,5 @@ def _result_id(metric: str) -> str:
 
 
 def _texts(values: Mapping[str, object]) -> dict[str, str]:
-    """Text values, as the schema asks for in additional details; what is unknown is left out."""
+    """Convert values to strings, as the schema requires for additional details; omit None."""
     return {name: str(value) for name, value in values.items() if value is not None}

@@ -1,8 +1,6 @@
-"""A run's rows for other tools: json, jsonl, csv, parquet, and trec files that any TREC tool can score.
+"""Export the rows of a run: json, jsonl, csv, parquet, and files for TREC tools.
 
-Here too:
-
-* One flat record a (job, item): what ``export`` writes and what a page of an item shows.
+``rows_of`` yields one record per job and item. The exports write these records, and the page of an item shows one.
 
 Example::
 
@@ -11,9 +9,8 @@ Example::
     async for row in rows_of(reader, run_id, record):
         row["item_id"], row["state"], row["score"]
 
-Everything streams; memory follows one row.
-
-Texts (question, hits, answers, raw verdicts) are read from the journal's payloads only where asked for.
+Rows are streamed, so memory use does not grow with the run. Texts (question, hits, answers, raw verdicts) are read
+from the journal only if ``texts`` is true.
 """
 
 from __future__ import annotations
@@ -153,7 +150,7 @@ def _cached(item: ItemRecord) -> list[str]:
 
 
 def answer_facts(answer: JournaledPhase | None) -> dict[str, object]:
-    """Return the outcome of an answer and its notes."""
+    """Return how an answer ended, with its flags and its number of reasoning tokens."""
     data, measured = (answer.data, answer.measured) if answer is not None else ({}, {})
     finish = data.get("finish")
     return {
@@ -184,13 +181,13 @@ async def _texts(
 
 
 async def payload(reader: Reader, entry: JournaledPhase | None, name: str) -> object:
-    """A stored text of an entry; None when there is none or it was dropped."""
+    """Return a stored text of a journal entry; None if the entry has none or the text was dropped."""
     reference = entry.payloads.get(name) if entry is not None else None
     return await reader.payload(reference) if isinstance(reference, str) else None
 
 
 async def verdict_row(reader: Reader, verdict: Verdict) -> dict[str, object]:
-    """A verdict with the judge's own words."""
+    """Return a verdict as JSON, with the judge's reply as ``raw``."""
     raw = await reader.payload(verdict.raw) if verdict.raw is not None else None
     shown = {**asdict(verdict), "raw": raw}
     del shown["parts"]  # they are in the values of the metrics
@@ -235,7 +232,7 @@ async def all_rows(reader: Reader) -> AsyncGenerator[ExportedRow, None]:
 
 
 async def export_rows(reader: Reader, form: str, sink: TextIO) -> int:
-    """Write json, jsonl or csv to ``sink``; returns the number of rows."""
+    """Write json, jsonl or csv to ``sink``; return the number of rows."""
     if form == "csv":
         return await _csv(reader, sink)
     begin, between, end = ("[\n", ",\n", "\n]\n") if form == "json" else ("", "\n", "\n")
@@ -275,12 +272,12 @@ def flat_row(row: ExportedRow) -> dict[str, object]:
 
 
 def whole(text: str) -> str:
-    """Text that UTF-8 can hold: half of a surrogate pair becomes its escape."""
+    """Escape lone surrogates, so that the text can be encoded as UTF-8."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _line(row: Mapping[str, object]) -> str:
-    """JSON that is valid UTF-8 and one line: U+2028 and lone surrogates are escaped."""
+    """Return the row as one line of JSON that is valid UTF-8; line separators and lone surrogates are escaped."""
     text = json.dumps(row, ensure_ascii=False, allow_nan=False)
     try:
         text.encode("utf-8")
@@ -293,10 +290,10 @@ def _line(row: Mapping[str, object]) -> str:
 
 
 async def export_parquet(reader: Reader, path: Path) -> int:
-    """Write a parquet file of the flat columns and the metrics; needs the extra [parquet].
+    """Write the flat columns and the metrics to a parquet file; return the number of rows.
 
     Raises:
-        UsageError: pyarrow is not installed.
+        UsageError: pyarrow is not installed (extra [parquet]).
     """
     try:
         import pyarrow
@@ -337,15 +334,18 @@ async def _chunks(rows: AsyncIterator[ExportedRow], size: int) -> AsyncIterator[
 
 
 NO_HIT = "(nothing)"
-"""the document of a query that found none: tools that average over the queries of the run file count it as 0"""
+"""document id of a query without hits: some tools average only over the queries in the run file"""
 
 
 async def export_trec(reader: Reader, folder: Path) -> dict[str, int]:
-    """Write ``BENCHMARK__PROVIDER.run`` and ``.qrels`` a job; returns multi-id hits by file stem.
+    """Write ``BENCHMARK__PROVIDER.run`` and ``.qrels`` per job.
 
-    An item with evidence that returned nothing has the one document `NO_HIT`, so that every tool averages over the
-    same queries; one without evidence is in the run alone. A hit that is for several ids is written as the one it
-    newly covers. Each repeat of an item is a query of its own, ``ID#epochN``."""
+    Return the number of hits with several ids, by file name without suffix.
+
+    An item that has evidence and found nothing gets the document `NO_HIT`, so that all tools average over the same
+    queries. An item without evidence is only in the run file. A hit with several ids is written as the id that no
+    earlier hit covers. Each repeat of an item is a separate query, ``ID#epochN``.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     found: dict[str, int] = {}
     for record in read(reader.meta.extra):
@@ -355,7 +355,7 @@ async def export_trec(reader: Reader, folder: Path) -> dict[str, int]:
 
 
 def _stem(record: JobRecord, *, taken: Mapping[str, int]) -> str:
-    """The first name that no earlier job has: the plain one, one with the models, a numbered one."""
+    """Return a file name that no earlier job has: benchmark and provider, then with the models, then with a number."""
     plain, models = f"{record.benchmark}__{record.provider}", record.models
     names = [name.replace("/", "-") for name in (models.embedding, models.answering, models.judge) if name]
     full = "__".join([plain, *names])
@@ -390,7 +390,11 @@ async def _export_job(reader: Reader, record: JobRecord, stem: Path) -> int:
 
 
 def named(hits: Sequence[Sequence[str]], gold: Mapping[str, float]) -> list[str]:
-    """One document id a slot, each once: the best that a hit newly covers, a later duplicate as ``ID#dupN``."""
+    """Return one document id per hit, each unique.
+
+    A hit is the evidence id of the highest grade that no earlier hit covers, else its first id. A repeated id becomes
+    ``ID#dupN``.
+    """
     covered: set[str] = set()
     real = {*gold, *(name for ids in hits for name in ids)}  # an id may look like a duplicate's
     documents: dict[str, None] = {}
@@ -405,5 +409,5 @@ def named(hits: Sequence[Sequence[str]], gold: Mapping[str, float]) -> list[str]
 
 
 def encoded(text: str) -> str:
-    """An id without white space, as TREC files need it."""
+    """Percent-encode the white space of an id, because TREC files separate columns by it."""
     return urllib.parse.quote(text, safe="!\"$&'()*+,-./:;<=>?@[\\]^_`{|}~#", errors="surrogatepass")

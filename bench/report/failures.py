@@ -1,18 +1,17 @@
 """The reason why each item was lost: exactly one per item, in a fixed order, so that the counts add up.
 
-Here too:
-
-* Lost items as a document and as grids: counts, then what they were lost for, then the items one by one.
+The results are available as a JSON document (``losses_json``) and as tables (``losses_grids``): counts, distinct
+errors, then the items.
 
 Example::
 
     found = await lost_items(reader, kinds=["not_retrieved"])
     found.jobs[0].counts                # {"not_retrieved": 41, "answer_wrong": 7}
-    found.jobs[0].reasons[0].text       # what the most items were lost for
+    found.jobs[0].reasons[0].text       # the most common error
     losses_json(found)["jobs"][0]["reasons"][0]     # {"loss": "error", "error": "timeout", "count": 41, ...}
-    losses_grids(found, cut=True)                   # long texts are cut, and the grid reports it
+    losses_grids(found, cut=True)                   # long texts are cut, and a note reports it
 
-The rule is `bench.metrics.failure_reason`; here is only where its facts lie in the journal.
+`bench.metrics.failure_reason` decides the reason. This module reads the facts for it from the journal.
 """
 
 from __future__ import annotations
@@ -34,12 +33,12 @@ from bench.report.tables import Grid, models_named
 from bench.scalars import texts_of, whole
 
 Verdicts = Mapping[tuple[str, str], tuple[Verdict, ...]]
-"""(corpus, item) -> the verdict of every judge in every epoch"""
+"""(corpus, item) -> the verdicts of all judges in all epochs"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LostItem:
-    """One item in one epoch, and why it was lost."""
+    """One lost item in one epoch."""
 
     item: str
     corpus: str
@@ -48,9 +47,9 @@ class LostItem:
     state: str
     loss: Loss
     error: str | None
-    """kind of the error that ended it"""
+    """kind of the error that ended the item; None without an error"""
     reason: str
-    """in words: the error's text, or what was reported of an item that got no score; empty for a wrong answer"""
+    """message of the error, or why the item got no score; "" for a wrong answer"""
     question: str | None
     expected: object
     answer: object
@@ -60,7 +59,7 @@ class LostItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason:
-    """One text and every item that was lost for it."""
+    """One error text, and the items that were lost with it."""
 
     loss: LossKind
     error: str | None
@@ -74,13 +73,13 @@ class JobLosses:
 
     record: JobRecord
     counts: Mapping[LossKind, int]
-    """of all lost items, whatever kinds are asked for; an item counts once, however often it is repeated"""
+    """kind of loss -> number of items, also of kinds that were not requested; repeats count once"""
     items: tuple[LostItem, ...]
-    """of the kinds that are asked for; each repeat that was lost"""
+    """the lost items of the requested kinds, one per lost repeat"""
 
     @property
     def reasons(self) -> list[Reason]:
-        """The texts of the items, equal ones once, the commonest first."""
+        """The distinct error texts with their items, the most common first."""
         groups: dict[tuple[LossKind, str | None, str], list[str]] = {}
         for item in self.items:
             if item.reason:
@@ -94,7 +93,7 @@ class JobLosses:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Losses:
-    """A run's lost items."""
+    """The lost items of a run."""
 
     run_id: str
     jobs: tuple[JobLosses, ...]
@@ -107,10 +106,10 @@ async def lost_items(
     provider: str | None = None,
     kinds: Sequence[str] | None = None,
 ) -> Losses:
-    """Find every lost item of a run, its jobs, and its reason.
+    """Return the lost items of a run by job, with the reason of each; ``kinds`` selects kinds of loss.
 
     Raises:
-        UsageError: a kind, benchmark or provider that there is not.
+        UsageError: a kind of loss, benchmark or provider is unknown.
     """
     wanted = _kinds(kinds)
     records = read(reader.meta.extra)
@@ -122,7 +121,7 @@ async def lost_items(
     ]
     if not chosen:
         known = ", ".join(dict.fromkeys(f"{one.benchmark} x {one.provider}" for one in records))
-        raise UsageError(f"run {reader.meta.run_id} has no such job", hint=f"it has: {known}")
+        raise UsageError(f"run {reader.meta.run_id} has no such job", hint=f"its jobs: {known}")
     jobs = [await _losses(reader, record, records, wanted) for record in chosen]
     return Losses(run_id=reader.meta.run_id, jobs=tuple(jobs))
 
@@ -158,7 +157,7 @@ async def _losses(
 
 
 def loss_of_item(repeats: Sequence[tuple[ItemRecord, Loss | None]], epochs: int) -> Loss | None:
-    """Why an item is lost: what most of the repeats that gave it its state were lost for; None = right or pending."""
+    """Return the most common loss of the repeats that decide the item's state; None if it is right or pending."""
     ended = settled([(one.state, one.outcome or OK) for one, _ in repeats if one.state is not None], epochs)
     losses = [loss for one, loss in repeats if loss is not None and ended is not None and one.state == ended[0]]
     if not losses:
@@ -169,7 +168,10 @@ def loss_of_item(repeats: Sequence[tuple[ItemRecord, Loss | None]], epochs: int)
 
 
 async def verdicts_of(reader: Reader, record: JobRecord, records: Sequence[JobRecord]) -> Verdicts:
-    """What other judges and other epochs reported of the same answers; empty where there is neither."""
+    """Return the verdicts of all judges and epochs on the answers of a job.
+
+    The result is empty for one judge and one epoch: the items of the job already have these verdicts.
+    """
     judges = judges_of(record, records)
     if len(judges) == 1 and record.epochs == 1:
         return {}
@@ -181,7 +183,7 @@ async def verdicts_of(reader: Reader, record: JobRecord, records: Sequence[JobRe
 
 
 def judges_of(record: JobRecord, records: Sequence[JobRecord]) -> list[JobRecord]:
-    """The jobs that judge the same answers, the job itself among them."""
+    """Return the jobs that judge the same answers, including ``record``."""
     return [one for one in records if one.answer_owner == record.answer_owner]
 
 
@@ -201,7 +203,7 @@ async def _all_items(reader: Reader, records: Sequence[JobRecord]) -> AsyncItera
 
 
 def facts_of(item: ItemRecord, verdicts: Sequence[Verdict], *, gold_suspect: bool) -> LossFacts:
-    """What the journal knows of an item, as the rule takes it."""
+    """Return the facts of an item from which its reason of loss is decided."""
     search, answer = _ok(item, Phase.SEARCH), _ok(item, Phase.ANSWER)
     scored = item.phases.get(Phase.EVALUATE)
     evidence = _ids(scored, "gold")
@@ -264,18 +266,18 @@ async def _lost(reader: Reader, item: ItemRecord, loss: Loss) -> LostItem:
 
 
 def _unscored(verdicts: Sequence[Verdict]) -> str:
-    """What the evaluators that gave no value reported."""
+    """Return the reasons of the evaluators that gave no value."""
     return "; ".join(dict.fromkeys(one.reason for one in verdicts if one.value is None and one.reason))
 
 
 LONGEST_TEXT = 60
 LONGEST_REASON = 160
 NAMED_ITEMS = 5
-"""how many of a reason's items the document names"""
+"""maximum number of items that the document lists per reason"""
 
 
 def losses_json(losses: Losses) -> dict[str, object]:
-    """The document of ``bench failures RUN --json``."""
+    """Return the document of ``bench failures RUN --json``."""
     return {"run_id": losses.run_id, "jobs": [_job_json(job) for job in losses.jobs]}
 
 
@@ -321,15 +323,15 @@ def _item_json(item: LostItem) -> dict[str, object]:
 
 
 def losses_grids(losses: Losses, *, limit: int = 0, cut: bool = True) -> list[Grid]:
-    """A grid of counts; for each job one of distinct errors and one of the items that were answered wrongly.
+    """Return a table of counts, then for each job its distinct errors and the items lost without an error.
 
-    At most ``limit`` rows each, 0 = all; long texts may be ``cut``.
+    Each table has at most ``limit`` rows; 0 means all. ``cut`` shortens long texts.
     """
     return [_counts_grid(losses), *(grid for job in losses.jobs for grid in _job_grids(job, limit, cut=cut))]
 
 
 def _counts_grid(losses: Losses) -> Grid:
-    """One row per job; a benchmark or models that all jobs share are in the title."""
+    """Return one row per job; a benchmark or models that all jobs share are in the title instead."""
     kinds = [kind for kind in LossKind if any(kind in job.counts for job in losses.jobs)]
     rows = [
         (
@@ -384,12 +386,12 @@ def _which(reason: Reason) -> str:
 
 
 def natural(name: str) -> list[tuple[bool, int, str]]:
-    """Return a sort key with which q2 comes before q10."""
+    """Return a sort key that orders q2 before q10."""
     return [(part.isdigit(), int(part) if part.isdigit() else 0, part) for part in re.split(r"([0-9]+)", name)]
 
 
 def _item_rows(job: JobLosses) -> list[tuple[str, ...]]:
-    """The items without a reason of their own: those of an error are in its line."""
+    """Return the items that were lost without an error text."""
     return [
         (
             item.item,
@@ -413,7 +415,7 @@ def _grid(
     cut: bool,
     right: tuple[int, ...] = (),
 ) -> Grid:
-    """The first rows, 0 = all, each text on one line; what was left out or cut is noted below."""
+    """Return a table of at most ``most`` rows (0 = all), each on one line; notes report omitted rows and cut texts."""
     whole = [tuple(" ".join(text.split()) for text in row) for row in rows[: most or None]]
     shown = [_cut(row, head) for row in whole] if cut else whole
     notes = [f"{len(rows) - most} more: --limit 0 shows all"] if most and len(rows) > most else []

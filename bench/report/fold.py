@@ -1,7 +1,7 @@
 """Build the report of a run: aggregate the rows of its journal into counts, metrics and notes.
 
-Every number comes from the journal's newest scores; no dataset and no config is read. A receipt counts its own totals
-(``bench/receipt/totals.py``), so that a difference between the two would be found::
+The report uses the newest scores in the journal. It does not read datasets or configs. A receipt computes its totals
+separately (``bench/receipt/totals.py``), so that an error in one of the two is detected::
 
     report = await fold(reader, by=("speaker",))
     report.job("demo", "bm25").valid
@@ -47,38 +47,38 @@ from bench.report.sanity import Sign, sanity_signs
 from bench.report.searches import flag_notes, partly_found, partly_held, unmapped_notes
 
 ALWAYS = ("question_type", "group")
-"""dimensions of every breakdown"""
+"""dimensions that every breakdown has"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IsolationProof:
-    """Emptiness probes and canaries of a lane: how many were made, passed, failed."""
+    """Results of the isolation checks of a lane (emptiness probes and canaries)."""
 
     level: str
     probed: int = 0
     passed: int = 0
     failed: int = 0
     sentinels: int = 0
-    """corpora in which something that was written was found again"""
+    """number of corpora in which a memory was found after the ingest"""
     not_cleared: int = 0
     leaks: tuple[str, ...] = ()
-    """what the checks that failed found, both namespaces named"""
+    """one text per failed check, with both namespaces"""
     hits: int = 0
-    """of the searches of a provider whose hits can be mapped"""
+    """number of hits; 0 for a provider whose hits cannot be mapped to memories"""
     unmapped_hits: int = 0
-    """those of them that map to no memory of their corpus"""
+    """number of hits that map to no memory of their corpus"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobReport:
-    """One job: what was planned, how the items ended, and the metrics over them."""
+    """The results of one job: its plan, the states of its items, and its metrics."""
 
     record: JobRecord
     n_planned: int
-    """items; with epochs each of them ends with its last repeat"""
+    """number of planned items; an item with repeats ends with its last repeat"""
     counts: Mapping[State, int]
     failed_repeats: int
-    """repeats that failed, also those of items that ended well in another one; without epochs the failed items"""
+    """number of failed repeats, including those of items whose other repeats succeeded"""
     error_kinds: Mapping[str, int]
     metrics: Mapping[str, Measurement]
     spent: Mapping[str, Mapping[str, Spent]]
@@ -87,22 +87,22 @@ class JobReport:
     gold: Mapping[str, GoldScores] = field(default_factory=dict)
     """metric -> its score with and without doubted golds; empty without an overlay"""
     invalid: tuple[str, ...] = ()
-    """why the job has no headline number; empty = valid"""
+    """reasons why the job has no headline number; empty = valid"""
     commonest: FailedFor | None = None
-    """what most items of an INVALID job failed for"""
+    """the most common error of an INVALID job"""
     notes: tuple[str, ...] = ()
     signs: tuple[Sign, ...] = ()
-    """what many of its items have in common that they should not; their texts are among the notes"""
+    """warning signs that many items share; their texts are also in ``notes``"""
     calibration: tuple[JudgeCalibration, ...] = ()
-    """how its judge did on the built-in probes, one a prompt; empty where it was not measured"""
+    """results of the job's judge on the built-in probes, one per prompt; empty if not measured"""
     reused: Mapping[str, object] = field(default_factory=dict)
-    """the run that ingested what this one searched, and what it paid; empty where this run ingested"""
+    """the run that ingested the corpora, and its cost; empty if this run ingested them"""
     memory_cost: MemoryCost | None = None
-    """what the build and each question cost; None where nothing was searched"""
+    """cost of the build and of each question; None if nothing was searched"""
 
     @property
     def usage(self) -> dict[str, Spent]:
-        """Calls and tokens by role; what jobs share is shown with each of them."""
+        """Calls and tokens by role; shared calls count for each job that shares them."""
         found: dict[str, Spent] = {}
         for by_role in self.spent.values():
             for role, one in by_role.items():
@@ -136,26 +136,26 @@ class JobReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """A run as it is."""
+    """The results of a run in its current state."""
 
     run_id: str
     status: RunState
     reason: str
     plan_digest: str
     gaps: tuple[tuple[int, int], ...]
-    """1-based inclusive positions that no one ran"""
+    """ranges of positions that no run covers (1-based, inclusive)"""
     jobs: tuple[JobReport, ...]
     notes: tuple[str, ...] = ()
     stored: bool = True
-    """False: its journal is gone once this is shown, so that no command can name it"""
+    """False if the journal is deleted after the report is shown, so that no command can use it"""
 
     @property
     def partial(self) -> bool:
-        """Anything but complete: numbers may still move."""
+        """True unless the run is complete; its numbers may still change."""
         return self.status is not RunState.COMPLETE
 
     def job(self, benchmark: str, provider: str) -> JobReport:
-        """The first job of that benchmark and provider; UsageError when there is none."""
+        """Return the first job of a benchmark and provider; raise UsageError if there is none."""
         for one in self.jobs:
             if (one.record.benchmark, one.record.provider) == (benchmark, provider):
                 return one
@@ -163,10 +163,10 @@ class Report:
 
 
 async def fold(reader: Reader, *, by: Sequence[str] = (), benchmark: str | None = None) -> Report:
-    """Fold a journal, or its jobs of one benchmark; ``by`` adds dimensions (metadata keys) to every breakdown.
+    """Fold a journal into a report; ``benchmark`` restricts the jobs, ``by`` adds dimensions to every breakdown.
 
     Raises:
-        UsageError: no row has a dimension of ``by``, or no job is of this benchmark.
+        UsageError: no row has a dimension of ``by``, or no job has this benchmark.
     """
     async with reader.snapshot():
         return await _fold(reader, by=by, benchmark=benchmark)
@@ -194,7 +194,7 @@ async def _fold(reader: Reader, *, by: Sequence[str], benchmark: str | None) -> 
 
 
 def _with_levels(jobs: Sequence[JobReport]) -> Iterator[JobReport]:
-    """Add a note to each job whose evidence is counted by another level than that of its neighbors."""
+    """Add a note to each job that counts evidence by another level than another job of its benchmark."""
     for job in jobs:
         others = [
             other.record
@@ -218,7 +218,7 @@ def _records(reader: Reader, benchmark: str | None) -> Sequence[JobRecord]:
     found = [record for record in every if benchmark is None or record.benchmark.lower() == benchmark.lower()]
     if every and not found:
         known = ", ".join(dict.fromkeys(record.benchmark for record in every))
-        raise UsageError(f"run {reader.meta.run_id} has no job of {benchmark}", hint=f"it has: {known}")
+        raise UsageError(f"run {reader.meta.run_id} has no job of {benchmark}", hint=f"its benchmarks: {known}")
     return found
 
 
@@ -313,14 +313,14 @@ def _build_notes(record: JobRecord) -> tuple[str, ...]:
 
 
 async def repeats_of(reader: Reader, record: JobRecord, counts: OutcomeCounts) -> Mapping[State, int]:
-    """How the repeats of items ended; without epochs they are the items."""
+    """Return the number of repeats by state; without epochs, the number of items."""
     return counts.states if record.epochs == 1 else await reader.states(record.key)
 
 
 async def whether_invalid(
     reader: Reader, record: JobRecord, counts: OutcomeCounts, probes: Sequence[ProbeRow], repeats: Mapping[State, int]
 ) -> tuple[str, ...]:
-    """Why a job of this run has no headline number; empty = it is valid."""
+    """Return the reasons why a job has no headline number; empty if it is valid."""
     events = [event for _, event in await reader.events()]
     return invalid_reasons(
         repeats,
@@ -335,7 +335,7 @@ async def whether_invalid(
 
 
 async def judge_notes(reader: Reader, record: JobRecord, repeats: Mapping[State, int]) -> list[str]:
-    """What a reader must know of a job's judge: whom it judges, how often it errs, where it gave no verdict."""
+    """Return the notes on a job's judge: shared model family, missing verdicts, measured errors, human review."""
     judge = record.models.judge
     if judge in (None, "none"):
         return []
@@ -347,7 +347,7 @@ async def judge_notes(reader: Reader, record: JobRecord, repeats: Mapping[State,
 
 
 def _cluster_notes(measured: Iterable[Measurement]) -> list[str]:
-    """Say once what an interval of a single conversation does not speak of."""
+    """Return one note if an interval is based on a single conversation."""
     alone = (one.interval.method for one in measured if one.interval is not None and ONE_CLUSTER in one.note)
     return [f"{ONE_CLUSTER} ({method})" for method in islice(alone, 1)]
 
@@ -357,21 +357,21 @@ def _failed(states: Mapping[State, int]) -> int:
 
 
 def _repeat_notes(record: JobRecord, failed: int) -> tuple[str, ...]:
-    """Failed repeats are in no count of items."""
+    """Return a note with the number of failed repeats, which the counts of items do not include."""
     if record.epochs == 1 or not failed:
         return ()
     return (f"{failed} of {record.n_repeats} repeats failed; an item counts as failed when all of its repeats did",)
 
 
 def _max_error_rate(reader: Reader) -> float:
-    """The share of failed items above which a job of this run is INVALID, as its last process was reported."""
+    """Return the share of failed items above which a job is INVALID, from the last process of the run."""
     latest = reader.resumes[-1].data.get("operation") if reader.resumes else None
     settings = {**reader.meta.request, **(latest if isinstance(latest, Mapping) else {})}
     return float(str(settings.get("max_error_rate", 0.02)))
 
 
 def isolation(reader: Reader, counts: HitCounts, probes: Sequence[ProbeRow], uncleared: int) -> IsolationProof:
-    """Count how the isolation checks of a job's lane ended."""
+    """Count the results of the isolation checks of a job's lane."""
     checks = deciding(probes)
     return IsolationProof(
         level=str(reader.meta.request.get("isolation", "probe")),
@@ -392,5 +392,5 @@ def _refuse_unknown_dimension(jobs: Sequence[JobReport], by: Sequence[str]) -> N
         if dimension not in known:
             raise UsageError(
                 f'no item has the dimension "{dimension}"',
-                hint=f"known here: {', '.join(sorted(known)) or 'none'}",
+                hint=f"dimensions of this run: {', '.join(sorted(known)) or 'none'}",
             )

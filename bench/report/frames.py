@@ -1,4 +1,4 @@
-"""A run as pandas data frames: items, hits, verdicts and calls, for notebooks.
+"""A run as pandas data frames for notebooks: items, hits, verdicts and calls.
 
 Example::
 
@@ -6,8 +6,9 @@ Example::
     frames.items.groupby("provider")["score"].mean()
     frames.hits[frames.hits["rank"] == 1]
 
-Every frame has ``job`` and, but for calls, ``item_id`` and ``epoch`` to join on. Columns are typed: durations are
-microseconds as whole numbers, money is USD, a missing value is ``pandas.NA``. ``polars.from_pandas`` takes each frame.
+Every frame has the column ``job``. All frames except ``calls`` also have ``item_id`` and ``epoch`` to join on.
+Durations are microseconds as integers, money is USD, and a missing value is ``pandas.NA``. ``polars.from_pandas``
+accepts each frame.
 """
 
 from __future__ import annotations
@@ -56,20 +57,20 @@ class Frames:
     """The rows of a run, one frame per kind."""
 
     items: DataFrame
-    """one row per item of a job: answer, state, score, one column per metric and per phase's time"""
+    """one row per item of a job: answer, state, score, and one column per metric and per phase's time"""
     hits: DataFrame
     """one row per retrieved hit"""
     verdicts: DataFrame
     """one row per verdict of an evaluator"""
     calls: DataFrame
-    """one row per attempt of a request; those of a lane are listed with each of its jobs"""
+    """one row per attempt of a request; calls of a lane are repeated for each of its jobs"""
 
 
 async def load_frames(reader: Reader) -> Frames:
-    """Read every ended item of a run.
+    """Read every ended item of a run into frames.
 
     Raises:
-        UsageError: pandas is not installed.
+        UsageError: pandas is not installed (extra [pandas]).
     """
     try:
         import pandas

@@ -1,11 +1,12 @@
-"""A run as Inspect logs: one JSON file per job, which ``inspect view`` and ``inspect_ai.log.read_eval_log`` open.
+"""Export a run as Inspect logs: one JSON file per job, for ``inspect view`` and ``inspect_ai.log.read_eval_log``.
 
 Example::
 
     await export_inspect(reader, Path("logs"))      # {"2026-11-29T10-00-00_locomo_1f0a....json": 200}
 
-A sample is an item: question, reference answers, the answer, one score per evaluator and metric, hits and retrieved ids
-as metadata. A failed item is a sample with an error and without scores; a job that is INVALID is an invalidated log.
+A sample is one item: question, reference answers, answer, one score per evaluator and metric, and as metadata the hits
+and retrieved ids. A failed item is a sample with an error and without scores. A job that is INVALID is an invalidated
+log.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ Tree = dict[str, object]
 
 
 async def export_inspect(reader: Reader, folder: Path) -> dict[str, int]:
-    """Write one log per job; return the samples by file name."""
+    """Write one log per job; return the number of samples by file name."""
     folder.mkdir(parents=True, exist_ok=True)
     report, status = await fold(reader), await reader.status()
     found: dict[str, int] = {}
@@ -46,7 +47,7 @@ async def export_inspect(reader: Reader, folder: Path) -> dict[str, int]:
 
 
 async def _log(reader: Reader, job: JobReport, status: Status, sink: TextIO) -> int:
-    """Write the head, then a sample at a time, so that memory follows one item."""
+    """Write the header, then one sample at a time, so that memory use does not grow with the run."""
     head = {
         "version": FORMAT,
         "status": STATUS.get(status.state, "cancelled"),

@@ -1,4 +1,4 @@
-"""The outcome of every item in each job, read once: state, loss, rank of first evidence, time, tokens.
+"""The outcome of every item in each job: state, loss, rank of the first evidence, search time, context tokens.
 
 Example::
 
@@ -6,7 +6,7 @@ Example::
     found["jobs"][0]["losses"]["not_retrieved"]      # 41
     found["units"][7], found["jobs"][0]["states"][7]  # ("c1", "q8"), "incorrect"
 
-Plain JSON, so that it can be made in another process.
+The result is plain JSON, so that another process can compute it.
 """
 
 from __future__ import annotations
@@ -32,18 +32,18 @@ CUTS = (1, 2, 3, 5, 10, 20, 50)
 
 @dataclass(frozen=True, slots=True)
 class UnitOutcome:
-    """One item in one job."""
+    """The outcome of one item in one job."""
 
     state: str
     error: str | None
     loss: Loss | None
     rank: int | None
-    """of the first hit that holds evidence; 0 = none does, None = the item has no known evidence"""
+    """rank of the first hit with evidence; 0 = no hit has evidence, None = the item has no known evidence"""
     value: float | None
-    """of the headline metric"""
+    """value of the headline metric"""
     search_us: int | None
     tokens: int | None
-    """of the context in the prompt"""
+    """tokens of the context in the prompt"""
 
 
 class JobOutcomes(TypedDict):
@@ -134,7 +134,7 @@ async def _job(reader: Reader, record: JobRecord, records: Sequence[JobRecord], 
 
 
 def first_rank(facts: LossFacts) -> int | None:
-    """The rank of the first hit that holds evidence; 0 = no hit does, None = no evidence is known."""
+    """Return the rank of the first hit with evidence; 0 = no hit has evidence, None = no evidence is known."""
     wanted = set(facts.evidence)
     if not wanted:
         return None
@@ -142,7 +142,7 @@ def first_rank(facts: LossFacts) -> int | None:
 
 
 def context_tokens(item: ItemRecord) -> int | None:
-    """The tokens of the context that an answer was made of."""
+    """Return the number of context tokens in the prompt of an answer; None if unknown."""
     answer = item.phases.get(Phase.ANSWER)
     tokens = answer.measured.get("context_tokens") if answer is not None and answer.ok else None
     return tokens if isinstance(tokens, int) else None

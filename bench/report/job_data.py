@@ -1,8 +1,7 @@
-"""The data of one job for its report: its metrics, its ended items, and times of its ingest.
+"""The data of one job for its report: its metrics, its ended items, and the times of its ingest.
 
-Here too:
-
-* Where tokens and money come from: what endpoints reported or what was counted here, and whose prices.
+``token_methods`` and ``price_methods`` return how tokens were counted (reported by the endpoint or counted here), and
+which prices were used. Their keys are the roles of `bench.metrics.pricing`; unknown roles are left out.
 
 Example::
 
@@ -12,9 +11,7 @@ Example::
     token_methods(record, spent, ingested)      # {"answer_in": ("usage", False), "context": ("chars/4", True), ...}
     price_methods(meta, resumes, record, spent, ingested)      # {"answer": ("genai-prices 0.2.3",)}
 
-A million items never are in memory as rows.
-
-The keys are the roles of `bench.metrics.pricing`; a role of which nothing is known is left out.
+Items are aggregated while they are read, so that a large run is never in memory as rows.
 """
 
 from __future__ import annotations
@@ -42,20 +39,20 @@ from bench.plan.validity import is_judged
 from bench.tokens import TOKEN_METHOD
 
 Method = tuple[str, bool]
-"""how it was counted, and whether that is an estimate"""
+"""(method of counting, True if the count is an estimate)"""
 Owners = Mapping[str, Mapping[str, Spent]]
 """owner of rows -> role -> calls"""
 
 USAGE = "usage"
-"""the endpoint reported it"""
+"""method: the endpoint reported the count"""
 OWN = "prices"
-"""the run file or the provider's config named the price"""
+"""method: the run file or the provider's config sets the price"""
 TABLE = "genai-prices"
 WITHOUT_CALLS: Mapping[str | None, Method] = {
     "builtin/extractive": (TOKEN_METHOD, True),
     "builtin/scripted": (USAGE, False),
 }
-"""models that no one is called for, so that no ledger tells of them"""
+"""built-in models that make no call, so that the call log has no tokens of them"""
 NOTHING = Spent()
 
 
@@ -89,7 +86,7 @@ def _counted(spent: Iterable[Spent]) -> Method | None:
 def price_methods(
     meta: RunMeta, resumes: Sequence[ResumeRow], record: JobRecord, spent: Owners, ingested: Mapping[str, Spent]
 ) -> dict[str, tuple[str, ...]]:
-    """Whose prices the calls of each role were counted at; ``ingested`` is what the corpora took, by ledger role."""
+    """Return the price sources of each role; ``ingested`` is the usage of the ingest by role of the call log."""
     pricing = _Pricing.of(meta, resumes, record)
     own = {} if record.shares else ingested  # of a shared build the owner's lane has the calls
     searched = {role: _less(one, own.get(role, NOTHING)) for role, one in spent[record.lane].items()}
@@ -104,10 +101,10 @@ def price_methods(
 
 @dataclass(frozen=True, slots=True)
 class _Pricing:
-    """What a run knew of prices."""
+    """The prices that a run used."""
 
     own: frozenset[str]
-    """models and providers with a price of their own"""
+    """models and providers whose price the user set"""
     table: str
     record: JobRecord
 
@@ -124,7 +121,7 @@ class _Pricing:
         return {OWN if name in self.own else self.table}
 
     def of_lane(self, spent: Mapping[str, Spent]) -> set[str]:
-        """A provider's own calls have a price each; the models inside it are priced like any other."""
+        """Return the price sources of a lane's calls: the provider's own calls and its embedding model."""
         found = self.of_model(self.record.models.embedding, spent.get("embedding", NOTHING))
         provider = spent.get("provider", NOTHING)
         if Decimal(provider.cost_usd):
@@ -149,22 +146,22 @@ def _table(versions: object) -> str | None:
 
 
 Unit = tuple[str, str, int]
-"""corpus, item, epoch"""
+"""(corpus, item, epoch)"""
 QUESTION_TYPE = "question_type"
 NEAR = 2
-"""a corpus of fewer than so many times k memories is small"""
+"""a corpus of fewer than this many times k memories is small"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutcomeCounts:
-    """The number of items of a job by outcome."""
+    """The number of items of a job by state, and by kind of error."""
 
     states: Mapping[State, int]
     error_kinds: Mapping[str, int]
 
     @classmethod
     def of(cls, ended: Counter[Ended]) -> OutcomeCounts:
-        """Read counts by (state, outcome)."""
+        """Build the counts from the number of items by (state, outcome)."""
         states: Counter[State] = Counter()
         kinds: Counter[str] = Counter()
         for (state, outcome), count in sorted(ended.items()):
@@ -177,7 +174,10 @@ class OutcomeCounts:
 async def gathered(
     reader: Reader, record: JobRecord, metrics: Sequence[Measure]
 ) -> tuple[OutcomeCounts, Pool | list[FoldRow]]:
-    """Every item of a job, those that have not ended too; as rows where repeats must be reduced first."""
+    """Return the counts and rows of all items of a job, including pending ones.
+
+    With epochs the rows are a list, because the repeats of an item must be reduced first.
+    """
     read = _pooled if record.epochs == 1 else _listed
     return await read(reader, record, item_metrics(metrics))
 
@@ -222,7 +222,7 @@ async def _listed(reader: Reader, record: JobRecord, columns: Sequence[Measure])
 
 
 def _pending(record: JobRecord, begun: Mapping[str | None, int]) -> Iterator[tuple[Labels, int]]:
-    """Items of which nothing has ended, by question type as far as the plan counted those."""
+    """Yield the number of pending items by label; items are labeled with the question types of the plan if known."""
     left = max(0, record.n_selected - sum(begun.values()))
     for kind, planned in record.selected_types.items():
         count = min(left, max(0, planned - begun.get(kind, 0)))
@@ -236,12 +236,15 @@ def _group_of(record: JobRecord, kind: str) -> dict[str, str]:
 
 
 def _explained(columns: Sequence[Measure]) -> int | None:
-    """The first metric of which items themselves say why they have no value: all of its kind lack the same ones."""
+    """Return the position of the first metric whose rows give the reason of a missing value; None without.
+
+    One metric is enough: all such metrics lack values for the same items.
+    """
     return next((place for place, column in enumerate(columns) if column.explained_by_rows), None)
 
 
 def fold_rows(batch: Values, names: Sequence[str], reasons: Mapping[Unit, str] | None = None) -> list[FoldRow]:
-    """A batch as rows, for repeats that must be reduced first."""
+    """Convert a batch of columns to rows; ``reasons`` explains missing values."""
     columns = [batch.values.get(name) for name in names]
     found = []
     for at, unit in enumerate(zip(batch.corpora, batch.items, batch.epochs, strict=True)):
@@ -253,7 +256,10 @@ def fold_rows(batch: Values, names: Sequence[str], reasons: Mapping[Unit, str] |
 
 
 def measures(record: JobRecord) -> tuple[list[Measure], list[str]]:
-    """The job's metrics ready to fold; a plug-in that is gone is folded as a plain mean, with a note."""
+    """Return the job's metrics, ready to fold, and notes.
+
+    A plug-in metric that cannot be loaded is folded as a plain mean, which a note reports.
+    """
     folder = Path(record.metric_folder or ".")
     try:
         return open_metrics(record.metric_entries, k=record.k, folder=folder), []
@@ -280,7 +286,7 @@ def _plain_mean(metric: MetricRecord) -> Measure:
 
 
 def size_notes(record: JobRecord, facts: JobFacts) -> list[str]:
-    """A warning where k is near the number of memories that there are: recall states little then."""
+    """Return a warning if k is near the number of memories per corpus, so that recall is not informative."""
     held = {one.corpus: one.memories for one in facts.corpora if one.memories}  # each shard of a merged run has its own
     sizes = sorted(held.values())
     near = sum(size < NEAR * record.k for size in sizes)
@@ -294,14 +300,14 @@ def size_notes(record: JobRecord, facts: JobFacts) -> list[str]:
 
 
 class IngestTime:
-    """The time spent sending corpora; gaps between a run's processes (stop to resume) are not counted."""
+    """The total ingest time of a run, without the gaps between its processes (stop to resume)."""
 
     def __init__(self, resumes: Sequence[datetime]) -> None:
         self._resumes = sorted(resumes)
         self._spans: dict[int, tuple[datetime, datetime]] = {}
 
     def add(self, one: StoredCorpus) -> None:
-        """Count the rows of a corpus up to the last that was sent."""
+        """Add the rows of a corpus up to its last ingested one; a reused corpus adds nothing."""
         ingested = one.row(CorpusKind.INGESTED)
         if ingested is None or one.is_reused:
             return
@@ -313,15 +319,15 @@ class IngestTime:
 
     @property
     def us(self) -> int | None:
-        """Microseconds; None where nothing was sent."""
+        """The total in microseconds; None if nothing was ingested."""
         spans = self._spans.values()
         return sum(round((last - first).total_seconds() * 1e6) for first, last in spans) if spans else None
 
 
 async def job_facts(reader: Reader, record: JobRecord, spent: Owners, totals: BuildTotals | None = None) -> JobFacts:
-    """What belongs to a job as a whole: what ingesting its corpora took, how its tokens and money were counted.
+    """Return the facts of a whole job: ingest time and cost per corpus, and how tokens and prices were counted.
 
-    ``totals`` takes every corpus that is read.
+    Every corpus that is read is also added to ``totals``.
     """
     corpora, sending = [], IngestTime([one.at for one in reader.resumes])
     took: dict[str, Spent] = {}
@@ -362,7 +368,7 @@ def _corpus_facts(stored: StoredCorpus) -> CorpusFacts:
 
 
 def version_notes(events: Sequence[Event], record: JobRecord) -> tuple[str, ...]:
-    """A note where the memory system was replaced between two starts of the run."""
+    """Return a note if different versions of the memory system answered in one run."""
     answered = [
         event.data.get("upstream")
         for event in events

@@ -1,8 +1,6 @@
 """Notes on the answers of a job that affect the use of its score.
 
-Here too:
-
-* Scores with and without golds that are known to be doubtful, for a job whose benchmark has an overlay.
+For a benchmark with an overlay, ``gold_scores`` computes scores with and without the golds that it marks as doubtful.
 
 Example::
 
@@ -10,7 +8,8 @@ Example::
     found = await gold_scores(reader, record, metrics)
     found["accuracy"].raw, found["accuracy"].corrected, found["accuracy"].ceiling
 
-Corrected leaves the listed items out; after a rescore, those with a corrected answer count against that.
+A corrected score leaves the listed items out. After a rescore, items with a corrected answer are included and scored
+against it.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ from bench.models.reply import BATCHED, CACHED, PROMPT_CACHED
 from bench.plan.job_record import JobRecord
 
 MIN_CUT_PROMPTS = 3
-"""of fewer, a small share may be the tokenizer's"""
+"""minimum number of cut prompts to report: fewer may come from differences between tokenizers"""
 WINDOW = (
     "the endpoint's context window is smaller than the prompt (Ollama: raise num_ctx), "
     "or set context for the model in configs/models"
@@ -66,11 +65,11 @@ SEEMINGS: Mapping[str, str] = {
     "the next turn too?",
     ODD: "with hidden, look-alike or decomposed characters in it, which an equal gold may not match",
 }
-"""flag of an answer -> what is reported of it"""
+"""flag of an answer -> its description in the note"""
 
 
 async def answer_notes(reader: Reader, record: JobRecord, error_kinds: Mapping[str, int]) -> list[str]:
-    """Return one sentence per thing that happened to answers or verdicts of a job."""
+    """Return notes on the answers and verdicts of a job, such as cut, refused, empty or cached ones."""
     if record.models.answering is None:
         return []
     answers = await reader.flagged(record.answer_owner, Phase.ANSWER)
@@ -86,14 +85,14 @@ async def answer_notes(reader: Reader, record: JobRecord, error_kinds: Mapping[s
 
 
 async def cache_notes(reader: Reader, record: JobRecord) -> list[str]:
-    """Return what of a job's replies comes from the call cache, as a sentence; empty where nothing does."""
+    """Return a note on the number of a job's replies from the call cache; empty without such replies."""
     return cached_notes(
         await reader.flagged(record.answer_owner, Phase.ANSWER), await reader.flagged(record.key, Phase.EVALUATE)
     )
 
 
 def cached_notes(answers: Sequence[Flagged], verdicts: Sequence[Flagged]) -> list[str]:
-    """Return a sentence on the replies that come from the call cache; none where there are none."""
+    """Return a note on the number of replies from the call cache; empty without such replies."""
     found = [one for one in (*answers, *verdicts) if CACHED in one.flags]
     if not found:
         return []
@@ -103,7 +102,7 @@ def cached_notes(answers: Sequence[Flagged], verdicts: Sequence[Flagged]) -> lis
 
 
 def _vendor_saved(answers: Sequence[Flagged], verdicts: Sequence[Flagged]) -> list[str]:
-    """Return a sentence on what batches and the vendor's cache of prompts saved together."""
+    """Return a note on the money that batches and the vendor's prompt cache saved; empty if neither was used."""
     found = [one for one in (*answers, *verdicts) if CACHED not in one.flags]
     saved = math.fsum(one.saved_usd for one in found if one.saved_usd is not None)
     ways = {PROMPT_CACHED: "the vendor's cache of prompts served", BATCHED: "batches brought"}
@@ -166,7 +165,7 @@ def _ended(answers: Sequence[Flagged], error_kinds: Mapping[str, int]) -> list[s
 
 
 def _seemings(answers: Sequence[Flagged]) -> list[str]:
-    """Count the answers that may be none, by their text."""
+    """Return one note per kind of suspicious answer text, with a count and an example."""
     found = []
     for flag, text in SEEMINGS.items():
         if count := _count(answers, flag):
@@ -235,7 +234,10 @@ ANSWER = "answer"
 
 
 async def gold_scores(reader: Reader, record: JobRecord, metrics: Sequence[Measure]) -> dict[str, GoldScores]:
-    """Raw, corrected and ceiling of every answer metric whose values lie in 0..1; empty without an overlay."""
+    """Return the raw and corrected score and the ceiling of every answer metric with values in 0..1.
+
+    The result is empty without an overlay.
+    """
     if record.overlay is None:
         return {}
     overlay = Overlay(
@@ -255,7 +257,7 @@ async def gold_scores(reader: Reader, record: JobRecord, metrics: Sequence[Measu
 
 
 async def _values(reader: Reader, record: JobRecord, names: Sequence[str]) -> dict[str, dict[str, float]]:
-    """Metric -> item -> its mean over the epochs."""
+    """Return metric -> item -> its mean over the epochs."""
     found: dict[str, dict[str, list[float]]] = {name: {} for name in names}
     async for batch in reader.values(record.key):
         for name in names:
@@ -266,7 +268,7 @@ async def _values(reader: Reader, record: JobRecord, names: Sequence[str]) -> di
 
 
 async def _rescored(reader: Reader, record: JobRecord) -> dict[str, Mapping[str, float]]:
-    """Listed item -> metric -> value against the corrected answer, as far as a rescore has found them."""
+    """Return listed item -> metric -> value against the corrected answer, as far as a rescore computed it."""
     found: dict[str, Mapping[str, float]] = {}
     for item in record.suspects:
         for one in await reader.item(record.chain, item):
@@ -278,7 +280,7 @@ async def _rescored(reader: Reader, record: JobRecord) -> dict[str, Mapping[str,
 
 
 def gold_json(record: JobRecord, scores: Mapping[str, GoldScores]) -> dict[str, object]:
-    """What a report states of an overlay; nothing where there is none."""
+    """Return the report's section on the overlay; empty without one."""
     if record.overlay is None:
         return {}
     about = {"overlay": record.overlay.name, "sha256": record.overlay.sha256, "source": record.overlay.source}
@@ -287,7 +289,7 @@ def gold_json(record: JobRecord, scores: Mapping[str, GoldScores]) -> dict[str, 
 
 
 def gold_notes(scores: Mapping[str, GoldScores]) -> list[str]:
-    """One sentence per metric, and a flag where a score is reached only with questionable labels."""
+    """Return one note per metric with its raw and corrected score; it reports a raw score above the ceiling."""
     found = []
     for name, one in scores.items():
         labels = "1 questionable label" if one.n_listed == 1 else f"{one.n_listed} questionable labels"

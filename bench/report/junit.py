@@ -1,11 +1,11 @@
-"""A run as JUnit XML, the form in which CI systems show test results: one suite per job, one case per item.
+"""Export a run as JUnit XML, the test result format of CI systems: one suite per job, one case per item.
 
 Example::
 
     await export_junit(reader, sink)
 
-A wrong answer is a failure, an item that failed is an error, an item without a score is skipped. An item that has not
-ended is left out, so that the file never claims more than the run did.
+A wrong answer is a failure, a failed item is an error, and an item without a score is skipped. A pending item is left
+out.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MICROS = 1_000_000
 
 
 async def export_junit(reader: Reader, sink: TextIO) -> int:
-    """Write one document; return the number of cases."""
+    """Write one XML document; return the number of cases."""
     total = 0
     sink.write('<?xml version="1.0" encoding="utf-8"?>\n')
     sink.write("<testsuites>\n")
@@ -66,7 +66,7 @@ async def _suite(reader: Reader, record: JobRecord, sink: TextIO) -> int:
 
 
 def _case(record: JobRecord, item: ItemRecord, sink: TextIO) -> Iterator[str]:
-    """Write one case; give the kind of what it reports beside success."""
+    """Write one case; yield the kind of its result if it is not a success."""
     took = sum(entry.times_us.get("total", 0) for entry in item.phases.values()) / MICROS
     name = item.item if record.epochs == 1 else f"{item.item}#{item.epoch}"
     sink.write(f"<testcase{_written({'classname': record.key, 'name': name, 'time': f'{took:.6f}'})}>")

@@ -2,22 +2,22 @@
 
 Example::
 
-    costs = memory_cost(build, query, context, n_correct=31, input_usd="2.5")
-    costs.usd_per_question, costs.context_share, costs.break_even.questions     # Decimal("0.0021"), 0.04, 13
+    cost = await read_memory_cost(reader, record, totals, reused={}, n_correct=31)
+    cost.usd_per_question, cost.context_share, cost.break_even.questions     # Decimal("0.0021"), 0.04, 13
 
 Formulas, with sums over all items, epochs and attempts of a job:
 
-* per question = (search + answer calls) / questions. The judge is left out: a memory in use has none.
-* per correct answer = (build + search + answer calls) / correct answers. A build that another run paid for counts with
-  its price.
+* per question = (search + answer calls) / questions. The judge is left out, because it is not part of a memory in use.
+* per correct answer = (build + search + answer calls) / correct answers. A build that another run paid for counts
+  with its price.
 * context share = context tokens of the answers / tokens of their corpora, both counted as ``chars/4``.
-* full context per question = answer calls / questions + input price x (corpus tokens - context tokens) / answers: the
-  same prompts with the whole corpus in them.
+* full context per question = answer calls / questions + input price x (corpus tokens - context tokens) / answers:
+  the same prompts with the whole corpus in them.
 * break-even = the smallest number of questions n on one corpus with
-  build / corpora + n x per question < n x full context per question. Where a question to the memory is not cheaper
-  there is none, however often it is asked: never.
+  build / corpora + n x per question < n x full context per question. It is never reached if a question to the memory
+  is not cheaper.
 
-A call without a price makes what it is part of unknown. What a journal does not state is None, never a guess.
+A sum with a call of unknown price is unknown. A value that the journal does not have is None.
 """
 
 from __future__ import annotations
@@ -39,21 +39,21 @@ MILLION = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallTotals:
-    """Calls, tokens, money and time of one side of the bill."""
+    """Calls, tokens, money and time of a group of calls."""
 
     calls: int = 0
     tokens: int = 0
-    """input and output, as reported or counted"""
+    """input and output tokens, as reported or counted"""
     cost_usd: str = "0"
-    """decimal text, of the calls whose cost is known"""
+    """cost of the calls whose cost is known, as decimal text"""
     cost_unknown_calls: int = 0
-    """calls that ended well and whose cost is not known"""
+    """number of successful calls whose cost is not known"""
     time_us: int = 0
-    """without queue and limiter"""
+    """duration in microseconds, without the time in queue and limiter"""
 
     @property
     def usd(self) -> Decimal | None:
-        """The whole of it; None where a part is unknown."""
+        """The total cost; None if the cost of a call is unknown."""
         return None if self.cost_unknown_calls else Decimal(self.cost_usd)
 
     @classmethod
@@ -78,29 +78,29 @@ class CallTotals:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildCost:
-    """The costs that are paid once: the ingest of every corpus."""
+    """The cost of ingesting every corpus, paid once."""
 
     fingerprint: str | None
-    """None = not every corpus is in, or an older version ingested it"""
+    """digest of the ingested corpora; None if one is not ingested, or an older version ingested it"""
     paid_by: str
-    """run that ingested"""
+    """id of the run that ingested"""
     lane: str
-    """lane of that run"""
+    """lane of that run that ingested"""
     corpora: int | None
-    """how often a corpus was ingested; None = an older version did not state it"""
+    """number of ingested corpora, repeated ingests included; None if an older version did not record it"""
     memories: int
     price: CallTotals
-    """what it cost, no matter which run paid"""
+    """cost of the build, whichever run paid it"""
     paid: CallTotals
-    """what this job's lane paid: nothing where another run or another lane did"""
+    """cost that this job's lane paid: zero if another run or lane ingested"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryCost:
-    """The costs that are paid for each question."""
+    """The cost that is paid for each question."""
 
     questions: int
-    """items times epochs that were searched"""
+    """number of searches: items times epochs"""
     search: CallTotals
     answer: CallTotals
 
@@ -111,27 +111,27 @@ class QueryCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContextSize:
-    """The share of its corpus that the answering model read."""
+    """The size of the contexts that the answering model read, and of their corpora."""
 
     answers: int
     tokens: int
-    """of all contexts together"""
+    """tokens of all contexts together"""
     corpus_tokens: int | None
-    """of the corpus of each answer, together; None = not stated by the journal"""
+    """sum over the answers of the size of their corpus; None if the journal does not have it"""
     corpora: int
 
     @property
     def share(self) -> float | None:
-        """Context tokens sent / tokens of the whole corpus."""
+        """Context tokens / corpus tokens; None if unknown."""
         return self.tokens / self.corpus_tokens if self.corpus_tokens else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BreakEven:
-    """After how many questions on one corpus the memory is cheaper than the whole corpus in each prompt."""
+    """The number of questions on one corpus from which a memory is cheaper than the whole corpus in each prompt."""
 
     questions: int | None
-    """None = never, or unknown; ``reason`` states why"""
+    """None = never or unknown; ``reason`` explains it"""
     never: bool = False
     reason: str = ""
     full_context_usd_per_question: Decimal | None = None
@@ -139,14 +139,14 @@ class BreakEven:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryCost:
-    """The two sides of the bill of one job, and what follows from them."""
+    """The build cost and the query cost of one job, and the figures that follow from them."""
 
     build: BuildCost
     query: QueryCost
     context: ContextSize | None
     """None = no model answered"""
     break_even: BreakEven | None
-    """None = no model answered, or a control"""
+    """None = no model answered, or the job is a control"""
     n_correct: int
 
     @property
@@ -165,11 +165,11 @@ class MemoryCost:
 
     @property
     def has_money(self) -> bool:
-        """Whether anything of it is known to cost something."""
+        """True if a call of the build or the questions has a known cost above zero."""
         return any(Decimal(one.cost_usd) for one in (self.build.price, self.query.search, self.query.answer))
 
     def to_json(self) -> dict[str, object]:
-        """Return the document ``memory_cost`` of a job; money per question as doubles, sums as decimal texts."""
+        """Return the document ``memory_cost`` of a job; money per question is a float, sums are decimal text."""
         build, context = self.build, self.context
         named = {name: getattr(build, name) for name in ("fingerprint", "paid_by", "lane", "corpora", "memories")}
         read = None if context is None else {**asdict(context), "share": context.share}
@@ -197,7 +197,7 @@ def _double(value: Decimal | None) -> float | None:
 async def read_memory_cost(
     reader: Reader, record: JobRecord, totals: BuildTotals, *, reused: Mapping[str, object], n_correct: int
 ) -> MemoryCost | None:
-    """Add up a job's calls from its journal; None where it searched nothing, as with answers that were given."""
+    """Add up the calls of a job from its journal; None if it searched nothing, as with external answers."""
     search = await reader.phase_spent(record.lane, Phase.SEARCH)
     if not search.units:
         return None
@@ -212,7 +212,7 @@ async def read_memory_cost(
 
 
 async def read_context(reader: Reader, record: JobRecord) -> ContextSize | None:
-    """Return the contexts of a job's answers; None where no model answered."""
+    """Return the sizes of the contexts of a job's answers; None where no model answered."""
     totals = BuildTotals({})
     async for corpus in reader.corpora(record.build):
         totals.add(corpus)
@@ -220,7 +220,7 @@ async def read_context(reader: Reader, record: JobRecord) -> ContextSize | None:
 
 
 def own_build(run_id: str, record: JobRecord, totals: BuildTotals) -> BuildCost:
-    """Return the build of this run; a lane that searches what another lane ingested paid nothing."""
+    """Return the build cost of this run; a lane that searches the corpora of another lane paid nothing."""
     price = CallTotals(
         calls=totals.calls,
         tokens=totals.tokens,
@@ -240,9 +240,10 @@ def own_build(run_id: str, record: JobRecord, totals: BuildTotals) -> BuildCost:
 
 
 def with_reused(own: BuildCost, reused: Mapping[str, object]) -> BuildCost:
-    """Return the build of another run as the event that took it over states it, with what this run added to it.
+    """Return the build cost of a reused build, plus the corpora that this run added.
 
-    A run that was extended after it took a build over has ingested, and paid, the corpora that are new.
+    ``own`` is the cost that this run paid, for corpora that it ingested after it was extended. ``reused`` is the data
+    of the event on the reused build in the journal.
     """
 
     def count(name: str) -> int:
@@ -269,7 +270,7 @@ def with_reused(own: BuildCost, reused: Mapping[str, object]) -> BuildCost:
 
 
 def _context(contexts: Mapping[str, tuple[int, int]], sizes: Mapping[str, int | None]) -> ContextSize | None:
-    """Put the contexts of the answers beside the sizes of their corpora."""
+    """Sum the context sizes of the answers, and the sizes of their corpora."""
     answers = sum(n for n, _ in contexts.values())
     if not answers:
         return None
@@ -317,5 +318,5 @@ def _decimal(value: Fraction) -> Decimal:
 
 
 def money(usd: Decimal | float | None) -> str:
-    """Show an amount in USD with up to six decimals; a dash where it is not known."""
+    """Format an amount in USD with up to six decimals; a dash where it is not known."""
     return "-" if usd is None else f"{usd:.6f}".rstrip("0").rstrip(".")

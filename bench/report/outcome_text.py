@@ -5,7 +5,8 @@ Example::
     await outcome_texts(reader, report)
     # ["bm25 answers 23 % of 160 questions right (95% interval 16 to 31 %). It finds evidence for 80 % ..."]
 
-Controls (oracle, no-memory, random, full-context) are never the best; they say what the score can be at all.
+Controls (oracle, no-memory, random, full-context) are ranked only without other systems. They show the range of
+scores that is possible.
 """
 
 from __future__ import annotations
@@ -21,18 +22,18 @@ from bench.report.fold import JobReport, Report
 from bench.report.tables import by_benchmark, job_texts, number
 
 MOST_TESTED = 200_000
-"""items; of more the two best are not tested against each other at the end of a run"""
+"""number of items above which the two best systems are not tested against each other at the end of a run"""
 RULE = "builtin/extractive"
 READS_BY_RULE = (
     f"The reader, {RULE}, is a fixed rule and not a language model: its accuracy shows that everything works, "
     "not how good a memory is. Name a model with --model."
 )
 FOUND = ("hit_at_", "recall_any_at_", "recall_fraction_at_")
-"""metrics that say whether evidence was found, the plainest first"""
+"""prefixes of metrics that measure whether evidence was found, in order of preference"""
 
 
 async def outcome_texts(reader: Reader, report: Report) -> list[str]:
-    """Return one short paragraph per benchmark; jobs are ranked among those of their judge."""
+    """Return one short paragraph per benchmark; jobs are ranked separately per judge."""
     groups = by_benchmark(report)
     texts = []
     for jobs in groups:
@@ -63,7 +64,7 @@ async def _sentences(reader: Reader, report: Report, jobs: Sequence[JobReport]) 
 
 
 def _by_judge(ranked: Sequence[JobReport]) -> dict[str | None, list[JobReport]]:
-    """Group jobs by their judge: what two judges call right does not tell memory systems apart."""
+    """Group jobs by judge, because verdicts of different judges are not comparable."""
     found: dict[str | None, list[JobReport]] = {}
     for job in ranked:
         found.setdefault(job.record.models.judge, []).append(job)
@@ -110,7 +111,7 @@ def _headline(job: JobReport) -> Measurement:
 
 
 def is_share(one: Measurement) -> bool:
-    """Say whether a value is a share of items and may be shown as a percentage."""
+    """Return True if a value is a share of items and may be shown as a percentage."""
     return one.unit is None and (one.metric == "accuracy" or one.metric.startswith(FOUND))
 
 
@@ -132,7 +133,7 @@ def _bounds(one: Measurement) -> str:
 
 
 async def _margin(reader: Reader, best: JobReport, second: JobReport, names: dict[str, str]) -> str:
-    """Say how far the second is behind and whether that is more than chance."""
+    """Return a sentence: how far the second system is behind, and whether the difference is significant."""
     one, other = _headline(best), _headline(second)
     if one.value == other.value:
         return f"{names[second.record.key]} has the same score."
@@ -174,7 +175,10 @@ def _size(one: Measurement, difference: float) -> str:
 
 
 def _limits(best: JobReport, scored: Sequence[JobReport], name: str) -> list[str]:
-    """Say whether the memory or the reader loses more, from the evidence found and from what the oracle reaches."""
+    """Return sentences that state whether the memory or the reader loses more.
+
+    They use the evidence that was found, and the scores of the oracle and of no-memory.
+    """
     one = _headline(best)
     if best.record.models.answering is None or one.metric != "accuracy" or one.value is None:
         return []
@@ -202,6 +206,6 @@ def _limits(best: JobReport, scored: Sequence[JobReport], name: str) -> list[str
 
 
 def _widest(job: JobReport, prefix: str) -> Measurement | None:
-    """The metric of a family with the most hits looked at."""
+    """Return the metric of a family with the largest k."""
     named = [one for name, one in job.metrics.items() if name.startswith(prefix) and name[len(prefix) :].isdigit()]
     return max(named, key=lambda one: int(one.metric[len(prefix) :]), default=None)

@@ -5,7 +5,8 @@ Example::
     panel = Panel(side="run r: bm25", cells=(Cell(judge="openai/a", prompt="strict", ...), ...), types=types)
     panel.agreement().alpha, panel.majority(), panel.differing()[:10]
 
-A cell is one judge with one prompt. Items that a cell has no verdict on are left out of its value and of each pair.
+A cell is one judge with one prompt. Answers without a verdict of a cell are left out of the cell's value and of its
+pairs.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from bench.report.tables import Grid, number
 from bench.stats import Tally, cohen_kappa, interval_of, krippendorff_alpha
 
 SHOWN = 20
-"""items that differ in a table; the JSON has all"""
+"""maximum number of differing items in a table; the JSON has all"""
 FIRST_ROW = (
     "flips: answers with another verdict than in the first row; kappa: Cohen's kappa with the first row, 1 for full "
     "agreement, 0 for agreement by chance"
@@ -37,15 +38,15 @@ DIGEST = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
-    """One judge with one judge prompt over the answers of one side."""
+    """The verdicts of one judge with one judge prompt on the answers of one side."""
 
     judge: str
     prompt: str
     sha256: tuple[str, ...]
-    """of the prompts that the items got, most frequent first"""
+    """digests of the judge prompts that were used, most frequent first"""
     verdicts: Mapping[AnswerKey, bool | None]
     clustered: bool = False
-    """its interval is over corpora, as in the results of the run"""
+    """True if the interval is computed over corpora, as in the results of the run"""
 
     @property
     def name(self) -> str:
@@ -54,18 +55,18 @@ class Cell:
 
     @property
     def decided(self) -> dict[AnswerKey, float]:
-        """Verdicts as 0 and 1, in order."""
+        """Answer -> its verdict as 0 or 1, in sorted order; answers without a verdict are left out."""
         return {key: float(one) for key, one in sorted(self.verdicts.items()) if one is not None}
 
     @property
     def value(self) -> float | None:
-        """The share of answers that it calls right."""
+        """The share of answers that the cell calls right."""
         found = self.decided.values()
         return sum(found) / len(found) if found else None
 
     @property
     def interval(self) -> Interval | None:
-        """Over questions like these; the judge's own error is not in it."""
+        """The interval of the value over questions; the judge's own error is not included."""
         return _interval(self.decided, clustered=self.clustered)
 
     def to_json(self) -> dict[str, object]:
@@ -83,7 +84,7 @@ class Cell:
 
 
 class Pair(NamedTuple):
-    """Two cells over the answers on which both have a verdict."""
+    """The agreement of two cells on the answers for which both have a verdict."""
 
     a: int
     b: int
@@ -93,7 +94,7 @@ class Pair(NamedTuple):
 
 
 class Agreement(NamedTuple):
-    """How far all cells agree over some answers."""
+    """The agreement of all cells on some answers."""
 
     n: int
     unanimous: int
@@ -110,10 +111,10 @@ class Panel:
     cells: tuple[Cell, ...]
     types: Mapping[AnswerKey, str]
     texts: Mapping[AnswerKey, Mapping[str, str]] = field(default_factory=dict)
-    """question, expected and answer of the answers that differ"""
+    """question, expected answer and answer of the answers on which cells differ"""
 
     def agreement(self, only: Collection[AnswerKey] | None = None) -> Agreement:
-        """Return kappa of each pair and Krippendorff's alpha of all, over all answers or some."""
+        """Return kappa of each pair and Krippendorff's alpha of all cells, over all answers or those of ``only``."""
         keys = sorted(self.types if only is None else only)
         rows = [[cell.verdicts.get(key) for cell in self.cells] for key in keys]
         whole = [row for row in rows if None not in row]
@@ -130,12 +131,12 @@ class Panel:
         return {kind: self.agreement([key for key, one in self.types.items() if one == kind]) for kind in kinds}
 
     def votes(self, key: AnswerKey) -> tuple[int, int]:
-        """Return how many cells call an answer right, and how many wrong."""
+        """Return the number of cells that call an answer right, and the number that call it wrong."""
         given = [cell.verdicts.get(key) for cell in self.cells]
         return sum(one is True for one in given), sum(one is False for one in given)
 
     def majority(self) -> tuple[float | None, Interval | None, int, int]:
-        """Return the value of the majority verdict with its interval, how many it decides, and how many are tied."""
+        """Return (share of answers right by majority, interval, number of decided answers, number of ties)."""
         votes = {key: self.votes(key) for key in sorted(self.types)}
         decided = {key: float(right > wrong) for key, (right, wrong) in votes.items() if right != wrong}
         ties = sum(right == wrong and right > 0 for right, wrong in votes.values())
@@ -148,7 +149,7 @@ class Panel:
         return sorted((key for key, vote in votes.items() if min(vote)), key=lambda key: (-min(votes[key]), key))
 
     def to_json(self) -> dict[str, object]:
-        """Return the whole panel."""
+        """Return the panel as JSON, with all answers on which cells differ."""
         value, found, n, ties = self.majority()
         return {
             "side": self.side,
@@ -192,7 +193,10 @@ def _pair(rows: Sequence[Sequence[bool | None]], a: int, b: int) -> Pair:
 
 
 async def read_panels(reader: Reader, generations: Mapping[int, str]) -> list[Panel]:
-    """Read the verdicts of scoring generations (number -> name of the prompt), one panel per set of answers."""
+    """Read the verdicts of some scorings, one panel per set of answers.
+
+    ``generations`` maps the number of a scoring to the name of its prompt.
+    """
     groups: dict[str, list[JobRecord]] = {}
     for record in read(reader.meta.extra):
         if record.models.judge is not None:
@@ -217,7 +221,7 @@ async def _panel(reader: Reader, jobs: Sequence[JobRecord], generations: Mapping
 async def read_cell(
     reader: Reader, record: JobRecord, generation: int, prompt: str
 ) -> tuple[Cell, dict[AnswerKey, str]]:
-    """Read one judge's verdicts of one generation, and the question types of the items."""
+    """Read the verdicts of one judge in one scoring, and the question types of the items."""
     found = await reader.judged(record.key, generation)
     digests = Counter(one.prompt_sha256 for one in found if one.prompt_sha256)
     keys = [AnswerKey(one.corpus, one.item, one.epoch) for one in found]
@@ -232,7 +236,7 @@ async def read_cell(
 
 
 async def with_texts(reader: Reader, record: JobRecord, panel: Panel) -> Panel:
-    """Return the panel with question, expected and answer of the items that differ."""
+    """Return the panel with the texts (question, expected answer, answer) of the items that differ."""
     wanted, texts = set(panel.differing()), {}
     async for item in reader.items(record.chain):
         key = AnswerKey(item.corpus, item.item, item.epoch)
@@ -261,12 +265,12 @@ def _text(value: object) -> str:
 
 
 def panel_grids(panel: Panel) -> list[Grid]:
-    """Return the tables of a panel: cells, agreement by type, items that differ."""
+    """Return the tables of a panel: cells, agreement by question type, items that differ."""
     return [cell_grid(panel), agreement_grid(panel), differing_grid(panel)]
 
 
 def cell_grid(panel: Panel) -> Grid:
-    """Return one row per cell, and the majority."""
+    """Return a table with one row per cell, and one for the majority."""
     pairs = {pair.b: pair for pair in panel.agreement().pairs if pair.a == 0}
     rows = [
         (
@@ -296,7 +300,7 @@ def cell_grid(panel: Panel) -> Grid:
 
 
 def agreement_grid(panel: Panel) -> Grid:
-    """Return the agreement over all answers, and by question type where there are several."""
+    """Return a table of the agreement over all answers, and by question type if there are several."""
     kinds = panel.by_type()
     every = {"(all)": panel.agreement(), **(kinds if len(kinds) > 1 else {})}
     return Grid(
@@ -320,7 +324,7 @@ def least_kappa(one: Agreement) -> float | None:
 
 
 def differing_grid(panel: Panel) -> Grid:
-    """Return the items on which the cells differ, the most divided first."""
+    """Return a table of the items on which the cells differ, the most divided first."""
     every = panel.differing()
     rows = []
     for key in every[:SHOWN]:
@@ -346,7 +350,7 @@ def _cut(text: str, most: int = 60) -> str:
 
 
 def shown(value: float | None, found: Interval | None) -> str:
-    """Return a value with its interval."""
+    """Format a value with its interval."""
     if value is None or found is None:
         return number(value)
     return f"{number(value)} [{number(found.low)}, {number(found.high)}]"

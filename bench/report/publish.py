@@ -1,6 +1,6 @@
 """The files of a finished or stopped run: ``results/<run_id>/`` with report.json, items.jsonl and report.md.
 
-Each file is written under another name and renamed, so a half-written one never is under the final name::
+Each file is written under a temporary name and then renamed, so its final name never has partial content::
 
     folder = await publish(reader, report, Path("results"))
 """
@@ -34,7 +34,7 @@ async def publish(reader: Reader, report: Report, results: Path) -> Path:
 
 
 def report_markdown(report: Report) -> str:
-    """The whole report as Markdown."""
+    """Return the whole report as Markdown."""
     state = f"{report.status}" + (", numbers may still move" if report.partial else "")
     head = [f"# Run {report.run_id}", "", f"State: {state}. Plan `{report.plan_digest[:16]}`.", ""]
     grids = [*overview(report), *matrix(report), *breakdown(report, "question_type"), *breakdown(report, "group")]
@@ -42,20 +42,20 @@ def report_markdown(report: Report) -> str:
 
 
 async def item_lines(reader: Reader, report: Report) -> AsyncIterator[str]:
-    """One JSON line a (job, item): ids, state and values, no texts."""
+    """Yield one JSON line per job and item: ids, state and values, no texts."""
     for job in report.jobs:
         async for row in rows_of(reader, report.run_id, job.record, texts=False):
             yield json.dumps(row, ensure_ascii=True, allow_nan=False)
 
 
 def replace_text(path: Path, text: str) -> None:
-    """Write ``path`` whole or not at all."""
+    """Write ``path`` atomically."""
     with _replacing(path) as sink:
         sink.write(text)
 
 
 async def replace_lines(path: Path, lines: AsyncIterator[str]) -> int:
-    """Stream lines into ``path``, whole or not at all; returns how many."""
+    """Write lines to ``path`` atomically; return their number."""
     count = 0
     with _replacing(path) as sink:
         async for line in lines:
@@ -66,7 +66,7 @@ async def replace_lines(path: Path, lines: AsyncIterator[str]) -> int:
 
 @contextmanager
 def _replacing(path: Path) -> Iterator[TextIO]:
-    """A file that is under its name when it is whole; an error tells that name, not the passing one."""
+    """Open a temporary file that replaces ``path`` on success; an OSError names ``path``."""
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
         with part.open("w", encoding="utf-8", errors="backslashreplace", newline="") as sink:

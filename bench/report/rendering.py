@@ -1,8 +1,6 @@
-"""Tables as Markdown, and a whole report as CSV.
+"""Tables as Markdown and as one self-contained HTML page, and a whole report as CSV.
 
-Here too:
-
-* Grids as one self-contained HTML page: no script, no network, dark mode, narrow screens.
+The page has no script, loads nothing from the network, and supports dark mode and narrow screens.
 
 Example::
 
@@ -26,7 +24,7 @@ from bench.visible import visible
 
 
 def markdown(grid: Grid) -> str:
-    """The grid as a Markdown table with its title and notes."""
+    """Return the grid as a Markdown table with its title and notes."""
     lines = [f"### {_cell(grid.title)}", "", _line(grid.head), _line(_rule(grid)), *map(_line, grid.rows)]
     lines += ["", *(f"- {_cell(note)}" for note in grid.notes)] if grid.notes else []
     return "\n".join(lines) + "\n"
@@ -41,13 +39,13 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def _cell(text: str) -> str:
-    """A text on one line that is not a markup, no link and no second cell; intervals keep their brackets."""
+    """Return a text on one line, escaped so that it contains no markup, link or cell border."""
     escaped = "".join(f"&#{ord(sign)};" if sign in "<>&|`*" else sign for sign in visible(text))
     return " ".join(escaped.split()).replace("](", "]&#40;")
 
 
 def csv_text(report: Report) -> str:
-    """A line a metric and label of each job: unrounded values, one header line."""
+    """Return the report as CSV: one line per job, metric and label, with unrounded values."""
     sink = io.StringIO()
     writer = csv.writer(sink, lineterminator="\r\n")
     writer.writerow(CSV_HEAD)
@@ -91,13 +89,13 @@ ul { padding-left: 1.2rem; color: color-mix(in srgb, currentColor 75%, transpare
 
 
 def results_page(report: Report) -> str:
-    """A run's tables as a page."""
+    """Return the tables of a run as an HTML page."""
     grids = [*overview(report), *matrix(report), *breakdown(report, "question_type"), *breakdown(report, "group")]
     return grids_page(f"Run {report.run_id}", grids)
 
 
 def grids_page(title: str, grids: Sequence[Grid]) -> str:
-    """Any grids as a page; every text is escaped."""
+    """Return the grids as an HTML page; every text is escaped."""
     body = "\n".join(_grid(grid) for grid in grids)
     return (
         "<!doctype html>\n<html lang='en'>\n<head>\n<meta charset='utf-8'>\n"

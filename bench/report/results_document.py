@@ -1,7 +1,7 @@
-"""A Report as the JSON of ``results --json`` and ``report.json``: full doubles, no time of printing.
+"""A report as the JSON of ``results --json`` and ``report.json``: unrounded numbers, without the time of output.
 
 ``results`` in report.json is byte-equal between an uninterrupted, a resumed and a merged run of deterministic
-providers; whatever a clock, a network or a price had a part in is in ``measured``.
+providers. Values that depend on a clock, a network or a price are in ``measured``.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from bench.report.fold import JobReport, Report
 from bench.report.job_notes import gold_json
 
 MEASURED = frozenset({"performance", "cost"})
-"""categories of metrics that never repeat exactly"""
+"""categories of metrics whose values differ between identical runs"""
 ROLES = ("answering", "judge", "embedding", "provider")
 
 
 def results_json(report: Report) -> dict[str, object]:
-    """The document of ``bench results RUN --json``."""
+    """Return the document of ``bench results RUN --json``."""
     return {
         "run_id": report.run_id,
         "status": str(report.status),
@@ -31,7 +31,7 @@ def results_json(report: Report) -> dict[str, object]:
 
 
 def report_json(report: Report) -> dict[str, object]:
-    """The document ``report.json``: what must repeat, and what was measured."""
+    """Return the document ``report.json``: repeatable results, and measured values."""
     jobs = []
     measured = []
     for job in report.jobs:
@@ -65,7 +65,7 @@ def _whole_job(job: JobReport) -> dict[str, object]:
 
 
 def _told(job: JobReport) -> dict[str, object]:
-    """What is known of a job beside its metrics; runs that are alike in all else may differ in it."""
+    """Return the fields of a job that may differ between identical runs, such as usage and notes."""
     return {
         "isolation": asdict(job.isolation),
         "usage": _usage(job),
@@ -77,7 +77,7 @@ def _told(job: JobReport) -> dict[str, object]:
 
 
 def _ended(job: JobReport) -> dict[str, object]:
-    """Which job it is, and how its items ended."""
+    """Return the identity of a job and the counts of its items by state."""
     return {
         "benchmark": job.record.benchmark,
         "provider": job.record.provider,
@@ -109,7 +109,7 @@ def _job(job: JobReport, names: list[str]) -> dict[str, object]:
 
 
 def _build(job: JobReport) -> dict[str, object]:
-    """The ingest that it searches, where that is not its own alone: how many jobs do, and the run that paid for it."""
+    """Return the build of a job if it is shared or reused: its lane, the number of jobs, the run that paid."""
     record = job.record
     if record.n_sharing == 1 and not job.reused:
         return {}
@@ -118,7 +118,7 @@ def _build(job: JobReport) -> dict[str, object]:
 
 
 def metric_json(one: Measurement) -> dict[str, object]:
-    """One measurement; money and tokens also say how they were counted."""
+    """Return the JSON of one measurement; money and tokens include how they were counted."""
     found: dict[str, object] = {
         "definition": one.definition,
         "value": one.value,
@@ -146,7 +146,7 @@ def metric_json(one: Measurement) -> dict[str, object]:
 
 
 def interval_json(interval: Interval | None) -> dict[str, object] | None:
-    """``{"low", "high", "level", "method"}`` or null."""
+    """Return ``{"low", "high", "level", "method"}``, or None without an interval."""
     return None if interval is None else asdict(interval)
 
 
@@ -155,13 +155,13 @@ def _usage(job: JobReport) -> dict[str, object]:
 
 
 def usage_json(spent: Spent) -> Mapping[str, object]:
-    """Usage fields summed, with calls and cost."""
+    """Return the summed usage with the number of calls and their cost."""
     usage = asdict(spent.usage)
     return {**usage, "calls": spent.calls, "cost_usd": spent.cost_usd, "cost_unknown_calls": spent.unknown_costs}
 
 
 def done_job(job: JobReport) -> dict[str, object]:
-    """A job in the ``done`` event of a run."""
+    """Return the JSON of a job in the ``done`` event of a run."""
     headline = job.headline
     return {
         **_ended(job),

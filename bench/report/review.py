@@ -1,4 +1,4 @@
-"""Human labels of a judge's verdicts, and the corrected accuracy and judge error.
+"""Review a judge: labels by people on its verdicts, and the corrected accuracy and judge error.
 
 Example::
 
@@ -25,7 +25,7 @@ ID_LENGTH = 12
 
 
 class AnswerKey(NamedTuple):
-    """One answer."""
+    """The key of one answer."""
 
     corpus: str
     item: str
@@ -33,23 +33,23 @@ class AnswerKey(NamedTuple):
 
 
 Verdicts = Mapping[AnswerKey, bool | None]
-"""of one judge; None where it gave none"""
+"""answer -> verdict of one judge; None where it gave none"""
 
 
 class Drawn(NamedTuple):
-    """One answer to be labelled."""
+    """One answer of a sample."""
 
     key: AnswerKey
     stratum: int
     question_type: str
 
     def to_json(self) -> list[object]:
-        """Return the row as the journal keeps it."""
+        """Return the row for the journal."""
         return [*self.key, self.stratum, self.question_type]
 
     @classmethod
     def from_json(cls, row: Sequence[object]) -> Drawn:
-        """Read a row of the journal; older ones hold a verdict too."""
+        """Parse a row of the journal; a row of an older version also has a verdict, which is ignored."""
         corpus, item, epoch, stratum, *_, kind = row
         key = AnswerKey(str(corpus), str(item), int(str(epoch)))
         return cls(key, int(str(stratum)), str(kind))
@@ -57,22 +57,22 @@ class Drawn(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewSample:
-    """The answers that were drawn of one set of answers, and the strata that they represent.
+    """A sample of one set of answers, with the strata that it represents.
 
-    All judges of the answers share it: strata are fixed by the draw, so what is estimated from them holds for a judge
-    that came later too.
+    All judges of the answers share the sample. Its strata never change, so that it can also be used for a judge that is
+    added later.
     """
 
     answers: str
-    """whose answers they are"""
+    """owner of the answers in the journal"""
     seed: int
     n: int
     strata: tuple[tuple[str, int, float], ...]
-    """name, size, share that the judges call right"""
+    """(name, size, share that the judges call right)"""
     drawn: tuple[Drawn, ...]
 
     def to_event(self) -> Event:
-        """Return the journal's row."""
+        """Return the event for the journal."""
         data = {
             "answers": self.answers,
             "seed": self.seed,
@@ -97,7 +97,7 @@ class ReviewSample:
         )
 
     def id_of(self, key: AnswerKey) -> str:
-        """Return an id that names no provider; the same for every judge of the answer."""
+        """Return a blind id of an answer: it reveals no provider, and is the same for every judge."""
         return hashlib.sha256("\0".join([self.answers, *map(str, key)]).encode()).hexdigest()[:ID_LENGTH]
 
 
@@ -106,23 +106,23 @@ class ReviewSample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Review:
-    """The result of people's labels for one job."""
+    """The results of people's labels for one job."""
 
     judge: str
     corrected: CorrectedShare
     error: CorrectedShare
     """share of all answers on which the judge is wrong"""
     accepted_wrong: tuple[int, int]
-    """of the labelled answers that the judge calls right: how many are wrong, and how many there are"""
+    """among the labelled answers that the judge calls right: (number that are wrong, total)"""
     refused_right: tuple[int, int]
     kappa: float | None
     kappa_by_type: Mapping[str, float | None]
     strata: tuple[tuple[str, int, int, int], ...]
-    """name, size, labelled, right"""
+    """(name, size, labelled, right)"""
 
     @property
     def text(self) -> str:
-        """One sentence for tables and receipts."""
+        """A sentence with the corrected accuracy, the judge error and kappa, for tables and receipts."""
         return (
             f"human review, {self.judge}: corrected accuracy {self.corrected.text} from {self.corrected.labelled} "
             f"labels; the judge is wrong on {self.error.text} of the answers, kappa {_kappa(self.kappa)}"
@@ -147,7 +147,7 @@ class Review:
 
 
 def share_json(share: CorrectedShare) -> dict[str, object]:
-    """Return a share with its interval."""
+    """Return the JSON of a share with its interval."""
     found: Interval = share.interval
     return {
         "value": share.value,
@@ -160,19 +160,19 @@ def _kappa(kappa: float | None) -> str:
 
 
 def sample_of(events: Iterable[Event], record: JobRecord) -> ReviewSample | None:
-    """Return the newest sample of a job's answers."""
+    """Return the newest sample of a job's answers; None without one."""
     found = [event for event in events if event.kind == SAMPLE and event.data["answers"] == record.answer_owner]
     return ReviewSample.from_event(found[-1]) if found else None
 
 
 async def verdicts_of(reader: Reader, record: JobRecord, generation: int | None = None) -> Verdicts:
-    """Return the verdicts of a job's judge, in one scoring or the newest."""
+    """Return the verdicts of a job's judge in scoring ``generation``, or the newest ones."""
     found = await reader.judged(record.key, generation)
     return {AnswerKey(one.corpus, one.item, one.epoch): one.correct for one in found}
 
 
 async def read_review(reader: Reader, record: JobRecord) -> Review | None:
-    """Return what the labels show of the verdicts that a job has now; None without a label."""
+    """Return the review of a job's current verdicts; None without labels."""
     events = [event for _, event in await reader.events()]
     if sample_of(events, record) is None:
         return None
@@ -180,7 +180,7 @@ async def read_review(reader: Reader, record: JobRecord) -> Review | None:
 
 
 def review_of(events: Sequence[Event], record: JobRecord, verdicts: Verdicts) -> Review | None:
-    """Return what the labels show of a judge's verdicts on the answers of a job; None without a label."""
+    """Return the review of ``verdicts`` on the answers of a job; None without labels."""
     sample = sample_of(events, record)
     if sample is None:
         return None
@@ -222,7 +222,7 @@ class LabelledVerdict(NamedTuple):
 
     @property
     def mistaken(self) -> bool:
-        """Whether judge and person differ; no verdict counts as a mistake."""
+        """True if judge and label differ; a missing verdict counts as a mistake."""
         return self.verdict is not self.right
 
 

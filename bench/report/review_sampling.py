@@ -4,9 +4,11 @@ Example::
 
     sample = await draw(reader, jobs, n=50, seed=0)     # journaled as an event, then written as a TSV
 
-``jobs`` are those of one set of answers, one per judge; they share the sample. A verdict is doubtful where the judge
-gave none or a partial one, where the expected answer is in an answer that it calls wrong or absent from one that it
-calls right, and where another scoring of the same answer gave another one.
+``jobs`` are the jobs of one set of answers, one per judge; they share the sample. A verdict is doubtful in three cases:
+
+* The judge gave no verdict or a partial one.
+* A text match disagrees: the expected answer is in an answer judged wrong, or is not in an answer judged right.
+* Another scoring of the same answer gave another verdict.
 """
 
 from __future__ import annotations
@@ -25,12 +27,12 @@ from bench.stats import allocation
 
 RESCORED = "rescored"
 DOUBT_WEIGHT = 2.0
-"""a doubtful answer gets so many times the labels of a clear one"""
+"""a doubtful answer gets this many times the labels of a clear one"""
 DIFFER = "judges differ"
 
 
 def stratum_of(verdicts: Collection[bool | None], *, doubtful: bool) -> str:
-    """Name the stratum of an answer: what its judges decided, and whether that is in doubt."""
+    """Return the stratum of an answer: its verdict, and whether it is doubtful."""
     if len(set(verdicts)) > 1:
         return DIFFER
     (verdict,) = set(verdicts)
@@ -39,12 +41,12 @@ def stratum_of(verdicts: Collection[bool | None], *, doubtful: bool) -> str:
 
 
 def weight_of(stratum: str) -> float:
-    """Return how many labels an answer of a stratum gets, compared with a clear one."""
+    """Return the number of labels for an answer of a stratum, relative to a clear answer."""
     return DOUBT_WEIGHT if stratum == DIFFER or stratum.endswith("doubtful") else 1.0
 
 
 async def draw(reader: Reader, jobs: Sequence[JobRecord], *, n: int, seed: int) -> ReviewSample:
-    """Draw n answers at random within strata; the same seed draws the same ones, and of a larger n these too."""
+    """Draw n answers at random within strata; a larger n with the same seed includes the answers of a smaller one."""
     owner = jobs[0].answer_owner
     answers = await _judged_answers(reader, jobs)
     groups: dict[str, list[AnswerKey]] = {}
@@ -75,7 +77,7 @@ def _mean(verdicts: Sequence[bool | None]) -> float:
 
 @dataclass(frozen=True, slots=True)
 class JudgedAnswer:
-    """What the judges of a run make of one answer."""
+    """The verdicts of all judges of a run on one answer."""
 
     verdicts: tuple[bool | None, ...]
     doubtful: bool
@@ -83,7 +85,7 @@ class JudgedAnswer:
 
 
 async def _judged_answers(reader: Reader, jobs: Sequence[JobRecord]) -> dict[AnswerKey, JudgedAnswer]:
-    """Return every answer with a verdict of a judge."""
+    """Return the answers that have a verdict of a judge."""
     generations = range(1 + sum(event.kind == RESCORED for _, event in await reader.events()))
     newest = [await verdicts_of(reader, record) for record in jobs]
     scorings = [await verdicts_of(reader, record, generation) for record in jobs for generation in generations]

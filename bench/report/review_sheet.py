@@ -1,4 +1,4 @@
-"""The selected answers of a run in one blind order, with their labels.
+"""The sampled answers of a run in one blind order, with their labels.
 
 Example::
 
@@ -6,7 +6,7 @@ Example::
     entry = sheet.pending(after=None)                # the first without a label
     row = await words_to_label(reader, entry)        # question, expected, answer; no provider, no verdict
 
-Order and ids are the same in the TSV file of ``bench review`` and in the browser, and so are the journal's rows.
+The TSV file of ``bench review`` and the browser use the same order and ids, and write the same rows to the journal.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ class SheetEntry(NamedTuple):
 
     id: str
     jobs: tuple[JobRecord, ...]
-    """one per judge of the answer"""
+    """one job per judge of the answer"""
     drawn: Drawn
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReviewSheet:
-    """The newest sample of every set of answers; the judges of a run share it."""
+    """The entries of the newest samples of a run, and their labels."""
 
     entries: Mapping[str, SheetEntry]
     labels: Mapping[str, bool]
 
     @property
     def labelled(self) -> int:
-        """How many of the entries have a label."""
+        """The number of entries that have a label."""
         return sum(name in self.labels for name in self.entries)
 
     def pending(self, after: str | None = None) -> SheetEntry | None:
-        """Return the first entry without a label behind another one, beginning again at the end."""
+        """Return the next entry without a label after entry ``after``; continue at the start after the last."""
         names = list(self.entries)
         start = names.index(after) + 1 if after is not None and after in self.entries else 0
         return next((self.entries[name] for name in names[start:] + names[:start] if name not in self.labels), None)
@@ -57,7 +57,7 @@ async def judged_jobs(reader: Reader, provider: str | None) -> list[JobRecord]:
     """Return the jobs that have a judge.
 
     Raises:
-        UsageError: there is none.
+        UsageError: no job has a judge.
     """
     jobs = [one for one in read(reader.meta.extra) if one.models.judge is not None]
     found = [one for one in jobs if provider in (None, one.provider)]
@@ -81,7 +81,7 @@ async def draw_sheet(folder: Path, *, n: int, seed: int, provider: str | None = 
     """Draw n answers of each memory system and answering model, and journal the samples that are new.
 
     Raises:
-        UsageError: no verdict of a judge.
+        UsageError: the run has no verdict of a judge.
         Locked: another process writes to the run.
     """
     async with Reader.open(folder) as reader:
@@ -96,7 +96,7 @@ async def draw_sheet(folder: Path, *, n: int, seed: int, provider: str | None = 
 
 
 async def read_sheet(reader: Reader, provider: str | None = None) -> ReviewSheet:
-    """Read the samples and labels of a run; empty where nothing was drawn."""
+    """Read the samples and labels of a run; the sheet is empty without a sample."""
     events = [event for _, event in await reader.events()]
     groups = by_answers(await judged_jobs(reader, provider))
     samples = [(jobs, sample) for jobs in groups if (sample := sample_of(events, jobs[0])) is not None]
@@ -112,7 +112,7 @@ async def read_sheet(reader: Reader, provider: str | None = None) -> ReviewSheet
 
 
 async def words_to_label(reader: Reader, entry: SheetEntry) -> dict[str, str]:
-    """Return what a person may see of an answer, as columns of the TSV file."""
+    """Return the columns of the TSV file for an answer: the texts that a person sees to label it."""
     key = entry.drawn.key
     words: dict[str, str] = {}
     for record in entry.jobs:
@@ -124,7 +124,7 @@ async def words_to_label(reader: Reader, entry: SheetEntry) -> dict[str, str]:
 
 
 async def record_labels(folder: Path, labels: Iterable[tuple[str, bool]]) -> None:
-    """Journal labels; the newest of an id counts."""
+    """Write labels to the journal; the newest label of an id is used."""
     await _record(folder, [Event(kind=LABEL, data={"id": name, "right": right}) for name, right in labels])
 
 

@@ -5,9 +5,9 @@ Example::
     [sign.text for sign in await sanity_signs(reader, record, facts)]
     # ['the same answer ("42") to 38 of 40 items that were looked at, whose golds differ (q1, q2, q3): ...']
 
-Some hundred items are looked at, from the beginning of four corpora on, whatever the size of the job; a share of them
-speaks for all. Few items, and bounds such as oracle, say nothing. What one item shows by itself is a flag of its answer
-or of its search (`bench.models.answer_text`, `bench.report.searches`); a check here compares items with each other.
+A sample of at most 120 items is checked, taken from four corpora, whatever the size of the job. A job with few items,
+or a control such as oracle, gets no signs. Properties of a single item are flags of its answer or its search
+(`bench.models.answer_text`, `bench.report.searches`); the checks here compare items with each other.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CORPORA = 4
 MIN_ITEMS = 20
 MIN_SEARCHES = 10
 MIN_CORPUS = 4
-"""searches of a corpus of which it says something that all found the same"""
+"""minimum number of searches in a corpus to report that all of them found the same hits"""
 EXAMPLES = 3
 WRONG_SHARE = 0.4
 CONTRARY_SHARE = 0.2
@@ -40,7 +40,7 @@ MIN_CONTRARY = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sign:
-    """What some of the items that were looked at have in common."""
+    """A property that many of the checked items share."""
 
     kind: str
     what: str
@@ -51,13 +51,13 @@ class Sign:
 
     @property
     def text(self) -> str:
-        """One sentence with the count and some of the items."""
+        """A sentence with the count and some of the items."""
         some = ", ".join(dict.fromkeys(self.items[:EXAMPLES]))
         return f"{self.what} in {self.count} of {self.of} items that were looked at ({some}): {self.hint}"
 
     @property
     def document(self) -> dict[str, object]:
-        """The same for programs."""
+        """The sign as JSON."""
         return {
             "kind": self.kind,
             "count": self.count,
@@ -68,7 +68,7 @@ class Sign:
 
 
 async def sanity_signs(reader: Reader, record: JobRecord, facts: JobFacts) -> list[Sign]:
-    """Compare some of the ended items of a job with each other."""
+    """Compare a sample of the ended items of a job, and return the warning signs."""
     names = sorted({one.corpus for one in facts.corpora}) or [""]
     starts = ["", *names[len(names) // CORPORA :: max(1, len(names) // CORPORA)]][:CORPORA]
     found = await ended_from(reader, record.chain, starts, LOOKED_AT // len(starts))
@@ -84,14 +84,14 @@ async def sanity_signs(reader: Reader, record: JobRecord, facts: JobFacts) -> li
 
 
 class _Golds:
-    """The golds of items, read when something asks for them."""
+    """The gold answers of items, read only when a check needs them."""
 
     def __init__(self, reader: Reader, items: Sequence[EndedItem]) -> None:
         self._reader = reader
         self._items = items
 
     async def read(self) -> Mapping[str, tuple[str, ...]]:
-        """Item -> its accepted answers."""
+        """Return item -> its accepted answers."""
         entries = {
             one.phases[Phase.EVALUATE].last.entry: one.item for one in self._items if Phase.EVALUATE in one.phases
         }
@@ -112,7 +112,7 @@ def _answer(item: EndedItem) -> str:
 
 
 async def _one_answer(found: Sequence[EndedItem], golds: _Golds) -> Sign | None:
-    """Most items have one and the same answer, which is that of few of them."""
+    """Check whether most items have the same answer although their golds differ."""
     forms = {one.item: form_of(_answer(one)) for one in found if one.state != State.ABSTAINED and _answer(one).strip()}
     if len(forms) < MIN_ITEMS:
         return None
@@ -135,7 +135,7 @@ async def _one_answer(found: Sequence[EndedItem], golds: _Golds) -> Sign | None:
 
 
 async def _one_verdict(found: Sequence[EndedItem], golds: _Golds) -> Sign | None:
-    """A judge says the same of every answer, also of those that plainly are otherwise."""
+    """Check whether the judge gave all answers the same verdict, including clearly wrong or clearly right ones."""
     judged = _judged(found)
     if len(judged) < MIN_ITEMS or len({correct for correct, _ in judged.values()}) > 1:
         return None
@@ -158,7 +158,7 @@ async def _one_verdict(found: Sequence[EndedItem], golds: _Golds) -> Sign | None
 
 
 def _judged(found: Sequence[EndedItem]) -> dict[str, tuple[bool, str]]:
-    """Item -> what the judge said of it, and the answer."""
+    """Return item -> (verdict of the judge, answer)."""
     return {
         one.item: (one.verdicts[0].correct, _answer(one))
         for one in found
@@ -167,7 +167,7 @@ def _judged(found: Sequence[EndedItem]) -> dict[str, tuple[bool, str]]:
 
 
 async def _contrary(found: Sequence[EndedItem], golds: _Golds) -> Sign | None:
-    """Right answers are incorrect and wrong ones correct: a scale that was taken the other way round."""
+    """Check whether verdicts are inverted: right answers are called incorrect and wrong answers correct."""
     judged = _judged(found)
     if len(judged) < MIN_ITEMS:
         return None
@@ -183,7 +183,7 @@ async def _contrary(found: Sequence[EndedItem], golds: _Golds) -> Sign | None:
         return None
     return Sign(
         kind="contrary_verdicts",
-        what="a verdict of the judge against what the answer plainly holds",
+        what="a verdict of the judge that contradicts the answer",
         count=sum(map(len, contrary.values())),
         of=sum(map(len, plain.values())),
         items=[*contrary[True], *contrary[False]],
@@ -193,7 +193,7 @@ async def _contrary(found: Sequence[EndedItem], golds: _Golds) -> Sign | None:
 
 
 def _holds(answer: str, golds: Sequence[str]) -> bool | None:
-    """True when an answer holds a gold, False when it shares no word with any; None where neither is plain."""
+    """Return True if an answer contains a gold, False if it shares no word with any gold, else None."""
     said, form = set(words(answer)), form_of(answer)
     if any(gold and form_of(gold) in form for gold in golds):
         return True
@@ -204,18 +204,18 @@ def _holds(answer: str, golds: Sequence[str]) -> bool | None:
 
 
 def _retrieved(item: EndedItem) -> tuple[tuple[str, ...], ...]:
-    """The ids of each hit; empty where there is no hit, or no way back to ids."""
+    """Return the evidence ids of each hit; empty without hits, or if hits map to no ids."""
     searched = item.phases.get(Phase.SEARCH)
     slots = None if searched is None or not searched.ok else searched.data.get("retrieved")
     return tuple(tuple(map(str, slot)) for slot in slots) if isinstance(slots, list) else ()
 
 
 Result = tuple[EndedItem, tuple[object, ...]]
-"""an item and what its search found: ids, or texts where no id leads back"""
+"""an item, and the ids of its hits, or their texts if they map to no ids"""
 
 
 async def _results(reader: Reader, found: Sequence[EndedItem]) -> list[Result]:
-    """What the searches of items found; where hits have no ids their texts tell them apart."""
+    """Return the search results of items; hits without ids are represented by their texts."""
     ids = [(one, _retrieved(one)) for one in found]
     bare = {one.phases[Phase.SEARCH].last.entry: one for one, slots in ids if not slots and Phase.SEARCH in one.phases}
     texts = []
@@ -226,7 +226,7 @@ async def _results(reader: Reader, found: Sequence[EndedItem]) -> list[Result]:
 
 
 def _one_result(found: Sequence[Result]) -> Sign | None:
-    """Whatever is asked of a corpus, the same hits come in the same order."""
+    """Check whether all questions of a corpus got the same hits in the same order."""
     by_corpus: dict[str, list[Result]] = defaultdict(list)
     for result in found:
         by_corpus[result[0].corpus].append(result)
@@ -241,12 +241,12 @@ def _one_result(found: Sequence[Result]) -> Sign | None:
         count=len(same),
         of=total,
         items=[one.item for one in same],
-        hint="does the service heed the query, or answer from a cache?",
+        hint="does the service use the query, or answer from a cache?",
     )
 
 
 def _one_count(found: Sequence[EndedItem], facts: JobFacts) -> Sign | None:
-    """Every search gives one and the same number of hits below k, where more memories are."""
+    """Check whether every search returned the same number of hits, below k, although the corpus has more memories."""
     held = {one.corpus: one.memories for one in facts.corpora}
     searched = [(one, one.phases[Phase.SEARCH].data) for one in found if Phase.SEARCH in one.phases]
     counts = Counter((data.get("returned"), data.get("requested")) for _, data in searched)
@@ -259,16 +259,16 @@ def _one_count(found: Sequence[EndedItem], facts: JobFacts) -> Sign | None:
         return None
     return Sign(
         kind="same_count",
-        what=f"exactly {returned} hits where {requested} were asked for and more memories are",
+        what=f"exactly {returned} hits although {requested} were requested and the corpus has more memories",
         count=len(searched),
         of=len(searched),
         items=[one.item for one, _ in searched],
-        hint="does the service heed the limit of the request? A metric at a larger k is that at this number",
+        hint="does the service use the limit of the request? Metrics at a larger k see only these hits",
     )
 
 
 def _other_question(found: Sequence[EndedItem]) -> Sign | None:
-    """The first hit is the evidence of the question before: answers come one question late."""
+    """Check whether the first hit is evidence of the previous question: results are one question late."""
     by_corpus: dict[str, list[tuple[int, EndedItem]]] = defaultdict(list)
     for one in found:
         if any(_retrieved(one)):
@@ -288,7 +288,7 @@ def _other_question(found: Sequence[EndedItem]) -> Sign | None:
         return None
     return Sign(
         kind="late_hits",
-        what="a first hit that is evidence of the question before and not of its own",
+        what="a first hit that is evidence of the previous question and not of its own",
         count=len(late),
         of=total,
         items=late,

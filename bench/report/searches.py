@@ -27,17 +27,19 @@ from bench.model import (
 )
 
 UNMAPPED_ALLOWED = 0.1
-"""a memory that extracts facts may make some of no single source; it is flagged above this share and never INVALID,
-because a hit without a source can only lower the score of its provider, and proof of a leak is a check of its own"""
+"""share of unmapped hits above which the note also has a hint
+
+A memory that extracts facts may return some without a single source. Such hits can only lower the score of their
+provider, so the job is not INVALID."""
 
 FEW = 0.1
-"""two or three hits in an order of another reason, such as a reranker's, may rise by chance"""
+"""share for flags that a few hits can get by chance, such as scores in the order of a reranker"""
 MOST = 0.5
-"""hits of a service that cuts memories into chunks may be the beginnings of theirs"""
+"""share for flags that are normal if a service splits memories into chunks"""
 ASKED: Mapping[str, tuple[float, str]] = {
     SCORES_RISE: (
         FEW,
-        "scores rise with rank in {}: is the order worst first? If a low score is good, say "
+        "scores rise with rank in {}: is the order worst first? If a low score is good, set "
         "search.response.score: {{kind: distance}}",
     ),
     SCORES_FALL: (
@@ -48,7 +50,7 @@ ASKED: Mapping[str, tuple[float, str]] = {
     IN_ORDER: (
         0.9,
         "hits come in the order in which their memories were stored in {}: does the service rank them? Without a rank "
-        "mrr and ndcg say little, and the cut at k takes the oldest or the newest",
+        "mrr and ndcg mean little, and the first k hits are the oldest or the newest",
     ),
     TEXT_CUT: (
         MOST,
@@ -58,21 +60,21 @@ ASKED: Mapping[str, tuple[float, str]] = {
     TEXT_SPOILED: (
         FEW,
         "hits hold the text of their memories with broken characters (wrong encoding, HTML entities, question marks) "
-        "in {}: the answering model reads them so",
+        "in {}: the answering model reads the broken text",
     ),
     QUESTION_FOUND: (
         0.0,
-        "the question itself is among the hits in {}: does the service store what it is asked? Such a hit takes the "
+        "the question itself is among the hits in {}: does the service store queries? Such a hit takes the "
         "place of a memory",
     ),
     TEXT_DIFFERS: (
         FEW,
-        "a hit shares no word with the memory that it maps to in {}: is the id that of another memory, or the text an "
-        "older one? Look at search.response.id_from",
+        "a hit shares no word with the memory that it maps to in {}: is the id that of another memory, or is the text "
+        "outdated? Look at search.response.id_from",
     ),
     TEXT_FOLDED: (
         FEW,
-        "hits hold the text of their memories in another case in {}: the answering model sees names and codes so",
+        "hits hold the text of their memories in another case in {}: the answering model sees changed names and codes",
     ),
     TEXT_WIDER: (
         MOST,
@@ -81,24 +83,24 @@ ASKED: Mapping[str, tuple[float, str]] = {
     ),
     SHARED_MEMORY: (
         MOST,
-        "several hits map to the same memory in {}, as where a service cuts memories into parts: they take places of "
-        "the k, so that fewer memories than k are found",
+        "several hits map to the same memory in {}, as where a service cuts memories into parts: fewer than "
+        "k different memories are found",
     ),
     NO_HITS: (
         0.0,
-        "no hit came in {}: does each part of the service see every memory, or does a threshold cut them?",
+        "no hit came in {}: does each part of the service see every memory, or does a threshold remove hits?",
     ),
     MORE_HITS: (
         0.0,
         "fewer than k hits came in {} although the answer says that there are more (has_more, a cursor, a total): "
-        "search.page fetches them, or the request's limit is not heeded",
+        "search.page fetches them, or the service ignores the request's limit",
     ),
 }
-"""flag -> the share of searches above which it is reported, and the sentence"""
+"""flag -> (share of searches above which it is reported, text of the note)"""
 
 
 def unmapped_notes(hits: int, unmapped: int) -> list[str]:
-    """Say how many hits map to nothing; many of them ask for a look."""
+    """Return a note with the number of hits that map to no memory; a large share gets a hint."""
     if not unmapped:
         return []
     share = unmapped / hits
@@ -108,7 +110,7 @@ def unmapped_notes(hits: int, unmapped: int) -> list[str]:
 
 
 def flag_notes(counts: HitCounts) -> list[str]:
-    """Tell what many searches have in common: with their share and some of their items."""
+    """Return one note per flag that many searches have, with their count and some of their items."""
     found = []
     for flag, (allowed, text) in ASKED.items():
         one = counts.flags.get(flag)
@@ -119,7 +121,7 @@ def flag_notes(counts: HitCounts) -> list[str]:
 
 
 def partly_held(probes: Sequence[ProbeRow]) -> list[str]:
-    """Say in how many corpora a service counts fewer memories than it acknowledged."""
+    """Return a note if a service counts fewer memories than it acknowledged in some corpora."""
     return [
         f"in {fewer} of {corpora} corpora the service counts {held} memories where {sent} were acknowledged: "
         "it lost, dropped or merged some, and what is not there cannot be found (endpoints.count)"
@@ -128,7 +130,7 @@ def partly_held(probes: Sequence[ProbeRow]) -> list[str]:
 
 
 def partly_found(probes: Sequence[ProbeRow]) -> list[str]:
-    """Say in how many corpora a service found only some of the memories that were looked for when it was ready."""
+    """Return a note if a service found only some memories of a corpus when it was ready after the ingest."""
     return [
         f"in {partly} of {corpora} corpora only {found} of {looked} memories that were looked for were found "
         "before the first question was asked: the service may have lost some that it acknowledged, or index them later "
@@ -138,7 +140,7 @@ def partly_found(probes: Sequence[ProbeRow]) -> list[str]:
 
 
 def _short_of(probes: Sequence[ProbeRow], had: str, whole: str) -> Iterator[tuple[int, int, int, int]]:
-    """Where corpora are short of something: how many are, of how many, and the sums of both numbers over these."""
+    """Yield (corpora with a shortfall, checked corpora, sum of ``had``, sum of ``whole``) if there are any."""
     counts = [
         (int(str(probe.data[had])), int(str(probe.data[whole])))
         for probe in probes

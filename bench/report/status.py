@@ -1,8 +1,4 @@
-"""The progress of a run, read from its journal by another process.
-
-Here too:
-
-* The runs of a workspace, each as one row.
+"""The progress of a run, read from its journal by another process, and the list of all runs of a workspace.
 
 Example::
 
@@ -93,7 +89,10 @@ async def standing(folder: Path) -> RunStanding:
 async def _eta_s(
     reader: Reader, heard: datetime | None, jobs: Sequence[JobRecord], states: Sequence[Mapping[State, int]]
 ) -> float | None:
-    """Time until the slowest job is done, if each continues as in this process; None while one has ended none in it."""
+    """Return the estimated seconds until the slowest job is done, at the rate of the current process.
+
+    The result is None if a job has no item that ended in this process.
+    """
     since = max((one.at for one in reader.resumes), default=reader.meta.created_at)
     elapsed_s = max(0.0, (heard - since).total_seconds()) if heard else 0.0
     left = [(job, sum(found.values())) for job, found in zip(jobs, states, strict=True)]
@@ -120,7 +119,7 @@ async def _cost(reader: Reader, owners: set[str]) -> tuple[Decimal, int]:
 
 
 async def list_runs(workspace: Path) -> list[Mapping[str, object]]:
-    """One row a run, newest first; a journal that cannot be read is listed with its problem."""
+    """Return one row per run, newest first; the row of an unreadable journal has the error as ``reason``."""
     return [await _row(workspace, name) for name in run_ids(workspace)]
 
 

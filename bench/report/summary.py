@@ -1,4 +1,4 @@
-"""The rows of a report in the derived ``results/results.sqlite``: jobs, metrics and item values.
+"""Store the numbers of a report in the derived ``results/results.sqlite``: jobs, metrics and item values.
 
 Example::
 
@@ -29,13 +29,13 @@ STILL_GOING = frozenset({RunState.RUNNING, RunState.INTERRUPTED})
 
 
 async def remember(reader: Reader, report: Report, results: Path) -> None:
-    """Put a report's jobs into the database of ``results``, in place of what it knew of the run."""
+    """Write a report's jobs to the database in ``results``; they replace the earlier rows of the run."""
     async with ResultsDb.open(results / FILE) as database:
         await _put(database, reader, report)
 
 
 async def rebuild(workspace: Path) -> tuple[int, tuple[str, ...]]:
-    """Make the database again from the journals; returns the number of runs and the unreadable ones."""
+    """Rebuild the database from all journals; return the number of runs, and the errors of unreadable journals."""
     path = workspace / "results" / FILE
     path.parent.mkdir(parents=True, exist_ok=True)
     broken = []
@@ -84,7 +84,7 @@ async def _put(database: ResultsDb, reader: Reader, report: Report) -> None:
 
 
 def _shown(record: JobRecord) -> dict[str, object]:
-    """What a table of several runs must know to keep apart what cannot be compared."""
+    """Return the settings of a job that decide whether it can be compared with other jobs."""
     return {
         "k": record.k,
         "context_budget": record.context_budget,
@@ -99,13 +99,13 @@ def _shown(record: JobRecord) -> dict[str, object]:
 
 
 def _priced(spent: Iterable[Spent]) -> str | None:
-    """What the calls with a known price cost together; None where none has one."""
+    """Return the total cost of the calls with a known price as decimal text; None without such calls."""
     total = sum((Decimal(one.cost_usd) for one in spent), Decimal(0))
     return f"{total:f}" if total else None
 
 
 def _taken(job: JobReport) -> dict[str, object]:
-    """``costs`` by owner of rows: what jobs of a run share counts once in what the run cost."""
+    """Return the costs by owner of rows, so that a cost that jobs share can be counted once per run."""
     costs = {owner: _priced(by_role.values()) for owner, by_role in job.spent.items()}
     return {
         "cost_unknown_calls": sum(spent.unknown_costs for spent in job.usage.values()),
@@ -114,7 +114,7 @@ def _taken(job: JobReport) -> dict[str, object]:
 
 
 async def _search_p50_ms(reader: Reader, job: JobReport) -> float | None:
-    """The median search latency: the metric, or the same of the stored times where the benchmark does not list it."""
+    """Return the median search latency from the metric, or from stored times if the job does not list it."""
     known = job.metrics.get("latency_p50")
     if known is not None and known.value is not None:
         return known.value

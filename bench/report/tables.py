@@ -1,11 +1,11 @@
-"""Reports as neutral tables, which the terminal and Markdown (``rendering.py``) both show.
+"""Reports as neutral tables, which are rendered in the terminal and as Markdown (``rendering.py``).
 
 Example::
 
     for grid in overview(report):
         print(grid.title, grid.rows)
 
-``overview(report)`` is what a run ends with; ``breakdown`` and ``matrix`` are what ``bench results`` adds.
+``overview(report)`` is shown at the end of a run. ``bench results`` adds ``breakdown`` and ``matrix``.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ WIDE = 160
 SHARE_BOUND = 1.0
 MILLISECONDS = "ms"
 LONGEST_ERROR = 200
-"""characters of an error below a table"""
+"""maximum number of characters of an error below a table"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grid:
-    """A title, a head, rows of text, the columns that hold numbers, and notes below."""
+    """A table: title, head, rows of text, right-aligned columns, and notes."""
 
     title: str
     head: tuple[str, ...]
@@ -40,23 +40,22 @@ class Grid:
     right: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
     optional: tuple[int, ...] = ()
-    """columns that a narrow screen may leave out, in this order: they say nothing new here"""
+    """columns that a narrow screen may leave out, in this order, because they contain nothing notable"""
     breaks: tuple[int, ...] = ()
-    """rows above which a line is drawn"""
+    """positions of the rows above which a line is drawn"""
 
     @property
     def width(self) -> int:
-        """Characters of its longest line, with two between columns."""
+        """The number of characters of the longest line, separators included."""
         columns = zip(self.head, *self.rows, strict=True)
         return sum(max(map(len, column)) + 3 for column in columns)
 
 
 def overview(report: Report, *, width: int = WIDE) -> list[Grid]:
-    """One grid a benchmark and track: provider, models, headline with interval, both denominators, top types.
+    """Return one table per benchmark and track: provider, models, headline with interval, counts, question types.
 
-    A second one shows what the memory costs, where anything costs money.
-
-    ``width`` is the number of characters a line may have: as many types as fit are shown.
+    If anything costs money, a table with the cost of each memory follows; then the results of judge calibrations.
+    ``width`` is the maximum number of characters of a line: as many question types as fit are shown.
     """
     groups = by_benchmark(report)
     costs = [grid for jobs in groups if (grid := _cost_grid(jobs)) is not None]
@@ -64,7 +63,7 @@ def overview(report: Report, *, width: int = WIDE) -> list[Grid]:
 
 
 def _cost_grid(jobs: Sequence[JobReport]) -> Grid | None:
-    """What is paid once and what each question costs, where anything of it costs money."""
+    """Return a table of the cost of the build and of a question; None if nothing costs money."""
     named = [(text, job.memory_cost) for job, text in zip(jobs, job_texts(jobs), strict=True)]
     known = [(text, cost) for text, cost in named if cost is not None and (cost.has_money or cost.query.totals.calls)]
     if not any(cost.has_money for _, cost in known):
@@ -81,7 +80,7 @@ def _cost_grid(jobs: Sequence[JobReport]) -> Grid | None:
 
 
 def _calibration_grids(jobs: Sequence[JobReport]) -> list[Grid]:
-    """How each judge did with each prompt; jobs that share them share a row."""
+    """Return a table of the calibration of each judge and prompt, one row each; empty without any."""
     rows = tuple(dict.fromkeys(one.cells for job in jobs for one in job.calibration))
     head = ("judge", "prompt", "wrong accepted (FPR)", "right refused (FNR)", "unparsed", "verdict")
     return [Grid(title="Judge calibration", head=head, rows=rows, right=(4,))] if rows else []
@@ -99,19 +98,19 @@ def _fitting(report: Report, jobs: Sequence[JobReport], width: int) -> Grid:
 
 
 def matrix(report: Report) -> list[Grid]:
-    """Every metric against every job, one grid per benchmark."""
+    """Return one table per benchmark with the values of all metrics for all jobs."""
     return [_metric_grid(jobs, job_texts(jobs)) for jobs in by_benchmark(report)]
 
 
 def breakdown(report: Report, dimension: str) -> list[Grid]:
-    """One grid a benchmark: the headline metric by the labels of one dimension."""
+    """Return one table per benchmark: the headline metric by the labels of one dimension."""
     return [grid for jobs in by_benchmark(report) if (grid := _label_grid(jobs, dimension)) is not None]
 
 
 def by_benchmark(report: Report) -> list[list[JobReport]]:
-    """Return the jobs that may share a table: one benchmark, one track, one headline metric.
+    """Group the jobs that may share a table: one benchmark, one track, one headline metric.
 
-    The best comes first; controls, which do not rank, and jobs without a value come last.
+    The best job is first. Controls, which are not ranked, and jobs without a value are last.
     """
     groups: dict[tuple[str, str, str], list[JobReport]] = {}
     names: dict[str, str] = {}
@@ -157,7 +156,7 @@ def _benchmark_grid(report: Report, jobs: Sequence[JobReport], types: Sequence[s
 
 
 def _without_news(rows: Sequence[Sequence[str]], first: int) -> Iterator[int]:
-    """The columns of an overview that only say that nothing failed and nothing was left out."""
+    """Yield the columns of an overview that only show that nothing failed and nothing was left out."""
     value, as_zero, failed, excluded = first, first + 1, first + 3, first + 4
     for at in (excluded, failed):
         if all(row[at] == "0" for row in rows):
@@ -217,17 +216,17 @@ def _failed(job: JobReport) -> int:
 
 
 def _failed_text(job: JobReport, failed: int) -> str:
-    """What has not ended is pending and not failed."""
+    """Format the number of failed items, with the pending ones listed separately."""
     return f"{max(0, failed - job.n_pending)} ({job.n_pending} pending)" if job.n_pending else str(failed)
 
 
 def models_text(job: JobReport) -> str:
-    """Answering model, judge and embedding model as far as they are used."""
+    """Return answering model, judge and embedding model as text, as far as they are used."""
     return models_named(job.record.models)
 
 
 def models_named(models: ModelNames) -> str:
-    """The same for the three names."""
+    """Return the text of ``models_text`` for model names."""
     named = [models.answering or "none"]
     if models.judge:
         named.append(f"judge {models.judge}")
@@ -237,7 +236,7 @@ def models_named(models: ModelNames) -> str:
 
 
 def _top_types(jobs: Sequence[JobReport]) -> list[str]:
-    """The question types, those with the most items first."""
+    """Return the question types, ordered by number of items, largest first."""
     sizes: dict[str, int] = {}
     for job in jobs:
         labels = job.headline.breakdown.get("question_type", {}) if job.headline else {}
@@ -246,7 +245,7 @@ def _top_types(jobs: Sequence[JobReport]) -> list[str]:
 
 
 def _notes(report: Report, jobs: Sequence[JobReport]) -> tuple[str, ...]:
-    """Return the notes of a table; one that holds for several jobs is one line that names them all."""
+    """Return the notes of a table; a note that several jobs share is one line that names them all."""
     # a foreign file is scored without a stored run, and no flag gives it answers
     hint = (
         ["retrieval only: answer metrics need --answering-model"]
@@ -300,7 +299,7 @@ def _metric_grid(jobs: Sequence[JobReport], columns: Sequence[str]) -> Grid:
 
 
 def job_texts(jobs: Sequence[JobReport]) -> list[str]:
-    """Each job in few words: the provider, and each model in which the jobs differ."""
+    """Return a short name per job: the provider, and the models that differ between the jobs."""
     roles = [
         role
         for role in ("embedding", "answering", "judge")
@@ -313,7 +312,7 @@ def job_texts(jobs: Sequence[JobReport]) -> list[str]:
 
 
 def _keyless(job: JobReport, role: str) -> bool:
-    """A provider that needs no embedding is not a difference between jobs."""
+    """Return True if the job uses no model in this role, which does not count as a difference."""
     return role == "embedding" and job.record.models.embedding is None
 
 
@@ -334,12 +333,12 @@ def _label_grid(jobs: Sequence[JobReport], dimension: str) -> Grid | None:
 
 
 def cell(one: Measurement | None) -> str:
-    """A value in a matrix; a dash where nothing was scored."""
+    """Format a value of a table; a dash where nothing was scored."""
     return "-" if one is None else number(one.value, one.unit)
 
 
 def with_interval(one: Measurement) -> str:
-    """``0.7918 [0.7650, 0.8101]``; no interval where none can be given."""
+    """Format a value with its interval, if there is one, as in ``0.7918 [0.7650, 0.8101]``."""
     text = number(one.value, one.unit)
     if one.interval is None:
         return text
@@ -347,7 +346,7 @@ def with_interval(one: Measurement) -> str:
 
 
 def number(value: float | None, unit: str | None = None) -> str:
-    """Four decimals for shares, fewer for larger numbers, the unit's own precision for money and time."""
+    """Format a number: four decimals for shares, fewer for larger numbers, and the precision of USD and ms."""
     if value is None:
         return "-"
     if unit == "USD":
@@ -360,7 +359,7 @@ def number(value: float | None, unit: str | None = None) -> str:
 
 
 def brief(value: float | None, unit: str | None = None) -> str:
-    """A number in a sentence: two decimals for a share, as beside an interval, unless they would show a zero."""
+    """Format a number for a sentence: two decimals for a share, or more if it would be shown as zero."""
     share = unit is None and value is not None and abs(value) <= SHARE_BOUND
     two = f"{value:.2f}" if share else ""
     return two if two and (float(two) or not value) else number(value, unit)
@@ -370,5 +369,5 @@ FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def safe_row(cells: Iterable[object]) -> list[object]:
-    """A row of CSV in which no spreadsheet takes a text for a formula; numbers stay numbers."""
+    """Escape texts of a CSV row that a spreadsheet would read as a formula."""
     return [f"'{cell}" if isinstance(cell, str) and cell.startswith(FORMULA) else cell for cell in cells]

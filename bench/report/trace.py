@@ -5,8 +5,8 @@ Example::
     await export_otlp(reader, sink)     # JSON lines that a collector's file receiver reads
 
 Span and attribute names are those of the GenAI semantic conventions (``search_memory``, ``chat``,
-``gen_ai.evaluation.result``); what they do not name is under ``memorybench``. Ids are hashes of run, job, item and
-phase, so that a second export of the same run gives the same spans.
+``gen_ai.evaluation.result``). Other attributes start with ``memorybench``. Ids are hashes of run, job, item and phase,
+so that every export of a run gives the same spans.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from bench.version import __version__
 
 ITEMS_PER_LINE = 100
 INTERNAL, CLIENT = 1, 3
-"""kinds of spans"""
+"""values of the kind of a span"""
 OK, ERROR = 1, 2
-"""codes of a span's status"""
+"""values of the status of a span"""
 
 Attributes = Mapping[str, object]
 Span = dict[str, object]
 
 
 async def export_otlp(reader: Reader, sink: TextIO) -> int:
-    """Write the traces of every ended item; return how many."""
+    """Write the traces of all ended items; return their number."""
     written = 0
     for record in read(reader.meta.extra):
         spans: list[Span] = []
@@ -74,7 +74,7 @@ def _line(reader: Reader, record: JobRecord, spans: list[Span]) -> str:
 
 
 async def spans_of(reader: Reader, record: JobRecord, item: ItemRecord) -> list[Span]:
-    """Return the span of the item and one for each of its phases."""
+    """Return the span of the item and one span per phase."""
     name = (reader.meta.run_id, record.key, item.corpus, item.item, str(item.epoch))
     phases = [await _phase(reader, record, item, phase, entry, name) for phase, entry in item.phases.items()]
     starts = [entry.started_at for entry in item.phases.values()]
@@ -196,7 +196,7 @@ def _end(entry: JournaledPhase) -> datetime:
 
 
 def _nanos(at: datetime) -> str:
-    """Nanoseconds since 1970 as a decimal text, as OTLP JSON writes 64-bit integers."""
+    """Return nanoseconds since 1970 as decimal text, as OTLP JSON represents 64-bit integers."""
     return str(int(at.timestamp()) * 1_000_000_000 + at.microsecond * 1000)
 
 

@@ -69,7 +69,7 @@ def _run_flags() -> frozenset[str]:
 
 
 def _of_run(argument: Argument) -> bool:
-    """Whether it is one of the flags that plan, eval, resume and others share with ``bench run``."""
+    """Return True for a flag that plan, eval, resume and others share with ``bench run``."""
     return argument.index is None and len(argument.keys) == 1 and argument.keys[0] in _run_flags()
 
 

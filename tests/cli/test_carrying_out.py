@@ -89,7 +89,7 @@ def test_what_is_to_be_downloaded_is_fetched_before_the_plan(bench: Bench, tmp_p
     assert "bench download far" in bench(*flags, check=2).stderr
     told = bench(*flags, "--download", check=None)
     assert told.returncode in (2, 3)
-    assert "far: licence unknown, from http://127.0.0.1:9/rows.jsonl\n" in told.stderr
+    assert "far: license unknown, from http://127.0.0.1:9/rows.jsonl\n" in told.stderr
     copy = tmp_path / "copy.jsonl"
     copy.write_text('{"id": "1", "q": "q", "a": "a", "c": "c"}\n')
     brought = bench("download", "far", "--from", "copy.jsonl")
@@ -136,5 +136,5 @@ def test_a_fork_refuses_what_it_cannot_keep(bench: Bench, words: tuple[str, ...]
 def test_a_fork_of_nothing_stored_is_refused(bench: Bench, phase: str, what: str) -> None:
     bench(*RUN, "--phases", "ingest,index")
     told = bench("fork", "r", "--from", phase, "--run-id", "f", check=2).stderr
-    assert told == f"error: run r has no stored {what}\nhint: bench run makes a run of its own\n"
+    assert told == f"error: run r has no stored {what}\nhint: bench run starts a new run\n"
     assert not Path("checkpoints/f").exists()

@@ -89,7 +89,8 @@ def test_a_run_with_a_broken_journal_can_be_deleted_and_is_named(bench: Bench, t
     bench("run", "--providers", "no-memory", "--limit", "2", "--run-id", "torn")
     (tmp_path / "checkpoints/torn/journal.sqlite").write_bytes(b"no database at all" * 100)
     listed = bench("clean", "torn")
-    assert "torn: " in listed.stderr and listed.stdout.endswith(" MB, what it left at providers is not known\n")
+    assert "torn: " in listed.stderr
+    assert listed.stdout.endswith(" MB, the data that it left at providers is not known\n")
     assert "left as it is" not in listed.stderr
     assert json.loads(bench("clean", "torn", "--json").stdout)["runs"][0]["namespaces"] is None
     bench("clean", "torn", "--yes")
@@ -218,7 +219,7 @@ def test_what_lies_at_a_service_that_is_gone_is_given_up_and_never_said_to_be_cl
     listed = bench("clean", "--orphans", "--forget", "faulty")
     assert "2 namespaces left at faulty" in listed.stdout and "nothing was changed" in listed.stderr
     done = bench("clean", "--orphans", "--forget", "faulty", "--yes")
-    assert done.stderr == "r: abandoned 2 namespaces, which were not cleared\n"
+    assert done.stderr == "r: abandoned 2 namespaces without clearing them\n"
     assert bench("clean", "--orphans").stderr == "nothing to clean\n"
     assert (held(world), world.calls("clear")) == (2, 0)
     assert world.query("r", "select count(*) from corpus_row where kind = 'cleared'") == [(0,)]
@@ -258,7 +259,8 @@ def test_beside_a_service_that_is_gone_the_others_are_cleared(bench: Bench, worl
         (("--moved", "bm25"), "error: --moved bm25: the run left no data there\nhint: left at: faulty\n"),
         (
             ("--moved", "faulty", "--forget", "faulty"),
-            "error: --moved and --forget both name faulty\nhint: a service moved or is gone\n",
+            "error: --moved and --forget both name faulty\n"
+            "hint: give one of them: the service moved, or it no longer exists\n",
         ),
     ],
 )
@@ -299,10 +301,10 @@ def test_a_resume_at_another_address_is_first_told_to_put_the_old_one_back(
 def test_without_yes_it_says_what_would_be_given_up_and_what_refuses(
     bench: Bench, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given_up = "r: 2 namespaces would be abandoned, which are not cleared; "
-    assert f"{given_up}the journal keeps that\n" in bench("clean", "r", "--orphans", "--forget", "faulty").stderr
+    given_up = "r: 2 namespaces would be abandoned without clearing them; "
+    assert f"{given_up}the journal records it\n" in bench("clean", "r", "--orphans", "--forget", "faulty").stderr
     told = bench("clean", "r", "--forget", "faulty").stderr
-    assert f"{given_up}nothing keeps that, for the journal is deleted\n" in told
+    assert f"{given_up}no record is kept, because the journal is deleted\n" in told
     monkeypatch.setenv("FAULT_URL", "http://127.0.0.1:9")
     told = bench("clean", "--orphans").stderr
     assert "r: --yes would be refused: what run r left " in told and f"{world.url} -> http://127.0.0.1:9" in told

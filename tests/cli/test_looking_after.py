@@ -228,7 +228,7 @@ def test_ranges_become_one_run_and_what_nobody_ran_is_named(bench: Bench) -> Non
         bench("run", "--run-id", name, *flags, "--start", start, "--end", end)
     done = bench("merge", "one", "three", "--into", "joined")
     assert done.stdout == "results: results/joined\n"
-    assert done.stderr == "gap: no run of items 4 to 6\ngap: no run of items 10 to 160\n"
+    assert done.stderr == "gap: no run covers items 4 to 6\ngap: no run covers items 10 to 160\n"
     found = json.loads(bench("merge", "three", "one", "one", "--into", "again", "--json").stdout)
     assert found == {"run_id": "again", "results": "results/again", "gaps": [[4, 6], [10, 160]]}
     one, other = (json.loads(bench("results", name, "--json").stdout) for name in ("joined", "again"))

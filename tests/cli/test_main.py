@@ -76,9 +76,9 @@ def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str,
         (
             PermissionError(errno.EACCES, "Permission denied", "out.csv"),
             2,
-            "error: out.csv: Permission denied\nhint: check that the place is there and may be written\n",
+            "error: out.csv: Permission denied\nhint: check that the path exists and that you have access to it\n",
         ),
-        (OSError("nameless"), 2, "error: nameless\nhint: check that the place is there and may be written\n"),
+        (OSError("nameless"), 2, "error: nameless\nhint: check that the path exists and that you have access to it\n"),
     ],
 )
 def test_an_error_that_we_know_is_two_lines_and_its_exit_code(
@@ -96,7 +96,7 @@ def test_an_error_that_we_know_is_two_lines_and_its_exit_code(
         (
             PermissionError(errno.EACCES, "Permission denied", "x"),
             2,
-            "error: x: Permission denied\nhint: check that the place is there and may be written\n",
+            "error: x: Permission denied\nhint: check that the path exists and that you have access to it\n",
         ),
     ],
 )
@@ -127,7 +127,7 @@ def test_several_errors_at_once_are_shown_whole(raising: Raising, capsys: pytest
             {
                 "kind": "usage",
                 "message": "x: Permission denied",
-                "hint": "check that the place is there and may be written",
+                "hint": "check that the path exists and that you have access to it",
                 "where": None,
             },
         ),

@@ -60,7 +60,7 @@ def test_the_sample_benchmark_runs_and_is_right(bench: Bench) -> None:
 def test_a_name_that_is_none_writes_nothing(tmp_path: Path, name: str) -> None:
     with pytest.raises(UsageError) as told:
         write_new("provider", name, data=None, workspace=tmp_path)
-    assert (str(told.value), told.value.hint) == (f'"{name}" is not a name', NAMING)
+    assert (str(told.value), told.value.hint) == (f'"{name}" is not a valid name', NAMING)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -22,7 +22,8 @@ Bench = Callable[..., Any]
 def test_a_plan_needs_no_key_and_names_the_ones_a_run_would_need(bench: Bench) -> None:
     arguments = ("--providers", "zep", "--answering-model", "gpt-4o", "azure/mine")
     text = bench("plan", *arguments).stdout
-    assert "bench run needs OPENAI_API_KEY, AZURE_OPENAI_API_KEY, AZURE_OPENAI_ENDPOINT, ZEP_API_KEY" in text
+    names = "OPENAI_API_KEY, AZURE_OPENAI_API_KEY, AZURE_OPENAI_ENDPOINT, ZEP_API_KEY"
+    assert f"bench run needs variables that are not set: {names}" in text
     unpriced = text.partition("; prices are not known: ")[2].splitlines()[0]
     assert sorted(unpriced.split(", ")) == ["azure/mine.answering", "zep.add", "zep.search"]
     assert "ZEP_API_KEY" in json.loads(bench("plan", *arguments, "--json").stdout)["unset"]
@@ -201,7 +202,7 @@ def test_a_service_that_is_not_there_is_named_by_its_address(bench: Bench, tmp_p
     file.write_text(re.sub(r"http://[\w.]+:\d+", f"http://127.0.0.1:{port}", file.read_text()))
     done = bench("doctor", "mine", check=4)
     assert f"nothing listens on 127.0.0.1:{port}" in " ".join(done.stdout.split())
-    assert "hint: begin with the first failed check" in done.stderr
+    assert "hint: start with the first failed check" in done.stderr
 
 
 def test_a_manifest_of_exact_matches_has_question_types(bench: Bench, tmp_path: Path) -> None:

@@ -196,10 +196,10 @@ def test_a_dispute_asks_only_for_verdicts_that_no_command_has_paid_for(answered:
     bench("rescore", "r", *TWO)
     asked = len(answered.asked)
     done = bench("dispute", "r", *TWO, "--json")
-    assert "32 verdicts: 32 are reused, 0 are asked for" in done.stderr and len(answered.asked) == asked
+    assert "32 verdicts: 32 are reused, 0 are requested" in done.stderr and len(answered.asked) == asked
     three = ("--judge-model", "openai/soft", "openai/hard", "openai/third", *TWO[3:])
     done = bench("dispute", "r", *three, "--json")
-    assert "48 verdicts: 32 are reused, 16 are asked for" in done.stderr
+    assert "48 verdicts: 32 are reused, 16 are requested" in done.stderr
     assert "8 of openai/third, lenient; 8 of openai/third, strict" in done.stderr
     assert len(answered.asked) == asked + 16
 
@@ -214,7 +214,7 @@ def test_a_call_that_failed_is_named_and_made_again_by_the_next_dispute(
     monkeypatch.delitem(REFUSED, "hard")
     asked = len(answered.asked)
     done = bench("dispute", "r", *TWO, "--json")
-    assert "32 verdicts: 30 are reused, 2 are asked for" in done.stderr and len(answered.asked) == asked + 2
+    assert "32 verdicts: 30 are reused, 2 are requested" in done.stderr and len(answered.asked) == asked + 2
     assert [cell["n"] for cell in json.loads(done.stdout)["sides"][0]["cells"]] == [8, 8, 8, 8]
 
 

@@ -149,7 +149,7 @@ def test_a_limit_makes_a_least_time_and_an_unknown_price_is_named(
 def test_what_is_not_set_is_named_and_nothing_secret_is_shown(bench: Bench, tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("ZEP_API_KEY=z-quite-a-secret-word\n")
     done = bench("plan", "--providers", "zep", "mem0", "--limit", "2")
-    assert "note: not set, bench run needs MEM0_API_KEY\n" in done.stdout
+    assert "note: bench run needs variables that are not set: MEM0_API_KEY\n" in done.stdout
     assert "z-quite-a-secret-word" not in done.stdout + done.stderr
     assert "variables from .env (they override nothing)\n" in done.stderr
 

@@ -156,7 +156,7 @@ def test_a_valid_receipt_says_what_was_measured_and_who_says_so(bench: Bench, re
     assert lines[0].startswith(f"VALID  {receipt}")
     assert lines[1].startswith("measured  demo 1.0.0 x bm25 ")
     assert any(line.startswith("items     3 planned, 0 failed, 0 pending (whole run)") for line in lines)
-    assert "signature good: the holder of the key stated exactly these bytes" in lines
+    assert "signature good: the holder of the key signed exactly these bytes" in lines
     assert lines[-1].startswith("defensible: ")
 
 
@@ -216,7 +216,7 @@ def test_two_experiments_differ_in_named_fields_and_items(bench: Bench, receipt:
 
 def test_items_that_are_not_there_are_not_compared(bench: Bench, receipt: str) -> None:
     Path(receipt.replace(".json", ".items.jsonl")).unlink()
-    assert bench("diff", receipt, receipt).stdout.splitlines()[-1] == ("items not compared: an items file is not there")
+    assert bench("diff", receipt, receipt).stdout.splitlines()[-1] == ("items not compared: an items file is missing")
 
 
 def test_a_run_again_gives_the_same(bench: Bench, receipt: str) -> None:
@@ -234,7 +234,7 @@ def test_a_run_again_gives_the_same(bench: Bench, receipt: str) -> None:
 
 def test_what_is_published_has_a_place_in_the_log_once(bench: Bench, receipt: str) -> None:
     assert bench("publish", receipt).stdout == "logged at index 1 of results/published\n"
-    assert bench("publish", receipt).stdout == "already at index 1 of results/published\n"
+    assert bench("publish", receipt).stdout == "already logged at index 1 of results/published\n"
     checked = bench("log", "verify").stdout.splitlines()[0]
     assert re.match(r"\w+  results/published: log of 2 entries, root ", checked)
 

@@ -211,7 +211,7 @@ def test_results_of_one_benchmark_are_those_of_its_jobs_in_every_form(bench: Ben
 def test_results_of_a_benchmark_that_the_run_has_not_are_refused(bench: Bench, run: str) -> None:
     refused = bench("results", run, "--benchmark", "locomo", "--json", check=2)
     error = json.loads(refused.stdout)["error"]
-    assert (error["message"], error["hint"]) == ("run r has no job of locomo", "it has: demo")
+    assert (error["message"], error["hint"]) == ("run r has no job of locomo", "its benchmarks: demo")
 
 
 SAYING = (

@@ -71,7 +71,7 @@ def test_the_service_makes_a_token_once_and_shows_the_address_to_log_in_once(ben
     assert token in first.stdout
     again, _ = visited(bench, "serve")
     assert token not in again.stdout + again.stderr
-    assert "log in with the token of the token file\n" in again.stderr
+    assert "log in with the token in the token file\n" in again.stderr
 
 
 def test_a_token_file_may_be_named(bench: Bench, tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def test_a_receipt_of_an_older_version_has_the_context_of_its_rows(bench: Bench,
         "tokens of context per question, budget 120000 tokens"
     )
     path.with_suffix(".items.jsonl").unlink()
-    assert facts(bench, receipt)["context share"]["missing"] == "the items file is not beside the receipt"
+    assert facts(bench, receipt)["context share"]["missing"] == "the items file is not next to the receipt"
 
 
 def test_a_fact_that_is_known_in_part_is_missing(

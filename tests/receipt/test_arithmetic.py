@@ -330,7 +330,7 @@ def test_what_no_row_can_show_is_named_and_not_passed_over() -> None:
     body["scores"]["judged"]["faithfulness"] = make.score(rows, lambda r: 0.7, "faithfulness/1", 10)
     assert told_by_rows(body, rows) == [
         ALL_OK,
-        ("skip", "None", "taken as the signer states it: token_f1, faithfulness"),
+        ("skip", "None", "not recomputed, stated by the signer: token_f1, faithfulness"),
     ]
 
 

@@ -157,4 +157,4 @@ def test_the_command_prints_the_parts_and_the_first_ten_items(
     lines = capsys.readouterr().out.splitlines()
     assert lines[:2] == ["same result digest", "like for like"]
     assert command_line(["diff", str(a), str(b)]) == 8
-    assert capsys.readouterr().out.splitlines()[-1] == "items not compared: an items file is not there"
+    assert capsys.readouterr().out.splitlines()[-1] == "items not compared: an items file is missing"

@@ -68,24 +68,24 @@ def test_each_profile_signs_what_it_says_and_nothing_else(
 def test_the_wrong_profile_is_an_invalid_signature() -> None:
     for one, other in (("przm-p1", "przm-p2"), ("przm-p2", "przm-p1")):
         found = told(signed(document(), one), other)
-        assert ("fail", "signature_invalid", f"the signature does not fit the document under {other}") in found
+        assert ("fail", "signature_invalid", f"the signature does not match the document under {other}") in found
 
 
 FORMS: list[tuple[Any, str, str]] = [
     ([], "field_type", "the document is not an object"),
     (None, "field_type", "the document is not an object"),
     ({**signed(document()), "schema": "x"}, "schema_unknown",
-    "przm-p1 names no schema, this document does (drop --profile)"),
-    (document(), "signature_missing", "the document carries no signature"),
-    (document(signature=[]), "signature_missing", "the document carries no signature"),
+    "a przm-p1 document has no schema, this one has (leave --profile out)"),
+    (document(), "signature_missing", "the document has no signature"),
+    (document(signature=[]), "signature_missing", "the document has no signature"),
     (document(signature={"algorithm": "Ed25519", "x": 1}), "field_unknown", "signature: a signature has three fields"),
-    (document(signature={"algorithm": "RSA"}), "algorithm_unsupported", "only Ed25519 is read"),
-    (document(signature={}), "algorithm_unsupported", "only Ed25519 is read"),
+    (document(signature={"algorithm": "RSA"}), "algorithm_unsupported", "the algorithm is not Ed25519"),
+    (document(signature={}), "algorithm_unsupported", "the algorithm is not Ed25519"),
     (document(signature={"algorithm": "Ed25519"}), "fingerprint_mismatch", "the signature names no key"),
     (document(signature={"algorithm": "Ed25519", "publicKeyFingerprint": 1}), "fingerprint_mismatch",
      "the signature names no key"),
     (document(signature={"algorithm": "Ed25519", "publicKeyFingerprint": "x"}), "bad_signature_encoding",
-     "the signature is not 86 characters of base64url in their one spelling"),
+     "the signature is not 86 characters of canonical base64url"),
 ]  # fmt: skip
 
 
@@ -146,10 +146,10 @@ def test_repeated_ids_and_an_unclean_tree_are_warnings() -> None:
     body = document(perQuery=queries, environment={"git": {"commit": None, "dirty": True}})
     assert told(signed(body)) == [
         ("warn", "duplicate_retrieved", "1 queries got the same id more than once"),
-        ("warn", "dirty", "the work tree had changes that are in no commit"),
-        ("warn", "commit_unknown", "no commit is named"),
+        ("warn", "dirty", "the work tree had uncommitted changes"),
+        ("warn", "commit_unknown", "the commit is not known"),
     ]
-    assert told(signed(document(environment=[]))) == [("warn", "commit_unknown", "no commit is named")]
+    assert told(signed(document(environment=[]))) == [("warn", "commit_unknown", "the commit is not known")]
 
 
 def test_what_it_is_about_is_told_in_words_whatever_is_missing() -> None:

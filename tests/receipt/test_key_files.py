@@ -65,7 +65,7 @@ PRIVATE: list[tuple[str, bytes, tuple[str, str]]] = [
     (
         "a public key",
         KEY.public.pem.encode(),
-        ("key_unreadable", "this is a public key, and only the private half signs"),
+        ("key_unreadable", "this is a public key; the private key signs"),
     ),
     ("cut", PEM[:60], NOT_A_KEY),
     ("no last line", PEM[: PEM.rindex(b"-----END")], NOT_A_KEY),
@@ -150,7 +150,7 @@ def test_a_public_key_in_the_place_of_a_private_one_is_called_that_whatever_its_
     error = refusal(lambda: SigningKey.load(path))
     assert (error.code, str(error)) == (
         "key_unreadable",
-        f"{path}: this is a public key, and only the private half signs",
+        f"{path}: this is a public key; the private key signs",
     )
     assert error.hint == "name the private key, the NAME.key that bench keys new made, or leave --key out"
 
@@ -435,12 +435,15 @@ def test_a_rotation_needs_one_active_key_and_its_private_half(ring: Keyring) -> 
     error = refusal(lambda: rotate(ring, old=None, new=None, at=AT))
     assert (error.code, error.message, error.hint) == (
         "key_ambiguous",
-        "which key goes? active: none",
+        "which key should be replaced? active: none",
         "name it with --old",
     )
     new_key(ring, "a", ("receipt",))
     new_key(ring, "b-7", ("receipt",))
-    assert refusal(lambda: rotate(ring, old=None, new=None, at=AT)).message == "which key goes? active: a, b-7"
+    assert (
+        refusal(lambda: rotate(ring, old=None, new=None, at=AT)).message
+        == "which key should be replaced? active: a, b-7"
+    )
     assert rotate(ring, old="b-7", new=None, at=AT).key.name == "b-2"
     error = refusal(lambda: rotate(ring, old="b-7", new=None, at=AT))
     assert (error.code, error.message) == ("key_retired", "b-7 is retired already")
@@ -455,7 +458,7 @@ def test_a_rotation_on_a_log_that_does_not_hold_changes_nothing(ring: Keyring) -
     (folder / "entries.jsonl").write_bytes(b"{}\n")
     new_key(ring, "default", ("receipt", "log"))
     before = {path: path.read_bytes() for path in ring.workspace.rglob("*") if path.is_file()}
-    with pytest.raises(Exception, match="nothing is appended to a log that fails verification: entry 0: only"):
+    with pytest.raises(Exception, match="nothing is appended to a log that fails verification: entry 0: the schema"):
         rotate(ring, old=None, new=None, at=AT)
     assert {path: path.read_bytes() for path in ring.workspace.rglob("*") if path.is_file()} == before
     assert [path.name for path in ring.key_folder.iterdir()] == ["default.key"]
@@ -482,7 +485,7 @@ def test_a_revocation_is_never_taken_back_by_a_later_one(ring: Keyring) -> None:
     revoke(ring, "k", from_index=5, reason="lost", at=AT)
     error = refusal(lambda: revoke(ring, "k", from_index=6, reason="found again", at=AT))
     assert (error.code, error.hint) == ("key_revoked", "name an index up to 5")
-    assert error.message == "k is revoked from index 5 on, and no later index takes that back"
+    assert error.message == "k is revoked from index 5 on, and the index can only be lowered"
     revoke(ring, "k", from_index=2, reason="lost earlier", at=AT)
     entry = ring.trusted().named("k")
     assert (entry.revoked_from_index, entry.reason) == (2, "lost earlier")

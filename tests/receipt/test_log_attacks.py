@@ -170,7 +170,11 @@ def test_a_head_of_another_log_says_nothing_of_this_one(
 @pytest.mark.parametrize(
     ("name", "change", "detail"),
     [
-        ("3", lambda old: b"junk", "checkpoints/3: not a signed checkpoint: no text, blank line and signatures"),
+        (
+            "3",
+            lambda old: b"junk",
+            "checkpoints/3: not a signed checkpoint: expected text, a blank line and signatures",
+        ),
         ("3", lambda old: old.replace(b"bench.local/log", b"x"), "checkpoints/3 is of 'x', not of 'bench.local/log'"),
         ("4", lambda old: old, "checkpoints/4 holds a checkpoint of size 3"),
         ("9", lambda old: old.replace(b"\n3\n", b"\n9\n"), "checkpoints/9 saw another history at size 9"),
@@ -218,7 +222,7 @@ def test_a_log_with_two_names_is_told_by_the_name_that_is_trusted(ring: Keyring,
          ("log_entry", "entry 4: Expecting ',' delimiter at line 1 column 127")),
         (lambda lines: [*lines[:4], lines[4].replace(b":4,", b":3,")], ("log_index", "entry 4 has index 3")),
         (lambda lines: [*lines[:4], lines[4].replace(b"run-4", b"run-5")],
-         ("log_root", "the first 5 entries are not those under the checkpoint")),
+         ("log_root", "the first 5 entries do not match the root of the checkpoint")),
         (lambda lines: lines[:4], ("log_size", "the checkpoint covers 5 entries, there are 4")),
         (lambda lines: [], ("log_size", "the checkpoint covers 5 entries, there are 0")),
     ],
@@ -245,7 +249,7 @@ def test_a_checkpoint_by_a_retired_key_covers_only_what_was_there(ring: Keyring,
     assert check_log(read_log(history), ring.trusted()).verdict is ReceiptVerdict.UNTRUSTED
     earlier = Checkpoint(origin="bench.local/log", size=5, root=view.roots([5])[5])
     (history / "checkpoint").write_bytes(write_checkpoint(earlier, old))
-    assert found(ring, history) == [("log_pending", "2 entries wait for a checkpoint")]
+    assert found(ring, history) == [("log_pending", "2 entries are not covered by a checkpoint")]
 
 
 def test_a_thief_can_extend_nothing_and_what_he_signed_before_is_told(ring: Keyring, history: Path, desk: Any) -> None:
@@ -273,7 +277,7 @@ def test_a_key_entry_that_names_another_key_is_told(ring: Keyring, history: Path
     stranger = SigningKey.generate().public
     own = ring.trusted().keys[0]
     add(ring, history, KeyAdded(index=0, at=AT, fingerprint=own.fingerprint, public_key=stranger.pem, roles=("log",)))
-    assert found(ring, history) == [("log_entry", "entry 5: the fingerprint is not its key's")]
+    assert found(ring, history) == [("log_entry", "entry 5: the fingerprint does not match the key")]
 
 
 # ------------------------------------------------------------------------- announcements
@@ -292,7 +296,7 @@ def test_an_announcement_that_was_signed_before_the_receipt_counts(ring: Keyring
     assert judged(ring, desk, path, folder) == (ReceiptVerdict.VALID, [])
 
 
-LATE = "announces the run too late to be an announcement"
+LATE = "was logged too late to announce the run"
 
 
 def test_an_announcement_behind_the_receipts_own_entry_is_none(ring: Keyring, folder: Path, desk: Any) -> None:
@@ -463,7 +467,7 @@ def test_files_that_are_gone_changed_or_unlisted_are_told_by_name(ring: Keyring,
     name = f"receipts/{make.RECEIPT_ID}.items.jsonl is not the items file that was logged"
     assert found(ring, folder) == [("log_receipt_mismatch", name)]
     items.unlink()
-    gone_name = f"receipts/{make.RECEIPT_ID}.json or its items file is not there"
+    gone_name = f"receipts/{make.RECEIPT_ID}.json or its items file is missing"
     assert found(ring, folder) == [("log_receipt_missing", gone_name)]
     items.write_bytes(whole)
     (folder / "receipts" / f"{OTHER_ID}.json").write_text("{}")
@@ -541,7 +545,7 @@ def test_a_published_receipt_can_still_be_said_to_supersede_an_older_one(
     first = publish(new, ring, at=AT)
     with pytest.raises(UsageError, match="a reason is missing"):
         publish(new, ring, at=AT, supersedes=make.RECEIPT_ID)
-    with pytest.raises(UsageError, match=f"receipt {OTHER_ID} cannot take its own place"):
+    with pytest.raises(UsageError, match=f"receipt {OTHER_ID} cannot replace itself"):
         publish(new, ring, at=AT, supersedes=OTHER_ID, reason="x")
     said = publish(new, ring, at=AT, supersedes=make.RECEIPT_ID, reason="a wrong prompt")
     assert (first.index, said.index, said.fresh) == (2, 3, True)
@@ -559,7 +563,7 @@ REASONS: list[tuple[Callable[[Keyring], object], str, str]] = [
     (lambda ring: retract(make.RECEIPT_ID, ring, reason=None, at=AT), "a reason is missing", "--reason TEXT"),
     (lambda ring: retract(make.RECEIPT_ID, ring, reason=" \n", at=AT), "a reason is missing", "--reason TEXT"),
     (lambda ring: abandon("run-9", ring, reason="x", at=AT), "run run-9 was never announced in the log",
-     "only --publishable runs are"),
+     "only runs with --publishable are announced"),
     (lambda ring: abandon("run-2", ring, reason="", at=AT), "a reason is missing", "--reason TEXT"),
     (lambda ring: abandon("run-1", ring, reason="x", at=AT),
      f"run run-1 cannot be marked as abandoned: its receipt {make.RECEIPT_ID} is published",

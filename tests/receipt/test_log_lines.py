@@ -59,7 +59,7 @@ def test_each_field_of_an_entry_must_be_there(kind: str, field: str) -> None:
     told = entry(kind)
     del told[field]
     expected = {
-        "schema": "only bench.log-entry/1 is read",
+        "schema": "the schema is not bench.log-entry/1",
         "type": "None is not a type of entry",
     }.get(field, f"{field}: Field required")
     assert refused(dumps(told)) == expected
@@ -139,9 +139,9 @@ def test_every_field_of_every_kind_is_in_the_table() -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"schema": "bench.log-entry/2"}, "only bench.log-entry/1 is read"),
-        ({"schema": None}, "only bench.log-entry/1 is read"),
-        ({"schema": 1}, "only bench.log-entry/1 is read"),
+        ({"schema": "bench.log-entry/2"}, "the schema is not bench.log-entry/1"),
+        ({"schema": None}, "the schema is not bench.log-entry/1"),
+        ({"schema": 1}, "the schema is not bench.log-entry/1"),
         ({"type": "delete"}, "'delete' is not a type of entry"),
         ({"type": "Retract"}, "'Retract' is not a type of entry"),
         ({"type": None}, "None is not a type of entry"),
@@ -156,9 +156,9 @@ def test_an_entry_of_another_schema_or_kind_is_not_read(changes: Json, message: 
 LINE = dumps(entry("retract"))
 SPELLINGS: list[tuple[bytes, str]] = [
     (b"", "Expecting value at line 1 column 1"),
-    (b"null", "only bench.log-entry/1 is read"),
-    (b"[]", "only bench.log-entry/1 is read"),
-    (b'"x"', "only bench.log-entry/1 is read"),
+    (b"null", "the schema is not bench.log-entry/1"),
+    (b"[]", "the schema is not bench.log-entry/1"),
+    (b'"x"', "the schema is not bench.log-entry/1"),
     (LINE + b" ", "the line is not in canonical form"),
     (LINE + b"\r", "the line is not in canonical form"),
     (LINE.replace(b":4,", b": 4,"), "the line is not in canonical form"),
@@ -190,6 +190,7 @@ ROOT = bytes(range(32))
 NOTE = write_checkpoint(Checkpoint(origin="bench.local/log", size=7, root=ROOT), KEY).decode()
 ENCODED = base64.b64encode(ROOT).decode()
 SIGNED = NOTE.rsplit(" ", 1)[1].strip()
+ORIGIN_SIZE_ROOT = "expected the lines origin, size and root"
 
 
 def b64(raw: bytes) -> str:
@@ -197,13 +198,13 @@ def b64(raw: bytes) -> str:
 
 
 NOTES: list[tuple[str, Callable[[str], str | bytes], str]] = [
-    ("nothing", lambda _: "", "no text, blank line and signatures"),
+    ("nothing", lambda _: "", "expected text, a blank line and signatures"),
     ("not UTF-8", lambda note: note.encode() + b"\xff", "not UTF-8"),
-    ("no blank line", lambda note: note.replace("\n\n", "\n"), "no text, blank line and signatures"),
-    ("no LF at the end", lambda note: note[:-1], "no text, blank line and signatures"),
-    ("too much", lambda note: note[:-1] + " " * MAX_NOTE + "\n", "no text, blank line and signatures"),
-    ("no signature", lambda note: note[: note.index("—")], "no text, blank line and signatures"),
-    ("an empty signature line", lambda note: note + "\n", "no text, blank line and signatures"),
+    ("no blank line", lambda note: note.replace("\n\n", "\n"), "expected text, a blank line and signatures"),
+    ("no LF at the end", lambda note: note[:-1], "expected text, a blank line and signatures"),
+    ("too much", lambda note: note[:-1] + " " * MAX_NOTE + "\n", "expected text, a blank line and signatures"),
+    ("no signature", lambda note: note[: note.index("—")], "expected text, a blank line and signatures"),
+    ("an empty signature line", lambda note: note + "\n", "expected text, a blank line and signatures"),
     ("a line of another kind", lambda note: note + "— x\n", "a line is not a signature"),
     ("a minus for a dash", lambda note: note.replace("—", "-"), "a line is not a signature"),
     ("an en dash", lambda note: note.replace("—", "–"), "a line is not a signature"),
@@ -211,7 +212,7 @@ NOTES: list[tuple[str, Callable[[str], str | bytes], str]] = [
     ("a tab", lambda note: note.replace("— ", "—\t"), "a line is not a signature"),
     ("no name", lambda note: note.replace("— bench.local/log", "— "), "a line is not a signature"),
     ("words behind", lambda note: note[:-1] + " x\n", "a line is not a signature"),
-    ("carriage returns", lambda note: note.replace("\n", "\r\n"), "no text, blank line and signatures"),
+    ("carriage returns", lambda note: note.replace("\n", "\r\n"), "expected text, a blank line and signatures"),
     ("a signature of 4 bytes", lambda note: note.replace(SIGNED, b64(b"1234")), "a signature is too short"),
     ("no base64", lambda note: note.replace(SIGNED, "!" + SIGNED[1:]), "not base64"),
     ("base64url", lambda note: note.replace(SIGNED, "_" + SIGNED[1:]), "not base64"),
@@ -225,20 +226,20 @@ NOTES: list[tuple[str, Callable[[str], str | bytes], str]] = [
     ("a root of 31 bytes", lambda note: note.replace(ENCODED, b64(bytes(31))), "the root is not 32 bytes"),
     ("a root of 33 bytes", lambda note: note.replace(ENCODED, b64(bytes(33))), "the root is not 32 bytes"),
     ("an empty root", lambda note: note.replace(ENCODED + "\n", "\n", 1), "the root is not 32 bytes"),
-    ("no origin", lambda note: note.replace("bench.local/log\n", "\n", 1), "a checkpoint is origin, size and root"),
-    ("a fourth line", lambda note: note.replace(ENCODED, ENCODED + "\nmore"), "a checkpoint is origin, size and root"),
-    ("a missing line", lambda note: note.replace("7\n", ""), "a checkpoint is origin, size and root"),
-    ("size 07", lambda note: note.replace("\n7\n", "\n07\n"), "a checkpoint is origin, size and root"),
-    ("size +7", lambda note: note.replace("\n7\n", "\n+7\n"), "a checkpoint is origin, size and root"),
-    ("size -7", lambda note: note.replace("\n7\n", "\n-7\n"), "a checkpoint is origin, size and root"),
-    ("size 7.0", lambda note: note.replace("\n7\n", "\n7.0\n"), "a checkpoint is origin, size and root"),
-    ("size in other digits", lambda note: note.replace("\n7\n", "\n\u0667\n"), "a checkpoint is origin, size and root"),
+    ("no origin", lambda note: note.replace("bench.local/log\n", "\n", 1), ORIGIN_SIZE_ROOT),
+    ("a fourth line", lambda note: note.replace(ENCODED, ENCODED + "\nmore"), ORIGIN_SIZE_ROOT),
+    ("a missing line", lambda note: note.replace("7\n", ""), ORIGIN_SIZE_ROOT),
+    ("size 07", lambda note: note.replace("\n7\n", "\n07\n"), ORIGIN_SIZE_ROOT),
+    ("size +7", lambda note: note.replace("\n7\n", "\n+7\n"), ORIGIN_SIZE_ROOT),
+    ("size -7", lambda note: note.replace("\n7\n", "\n-7\n"), ORIGIN_SIZE_ROOT),
+    ("size 7.0", lambda note: note.replace("\n7\n", "\n7.0\n"), ORIGIN_SIZE_ROOT),
+    ("size in other digits", lambda note: note.replace("\n7\n", "\n\u0667\n"), ORIGIN_SIZE_ROOT),
     (
         "a size beyond reason",
         lambda note: note.replace("\n7\n", f"\n1{'0' * 19}\n"),
-        "a checkpoint is origin, size and root",
+        ORIGIN_SIZE_ROOT,
     ),
-    ("a space behind the size", lambda note: note.replace("\n7\n", "\n7 \n"), "a checkpoint is origin, size and root"),
+    ("a space behind the size", lambda note: note.replace("\n7\n", "\n7 \n"), ORIGIN_SIZE_ROOT),
 ]
 
 

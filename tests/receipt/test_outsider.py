@@ -250,7 +250,7 @@ def test_a_receipt_signed_anew_by_a_stranger_is_only_ever_untrusted(desk: Any, t
     path.write_bytes(dumps(sign(body, OTHER)))
     outcome = desk.verify(path)
     assert (outcome.verdict, make.codes(outcome)) == (ReceiptVerdict.UNTRUSTED, {"key_unknown"})
-    assert [f.detail for f in outcome.findings if f.check == "signature"] == ["not judged: the key is not known"]
+    assert [f.detail for f in outcome.findings if f.check == "signature"] == ["not checked: the key is not known"]
     assert desk.verify(path, trust=TrustStore.pin([OTHER.public])).verdict is ReceiptVerdict.VALID
     both = TrustStore.pin([OTHER.public, desk.key.public])
     assert desk.verify(desk.good(), trust=both).verdict is ReceiptVerdict.VALID

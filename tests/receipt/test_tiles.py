@@ -244,7 +244,7 @@ def test_a_witness_cosigns_no_other_past_and_nothing_older(
         source = tmp_path / "older" / name
         shutil.copytree(source, place) if source.is_dir() else shutil.copy(source, place)
     code, printed = witness("cosign")
-    assert code == 5 and "2 entries, 3 were seen before" in printed
+    assert code == 5 and "2 entries, an earlier one covered 3" in printed
     shutil.rmtree(folder)
     start(ring, "run-1b")
     start(ring, "run-3")

@@ -19,7 +19,7 @@ from bench.receipt.public_log import append
 from bench.receipt.verify import CHECKLIST, VerificationRequest, verify
 
 Call = Callable[..., tuple[int, list[str]]]
-NO_LOG = "no log at hand, publication and other runs not checked"
+NO_LOG = "no public log, publication and other runs not checked"
 NO_ROWS = "items file not found, scores not recomputed"
 
 
@@ -60,7 +60,7 @@ def test_the_whole_text_of_a_receipt_that_holds(bench: Call, signed: Callable[..
         "  ran       2026-11-01T10:00:00Z to 2026-11-01T11:00:00.5Z, run run-1 (the signer's own word)",
         "  items     10 planned, 0 failed, 0 pending (whole run)",
         f"  key       {fingerprint}",
-        "  signature good: the holder of the key stated exactly these bytes",
+        "  signature good: the holder of the key signed exactly these bytes",
         "  warn  policy  not_preregistered: the run was not announced before it began",
         "  judged by a model",
         "    accuracy     = 0.9000 (n 10, accuracy/1)",
@@ -71,7 +71,7 @@ def test_the_whole_text_of_a_receipt_that_holds(bench: Call, signed: Callable[..
         "    recall_at_5  = 0.7000 (n 10, recall_any@5/1)",
         "  defensible: no (tagged_commit yes, clean_tree yes, container_image no, dataset_matches unknown, "
         "signature yes, rerun_identical unknown; "
-        "what makes it so: docs/methodology.md, A result is defensible when)",
+        "see docs/methodology.md, A result is defensible when)",
     ])  # fmt: skip
 
 
@@ -86,7 +86,7 @@ def test_rows_are_called_rows_and_the_receipt_beside_them_is_named(signed: Calla
     path.unlink()
     with pytest.raises(UsageError) as caught:
         verify([rows], question)
-    assert caught.value.hint == "name the receipt whose rows they are; it looks beside it"
+    assert caught.value.hint == "name the receipt that the rows belong to"
 
 
 def test_without_its_rows_a_receipt_is_valid_and_no_line_says_that_a_score_was_checked(
@@ -96,7 +96,7 @@ def test_without_its_rows_a_receipt_is_valid_and_no_line_says_that_a_score_was_c
     lose_rows(path)
     code, lines = bench("verify", path)
     assert (code, lines[0]) == (0, f"VALID  {path}  NOT CHECKED: {NO_ROWS}; {NO_LOG}")
-    told = f"{path.stem}.items.jsonl is not there, and no score can be checked without it (--items FILE)"
+    told = f"{path.stem}.items.jsonl is missing, and no score can be checked without it (--items FILE)"
     assert f"  warn  items  items_missing: {told}" in lines
     heads = [line for line in lines if "recomputed" in line.lower()][1:]
     assert heads == [
@@ -114,7 +114,7 @@ def test_without_its_rows_a_receipt_is_valid_and_no_line_says_that_a_score_was_c
     ]
     code, lines = bench("publish", path)
     assert (code, lines) == (5, [
-        f"error: {path}: its items file is not there", "hint: only a VALID receipt of kind run is published",
+        f"error: {path}: its items file is missing", "hint: only a VALID receipt of kind run is published",
     ])  # fmt: skip
 
 
@@ -127,7 +127,8 @@ def test_scores_that_no_row_can_show_are_named_in_the_first_line(bench: Call, si
         metrics=[{"name": name, "definition": definition} for name, definition in listed],
     )
     code, lines = bench("verify", path)
-    assert (code, lines[0]) == (0, f"VALID  {path}  NOT CHECKED: taken as the signer states it: faithfulness; {NO_LOG}")
+    taken = "not recomputed, stated by the signer: faithfulness"
+    assert (code, lines[0]) == (0, f"VALID  {path}  NOT CHECKED: {taken}; {NO_LOG}")
 
 
 SCORES: list[tuple[dict[str, Any], str]] = [
@@ -187,7 +188,7 @@ def test_what_is_not_believed_only_claims(bench: Call, signed: Callable[..., Pat
     code, lines = bench("verify", path)
     assert (code, lines[0].split("  ")[0], lines[1]) == (5, "INVALID", "  claims    demO 1 x bm25 1")
     assert "  signature bad: not made by this key over these bytes" in lines
-    told = "signature_invalid: the signature does not fit the document: it was altered"
+    told = "signature_invalid: the signature does not match the document: it was altered"
     assert f"  fail  signature  {told}" in lines
     assert not [line for line in lines if " = " in line]
     (tmp_path / "bad.json").write_bytes(b"{]")
@@ -288,7 +289,7 @@ def test_an_export_takes_one_good_receipt_and_says_how_to_check_it(
     assert (code, lines[-2:]) == (2, ["error: --export takes one receipt", "hint: name a single receipt file"])
     path.write_bytes(path.read_bytes().replace(b'"demo"', b'"demO"'))
     code, lines = bench("verify", path, "--export", tmp_path / "bad")
-    told = "nothing was exported: parse, schema and signature must be good, and the key known"
+    told = "nothing was exported: parse, schema and signature must be ok, and the key known"
     assert (code, lines[-2]) == (5, f"error: {path}: {told}")
     assert not (tmp_path / "two").exists() and not (tmp_path / "bad").exists()
 
@@ -303,14 +304,14 @@ def test_a_folder_with_a_log_is_checked_as_one(bench: Call, ring: Keyring, signe
     assert (told["receipts"], told["logs"][0]["folder"], told["logs"][0]["size"]) == ([], str(folder), 2)
     (folder / "entries.jsonl").write_bytes(b"{}\n")
     code, lines = bench("verify", folder, signed())
-    assert code == 5 and "  fail  log  log_entry: entry 0: only bench.log-entry/1 is read" in lines
+    assert code == 5 and "  fail  log  log_entry: entry 0: the schema is not bench.log-entry/1" in lines
     assert bench("log", "verify")[1][0].startswith("INVALID  ")
 
 
 def test_publishing_says_where_an_entry_stands(bench: Call, signed: Callable[..., Path]) -> None:
     path = signed()
     log = "results/published"
-    for said in ("logged at index 1", "already at index 1"):
+    for said in ("logged at index 1", "already logged at index 1"):
         assert bench("publish", path) == (0, [f"{said} of {log}"])
     code, lines = bench("publish", "--retract", path.stem, "--reason", "a wrong prompt", "--json")
     assert (code, json.loads("\n".join(lines))) == (0, {"logIndex": 2, "fresh": True, "log": log})

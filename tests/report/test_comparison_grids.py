@@ -61,7 +61,8 @@ async def test_two_grids_a_pair_the_question_first_then_what_was_looked_at_besid
     assert asked.notes[1].startswith("like for like: yes, ") and asked.notes[1].endswith(" checks agree")
     assert "A is better on 45: q001, q002, q003, q005, q006 and 40 more" in asked.notes
     assert any(
-        "p adjusted by Holm over 1 headline and, apart, maxT over 2 exploratory rows" in note for note in asked.notes
+        "p adjusted by Holm over 1 headline and, separately, maxT over 2 exploratory rows" in note
+        for note in asked.notes
     )
 
 
@@ -81,7 +82,7 @@ async def test_rows_that_no_item_fills_are_named_and_take_no_line(tmp_path: Path
     (asked,) = [grid for grid in comparison_grids(found) if grid.rows]
     assert [row[0] for row in asked.rows] == ["accuracy"]
     (pair,) = found.comparisons
-    assert pair.notes == ("not paired, no value an item: cost_total",)
+    assert pair.notes == ("not paired, no value per item: cost_total",)
     assert any(row.metric == "mrr" and not row.found.n for row in pair.rows)
 
 
@@ -171,7 +172,8 @@ async def test_a_comparison_of_nothing_and_of_one_side_is_refused(tmp_path: Path
     for groups in ([], [[]], [[side]], [[side], [side]]):
         with pytest.raises(UsageError) as refused:
             compare_sides(groups)
-        assert (str(refused.value), refused.value.hint) == ("a comparison needs two sides", "name two RUN_ID:PROVIDER")
+        told = ("a comparison needs two sides", "name two sides as RUN_ID:PROVIDER")
+        assert (str(refused.value), refused.value.hint) == told
 
 
 async def test_a_side_against_itself_is_never_better(tmp_path: Path) -> None:

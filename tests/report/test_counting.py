@@ -366,7 +366,7 @@ async def test_a_skipped_job_says_so_and_a_dimension_that_no_item_has_is_refused
         with pytest.raises(UsageError) as refused:
             await fold(reader, by=("mood",))
     assert set(report.jobs[0].metrics["accuracy"].breakdown) == {"speaker"}
-    assert refused.value.hint == "known here: none"
+    assert refused.value.hint == "dimensions of this run: none"
 
 
 async def test_a_report_gives_its_jobs_by_name(tmp_path: Path) -> None:

@@ -163,7 +163,7 @@ async def test_names_of_which_there_is_nothing_are_refused_with_what_there_is(tm
             with pytest.raises(UsageError) as refused:
                 await lost_items(reader, **names)
             assert (str(refused.value), refused.value.hint) == (
-                "run r has no such job", "it has: facts x p, facts x q",
+                "run r has no such job", "its jobs: facts x p, facts x q",
             )  # fmt: skip
         assert [job.record.provider for job in (await lost_items(reader, provider="q")).jobs] == ["q"]
         assert len((await lost_items(reader, benchmark="FACTS")).jobs) == 2

@@ -1,6 +1,6 @@
-"""The leaderboard: the newest complete valid job of each provider and models; only comparable rows share a table.
+"""The leaderboard: the newest complete valid job of each provider and set of models, in tables of comparable rows.
 
-Pure values from the derived database, for the command line and the web pages alike::
+All values come from the derived database; the command line and the web pages share them::
 
     board = await load_board(Path("."), ["locomo"])
     tables = tables_of(board, "benchmark")

@@ -1,20 +1,24 @@
-"""The views of the leaderboard: rows share a table only if they can be compared.
+"""The views of the leaderboard: only comparable rows share a table.
 
-Here too:
+Also in this module:
 
-* What is on the board: the newest complete valid job of each provider, models and benchmark.
-* What a table states in one sentence: who leads, by how much, and what a rank does not prove.
+* ``load_board``: the newest complete valid job of each provider, set of models and benchmark.
+* ``saying``: one sentence on a table: which provider leads, and by how much.
 
 Example::
 
-    tables_of(board, "benchmark")[0].standings[0].first.job.provider        # who is first
+    tables_of(board, "benchmark")[0].standings[0].first.job.provider        # the leading provider
     board = await load_board(Path("."), ["locomo"])
     board[0].headline.value, board[0].task
     saying(table)      # ("bm25 leads on accuracy with 0.36 [0.26, 0.46]; vector is next, 0.12 behind ...",)
 
-``benchmark`` a table a setting; ``type`` the same by question type; ``provider`` models fixed, a column a benchmark;
-``model`` provider fixed, answering models under one another; ``overall`` macro over benchmarks, only providers that
-have all.
+Views:
+
+* ``benchmark``: one table per benchmark, settings and models.
+* ``type``: the same tables, by question type.
+* ``provider``: one table per set of models, one column per benchmark.
+* ``model``: one table per provider, one row per answering model.
+* ``overall``: the mean over all benchmarks, for the providers that have all of them.
 """
 
 from __future__ import annotations
@@ -36,7 +40,7 @@ SETTINGS = ("k", "context_budget", "level", "selection", "prompts")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankedJob:
-    """One job on the board."""
+    """One job on the leaderboard."""
 
     job: JobSummary
     metrics: tuple[MetricSummary, ...]
@@ -51,45 +55,45 @@ class RankedJob:
 
     @property
     def bound(self) -> bool:
-        """A bound (oracle, no-memory, random, full-context) is shown and does not rank."""
+        """True for a bound (oracle, no-memory, random, full-context), which is shown but not ranked."""
         return is_bound(self.job.provider)
 
     @property
     def name(self) -> str:
-        """The provider, marked where it does not rank."""
+        """The provider, marked if it is a bound."""
         return f"{self.job.provider} (bound)" if self.bound else self.job.provider
 
     @property
     def search_ms(self) -> float | None:
-        """The median search in milliseconds."""
+        """The median search latency in milliseconds."""
         found = self.job.data.get("search_p50_ms")
         return float(found) if isinstance(found, int | float) else None
 
     @property
     def cost(self) -> str:
-        """US dollars; ``>=`` where some calls have no known price."""
+        """The cost in US dollars; ``>=`` if the price of some calls is unknown."""
         usd, unknown = self.job.cost_usd, self.job.data.get("cost_unknown_calls")
         return "-" if usd is None else f">= {float(usd):.4f}" if unknown else f"{float(usd):.4f}"
 
     @property
     def lower_is_better(self) -> bool:
-        """The headline ranks upwards from the least."""
+        """True if a lower value of the headline metric is better."""
         names = self.job.data.get("lower_is_better")
         return self.headline is not None and isinstance(names, list) and self.headline.metric in names
 
     def by_type(self) -> dict[str, MetricSummary]:
-        """The headline by question type."""
+        """Return the headline metric by question type."""
         name = self.headline.metric if self.headline else None
         return {one.label: one for one in self.metrics if one.dimension == "question_type" and one.metric == name}
 
     @property
     def models(self) -> tuple[str, str, str]:
-        """Answering, judge, track."""
+        """(answering model, judge, track)"""
         return self.job.answering_model or "none", self.job.judge_model or "none", self.job.track
 
     @property
     def task(self) -> str:
-        """Everything but provider and models that must be equal where values are under one another."""
+        """A key of all settings, except provider and models, that must be equal for values to be comparable."""
         job, dataset = self.job, self.job.data.get("dataset")
         content = dataset.get("content_sha256") if isinstance(dataset, Mapping) else None
         shared = [job.benchmark, job.benchmark_version, job.track, content, *(job.data.get(name) for name in SETTINGS)]
@@ -97,19 +101,19 @@ class RankedJob:
 
     @property
     def setting(self) -> tuple[str, ...]:
-        """What a job without a number shares with those of its table."""
+        """A key of the settings that a job without a value shares with the other jobs of its table."""
         job = self.job
         selection = json.dumps(job.data.get("selection"), sort_keys=True, default=str)
         return (job.benchmark, job.benchmark_version, str(job.data.get("k")), selection, *self.models)
 
     def only(self, question_type: str) -> RankedJob:
-        """The same job with the numbers of one question type as its headline."""
+        """Return the job with the value of one question type as its headline."""
         found = self.by_type().get(question_type)
         return replace(self, metrics=() if found is None else (replace(found, dimension="", label=""),))
 
 
 async def load_invalid(workspace: Path) -> list[RankedJob]:
-    """Read the complete INVALID jobs, newest first: what a table leaves out and must name."""
+    """Read the complete INVALID jobs, newest first, which tables omit and notes must name."""
     path = workspace / "results" / FILE
     if not path.is_file():
         return []
@@ -118,10 +122,10 @@ async def load_invalid(workspace: Path) -> list[RankedJob]:
 
 
 async def load_board(workspace: Path, benchmarks: Sequence[str] = ()) -> list[RankedJob]:
-    """Read the derived database; an absent one is an empty board.
+    """Read the jobs of the leaderboard from the derived database; empty if there is no database.
 
     Raises:
-        UsageError: a benchmark of which no run is known.
+        UsageError: a benchmark has no run.
     """
     path = workspace / "results" / FILE
     if not path.is_file():
@@ -137,7 +141,7 @@ async def load_board(workspace: Path, benchmarks: Sequence[str] = ()) -> list[Ra
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """One row: a place a benchmark, and the number it is ranked by."""
+    """One row: the jobs of a provider, one per benchmark, and the value by which they are ranked."""
 
     places: tuple[RankedJob, ...]
     value: float | None
@@ -149,7 +153,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Rows that may be compared; with several ``tasks`` each one is a column."""
+    """Comparable rows; with several ``tasks`` each task is a column."""
 
     title: str
     tasks: tuple[str, ...]
@@ -158,7 +162,7 @@ class Table:
 
 
 def tables_of(board: Sequence[RankedJob], view: str) -> list[Table]:
-    """The tables of one view: overall, benchmark, type, provider or model."""
+    """Return the tables of one view: overall, benchmark, type, provider or model."""
     return VIEWS[view](board)
 
 
@@ -175,7 +179,7 @@ def _ranked(places: Sequence[RankedJob]) -> tuple[Standing, ...]:
 
 
 def _rank(one: Standing) -> tuple[bool, float, str]:
-    """Bounds come after everything that ranks."""
+    """Return a sort key that puts bounds after all ranked rows."""
     value = math.inf if one.value is None else one.value if one.first.lower_is_better else -one.value
     return one.first.bound, value, one.first.job.provider
 
@@ -192,7 +196,7 @@ def _by_benchmark(board: Sequence[RankedJob]) -> list[Table]:
 
 
 def _by_model(board: Sequence[RankedJob]) -> list[Table]:
-    """One provider with one embedding model, answering models under one another; the judge is fixed."""
+    """Return one table per provider, embedding model, task and judge, with one row per answering model."""
     return [
         Table(
             title=f"{group[0].job.provider} | embedding {group[0].job.embedding_model or 'none'} | "
@@ -208,7 +212,7 @@ def _by_model(board: Sequence[RankedJob]) -> list[Table]:
 
 
 def _by_provider(board: Sequence[RankedJob]) -> list[Table]:
-    """One table for each set of models: one row per provider, one column per task."""
+    """Return one table per set of models, with one row per provider and one column per task."""
     return [
         Table(
             title=_models_title(group[0]),
@@ -226,7 +230,7 @@ def _rows_by_provider(group: Sequence[RankedJob]) -> tuple[Standing, ...]:
 
 
 def _overall(board: Sequence[RankedJob]) -> list[Table]:
-    """Fixed models; of each benchmark the task that most providers did; the mean over all benchmarks."""
+    """Return one table per set of models: the mean over all benchmarks, each with its most common task."""
     benchmarks = sorted({place.job.benchmark for place in board})
     return [_overall_table(group, benchmarks) for group in _grouped(board, lambda place: place.models)]
 
@@ -283,13 +287,16 @@ def _models_title(place: RankedJob) -> str:
 
 
 def of_type(table: Table, question_type: str) -> Table:
-    """The same jobs, ranked by one question type."""
+    """Return the table ranked by one question type."""
     places = [one.first.only(question_type) for one in table.standings]
     return replace(table, standings=_ranked(places))
 
 
 def rank_spreads(table: Table) -> list[tuple[int, int] | None]:
-    """The ranks that each row may have: rows are apart where their 95 % intervals do not meet; None for bounds."""
+    """Return the range of ranks that each row may have; None for bounds and rows without an interval.
+
+    Two rows differ in rank if their 95 % intervals do not overlap.
+    """
     shown = [one.first.headline if len(one.places) == 1 and not one.first.bound else None for one in table.standings]
     spans = [None if one is None or one.low is None or one.high is None else (one.low, one.high) for one in shown]
     if table.standings and table.standings[0].first.lower_is_better:
@@ -302,7 +309,7 @@ def rank_spreads(table: Table) -> list[tuple[int, int] | None]:
 
 
 def leaders(table: Table) -> tuple[str, str] | None:
-    """The first two that rank, as ``RUN:PROVIDER`` or ``RUN:PROVIDER:MODEL``; None where there are no two."""
+    """Return the first two ranked rows as ``RUN:PROVIDER`` or ``RUN:PROVIDER:MODEL``; None if there are fewer."""
     ranked = [one for one in table.standings if one.value is not None and not one.first.bound]
     if len(ranked) < 2 or len(ranked[0].places) > 1:
         return None
@@ -311,9 +318,9 @@ def leaders(table: Table) -> tuple[str, str] | None:
 
 
 def saying(table: Table, *, command: bool = True) -> tuple[str, ...]:
-    """Who leads a table whose rows are ranked, and which of its rows are not; nothing of any other.
+    """Return sentences: which row leads a ranked table, and which rows are not ranked; empty without values.
 
-    ``command`` adds what to type to tell a lead from chance; a page has a link there.
+    ``command`` adds the command that tests the lead; a web page has a link instead.
     """
     ranked = [one for one in table.standings if one.value is not None and not one.first.bound]
     bounds = dict.fromkeys(one.first.job.provider for one in table.standings if one.first.bound)
@@ -339,7 +346,7 @@ def _lead(table: Table, ranked: Sequence[Standing], *, command: bool) -> tuple[s
 
 
 def _who(table: Table, one: Standing) -> str:
-    """The provider, or the model where all rows are of one provider."""
+    """Return the provider, or the model if all rows are of one provider."""
     same = len({row.first.job.provider for row in table.standings}) == 1 and len(table.standings) > 1
     return one.first.models[0] if same else one.first.job.provider
 
@@ -362,7 +369,7 @@ def _value(one: Standing) -> str:
 
 
 def _proof(first: Standing, second: Standing) -> str:
-    """The command that tells a lead from chance."""
+    """Return the command that tests whether the lead is more than chance."""
     if len(first.places) > 1:
         return " (a mean over benchmarks is not tested: compare them one by one)"
     return f". A rank is not proof: bench compare {' '.join(_sides(first, second))} tells it from chance"
@@ -376,7 +383,7 @@ def _sides(first: Standing, second: Standing) -> list[str]:
 
 
 def spanned(one: MetricSummary | None, shown: Callable[[float | None, str | None], str] = number) -> str:
-    """A value with its interval."""
+    """Format a value with its interval."""
     if one is None:
         return "-"
     bounds = "" if one.low is None else f" [{shown(one.low, one.unit)}, {shown(one.high, one.unit)}]"

@@ -1,13 +1,11 @@
-"""The tables of a view as JSON and CSV; values are full doubles.
-
-Here too:
-
-* A view's tables as grids for the terminal, Markdown and the static page; each states first what it shows.
+"""The tables of a view as JSON, as CSV, and as grids for the terminal, Markdown and the static page.
 
 Example::
 
     json.dumps(board_json("benchmark", tables))
     board_grids(tables_of(board, "overall"), "overall")
+
+Numbers in JSON and CSV are not rounded.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ from bench.report.tables import Grid, number, safe_row
 
 
 def board_json(view: str, tables: Sequence[Table]) -> dict[str, object]:
-    """The document of ``bench leaderboard --json``; values are full doubles."""
+    """Return the document of ``bench leaderboard --json``; numbers are not rounded."""
     return {"view": view, "tables": [_table_json(table) for table in tables]}
 
 
@@ -80,7 +78,7 @@ def _metric_json(one: MetricSummary) -> dict[str, object]:
 
 
 def board_csv(tables: Sequence[Table]) -> str:
-    """A line a job, metric and label: unrounded; ``table`` counts the tables of the view."""
+    """Return CSV with one line per job, metric and label; the column ``table`` numbers the tables of the view."""
     sink = io.StringIO()
     writer = csv.writer(sink, lineterminator="\r\n")
     writer.writerow(("table", "benchmark", "provider", "embedding", "answering", "judge", "track", "run_id", "metric",
@@ -100,7 +98,7 @@ NOTHING = "no complete valid run yet: bench run makes one, bench results --rebui
 
 
 def board_grids(tables: Sequence[Table], view: str) -> list[Grid]:
-    """The tables of a view as grids."""
+    """Return the tables of a view as grids."""
     if not tables:
         return [Grid(title="Leaderboard", head=("provider",), rows=(), notes=(NOTHING,))]
     draw = {"type": _type_grid, "model": _model_grid, "provider": _matrix_grid, "overall": _matrix_grid}
@@ -138,7 +136,7 @@ def _row(place: RankedJob, *, named: bool) -> tuple[str, ...]:
 
 
 def _type_grid(table: Table) -> Grid:
-    """A row a type and provider, the best of each type first: fits any width."""
+    """Return a grid with one row per question type and provider, the best of each type first."""
     found = [
         (label, one, place)
         for place in (standing.first for standing in table.standings)
