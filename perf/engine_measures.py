@@ -52,7 +52,7 @@ Run = dict[str, object]
 
 
 def pairs(items: int, *, concurrency: int, latency_ms: float, rounds: int) -> tuple[list[Run], list[Run]]:
-    """Floor and ours in turns."""
+    """Run floor and ours alternately."""
     floor: list[Run] = []
     ours: list[Run] = []
     with prepared(items, latency_ms=latency_ms) as (workspace, url):
@@ -67,7 +67,7 @@ def median(found: list[Run], name: str) -> float:
 
 
 def busy_stub(found: list[Run]) -> bool:
-    """The server used over half of the wall: then the wall says nothing about the client."""
+    """Return True if the server used over half of the wall time, so that the wall time does not measure the client."""
     return any(number(one, "stub_cpu_s") > 0.5 * number(one, "wall_s") for one in found)
 
 
@@ -145,7 +145,7 @@ def p2_cpu(*, full: bool) -> list[Figure]:
 
 
 def p3_throughput(*, full: bool) -> list[Figure]:
-    """Items a second at latency 0, concurrency 200, against the floor."""
+    """Measure items per second at latency 0 and concurrency 200, against the floor."""
     floor, ours = pairs(4000 if full else 1500, concurrency=200, latency_ms=0, rounds=ROUNDS if full else 1)
     share = median(floor, "wall_s") / median(ours, "wall_s")
     meaningful = full and not busy_stub(ours)
