@@ -191,9 +191,9 @@ def _dumps_with_care(value: object) -> bytes:
 
 
 def _plain(value: object, depth: int) -> object:
-    """Return a copy of ``value`` that json writes as JCS, or raise _NeedsCare.
+    """Return a copy of ``value`` that json writes as JCS, ten times faster than the general encoder.
 
-    Ten times faster than the general encoder.
+    Raises _NeedsCare for a value that json would write differently.
     """
     kind = type(value)
     if kind in _AS_IT_IS:

@@ -81,7 +81,7 @@ class Turn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """A dated conversation; ``date_text`` is the date as it is in the file."""
+    """A dated conversation; ``date_text`` is the date as the file writes it."""
 
     id: str
     turns: tuple[Turn, ...] = ()

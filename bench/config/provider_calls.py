@@ -258,7 +258,7 @@ class NamedCall(RequestSection):
 
 
 class Existing(RequestSection):
-    """A lookup of what a setup call would create, so that an interrupted setup continues without creating it twice."""
+    """A lookup of the object that a setup call creates, so that an interrupted setup does not create it twice."""
 
     results: str | None = None
     """path of the list of candidates; by default the response is the only candidate"""
@@ -276,7 +276,7 @@ class SetupCall(NamedCall):
     """A call of ``setup``; with ``existing`` it is sent only when the lookup finds nothing."""
 
     existing: Existing | None = None
-    """lookup of what an interrupted setup may have created"""
+    """lookup of an object that an interrupted setup may have created"""
 
 
 class AddCall(RequestSection):
@@ -356,7 +356,7 @@ class ClearCall(RequestSection):
     wait: WaitBlock | None = None
     """how to wait for a background deletion"""
     existing: Existing | None = None
-    """lookup of what an add with a lost response stored; ``capture`` reads the result"""
+    """lookup of the memory of an add with a lost response; ``capture`` reads the result"""
 
 
 class VerifyCall(RequestSection):

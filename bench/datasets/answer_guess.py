@@ -61,9 +61,9 @@ class AnswerGuess:
         return named
 
     def _other(self) -> str | None:
-        """Return the only text field of the questions that is not a known field, a date or an id.
+        """Return the only text field of the questions with an unknown name, which is not a date or an id.
 
-        None unless there is one.
+        The result is None when there is none, or more than one.
         """
         known = {self.place.question(), *(name for name in self.asked if plain_name(name) in TYPES)}
         left = [name for name, one in self.asked.items() if isinstance(one, str) and name not in known
@@ -73,14 +73,14 @@ class AnswerGuess:
     def without(self) -> tuple[str, int, int] | None:
         """Return the answer field, the number of questions where it is empty, and the number of questions.
 
-        None if none is.
+        The result is None when no question lacks an answer.
         """
         every = self.place.every()
         empty = sum(one.get(self.field) in (None, "", [], [""]) for one in every) if self.field else 0
         return (self.field, empty, len(every)) if self.field and 0 < empty < len(every) else None
 
     def answers(self) -> str | None:
-        """Return the answer field as the config writes it, or a list of it and the fields with other spellings."""
+        """Return the answer field as the config writes it, or a list with the fields of alternative spellings too."""
         name = self.field
         if name is None:
             return None
@@ -114,10 +114,7 @@ class AnswerGuess:
     # ---------------------------------------------------------------- choices
 
     def choices(self) -> tuple[str, str] | None:
-        """Return the field of the choices and the field of the correct choice.
-
-        None if the questions have no choices.
-        """
+        """Return the field of the choices and the field of the correct choice; None for questions without choices."""
         return self.chosen
 
     def _choices(self) -> tuple[str, str] | None:

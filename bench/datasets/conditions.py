@@ -18,9 +18,9 @@ from bench.datasets.row import RowPlace, name_of, scalar_text
 
 
 class Conditions:
-    """Conditions on the values of a row: each maps a path to what its value must be.
+    """Conditions on the values of a row, as a map from a path to the required value.
 
-    ``key`` names the map in errors.
+    ``key`` is the config key of the map, for errors.
     """
 
     def __init__(self, where: Mapping[str, Condition], key: str) -> None:

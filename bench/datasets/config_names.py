@@ -202,9 +202,9 @@ class ConfigNames:
                 yield f"{self.config.place(*name.key)}: {self.says(name)}, and {told}"
 
     def says(self, name: Name) -> str:
-        """Return the beginning of the message: the config key, and the name it holds.
+        """Return the beginning of the message: the config key and the name in it.
 
-        For a list or map the key that holds it.
+        For a name in a list or map, the key is that of the list or map.
         """
         *holder, last = name.key
         key = holder if isinstance(last, int) or last == name.text else name.key

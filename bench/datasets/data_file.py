@@ -189,7 +189,7 @@ class DataFile:
 def local_path(config: BenchmarkConfig) -> str:
     """Return the path from the config, relative to one of the lookup folders.
 
-    The first one if there are several files.
+    If there are several files, it is the path of the first.
     """
     return config.data.names[0]
 

@@ -72,7 +72,7 @@ def lay_out(data: Path) -> Layout:
 def first_rows(data: Path, most: int = SAMPLED) -> list[Row]:
     """Return up to ``most`` rows from the start of a file.
 
-    Stops at a row that cannot be read, unless it is the first.
+    Reading stops at a row that cannot be parsed; if it is the first row, its error is raised.
     """
     return _plain([sampled(data, data.name, most=most)]).rows[:most]
 

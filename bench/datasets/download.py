@@ -474,9 +474,9 @@ def _move(part: Path, target: Path, sha256: str, state: Literal["downloaded", "c
 
 
 def _reject(file: Path, target: Path, expected: str, found: str, *, given: Path | None = None) -> NoReturn:
-    """Keep a wrong file under another name and raise an error with both digests.
+    """Keep a wrong file under another name, and raise an error with both digests.
 
-    Of a file from the user, keep the copy.
+    A file from the user is not moved; its copy is kept.
     """
     rejected = target.with_name(target.name + ".rejected")
     file.replace(rejected)

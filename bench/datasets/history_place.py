@@ -79,7 +79,7 @@ class Contexts:
     def _right_ones(self, every: Sequence[HistoryGuess]) -> str:
         """Return the evidence line when one history field holds exactly the passages with the answer.
 
-        Else an empty text.
+        In other cases the result is an empty text.
         """
         right = [one for one in every if _RIGHT.fullmatch(one.field) and one.turn.id_field]
         if len(right) != 1 or len(every) < 2:

@@ -327,7 +327,7 @@ class RowParser:
         """the first item with evidence that matches nothing in its history, and the reference"""
         self.lost_items = 0
         self.lost_whole = 0
-        """items none of whose evidence matches anything"""
+        """number of items without any evidence that matches"""
         self.early: dict[str, str] = {}
         """item -> message, for the first items that are dated before their evidence"""
         self.early_items = 0

@@ -378,9 +378,9 @@ class Several:
         return self.paths[0]
 
     def get(self, row: object) -> object | None:
-        """Return the value of a single path as it is; for several paths the list of values found.
+        """Return the value of a single path, or for several paths the list of values found.
 
-        None if there are none.
+        The result is None when no path has a value.
         """
         if len(self.paths) == 1:
             path = self.paths[0]

@@ -335,7 +335,7 @@ class RowFile:
     def __iter__(self) -> Iterator[FileRow]:
         """Yield every row in file order.
 
-        A malformed line gives a row with an error, a malformed array or table ends with one.
+        A malformed line is a row with an error; after a malformed part of an array or table, the last row has an error.
         """
         for row in self.values():
             yield row if row.error or isinstance(row.values, dict) else self._no_row(row)

@@ -170,9 +170,9 @@ class TurnGuess:
 
 
 def who_speaks(turn: Row) -> tuple[str | None, str | None]:
-    """Return the field that identifies the speaker, and "role" or "speaker" for what it holds.
+    """Return the field that identifies the speaker, and whether it holds a role or a speaker's name.
 
-    None if there is none.
+    Both are None when there is no such field.
     """
     name = first(turn, NAMED, str)
     if name is not None:

@@ -176,9 +176,9 @@ def _narrowed(catalog: Catalog, request: RunRequest, labels: Collection[str]) ->
 
 
 def _labels(catalog: Catalog, request: RunRequest, given: str) -> set[str]:
-    """Return the labels of a provider that a run names, resolving aliases.
+    """Return the labels of a provider that a run names, with aliases resolved.
 
-    The name itself if its config no longer exists.
+    If the provider's config no longer exists, the result is the name itself.
     """
     name, at, variant = given.partition("@")
     try:

@@ -247,7 +247,7 @@ class OpenLane:
     def left_out(self, corpus_id: str) -> bool:
         """Return True when items of the corpus were left for another retry, which needs its memories.
 
-        Reports this once.
+        The corpus is also reported as an event, with the number of these items.
         """
         left = sum(one.todo.left_out.get(corpus_id, 0) for one in self.members)
         if left:

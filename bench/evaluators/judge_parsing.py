@@ -226,9 +226,9 @@ def parse_verdict(
 def parse_object(
     text: str | None, schema: ReplySchema, *, finish_reason: str | None = None, threshold: float = 1.0
 ) -> ParsedVerdict:
-    """Return the verdict of the one object of a schema with ``correctness`` and optional ``faithfulness``.
+    """Return the verdict of the object of a schema with ``correctness`` and optional ``faithfulness``.
 
-    Else unparsed.
+    Any other text gives an unparsed verdict.
     """
     tree, reason = object_of(text, schema, deciding="correctness", finish_reason=finish_reason)
     if tree is None:

@@ -225,7 +225,7 @@ LANGUAGES: Mapping[str, tuple[str, str]] = {
 
 
 def is_refusal(answer: str, phrases: Iterable[str] = ()) -> bool:
-    """True when an answer begins by declining, or when its first sentence holds one of ``phrases``."""
+    """Return True when an answer begins by declining, or when its first sentence contains one of ``phrases``."""
     return _is_refusal(answer, tuple(phrases))
 
 

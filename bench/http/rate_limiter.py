@@ -55,9 +55,9 @@ def wait_of(text: str, *, now: float) -> float | None:
 
 
 def time_at(headers: Mapping[str, str]) -> float:
-    """Return the Unix time by the server's clock, from its Date header, since its reset times use that clock.
+    """Return the Unix time by the server's Date header, since its reset times use that clock.
 
-    Else ours.
+    Without the header, the result is the local time.
     """
     told = instant(headers.get("Date", ""))
     return time.time() if told is None else told.timestamp()

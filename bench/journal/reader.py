@@ -200,7 +200,7 @@ class Reader:
     async def states(self, job: str) -> dict[State, int]:
         """Count the ended epochs of a job's items by state, in the newest scoring.
 
-        Without epochs these are its items.
+        In a run with one epoch, this is the number of items.
         """
         return {State(state): count for state, count in await self._all("states", clean(job))}
 

@@ -132,9 +132,9 @@ def hit(ranking: Ranking, k: int | None, params: Params) -> float:
 
 
 def recall(ranking: Ranking, k: int | None, params: Params) -> float:
-    """Return recall by variant: ``any``: as hit; ``fraction``: covered / R; ``all``: covered = R.
+    """Return the recall of one item, by variant.
 
-    ``capped``: / min(R, K).
+    ``any``: as hit; ``fraction``: covered / R; ``all``: 1 if covered = R; ``capped``: covered / min(R, K).
     """
     covered, expected = ranking.covered(k), ranking.expected
     if params["variant"] == "fraction":

@@ -129,9 +129,10 @@ def is_beyond_latin(text: str) -> bool:
 
 
 def comparable(text: str) -> str:
-    """Return the text in lower case.
+    """Return the text in lower case, for comparison.
 
-    Other than Latin also NFKC, without punctuation, format characters and vowel points.
+    A text with other than Latin letters is also normalized to NFKC, without punctuation, format characters and vowel
+    points.
     """
     if not is_beyond_latin(text):
         return lowered(text)

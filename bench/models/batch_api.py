@@ -26,7 +26,7 @@ from bench.values import dataclass
 METADATA = "bench_batch"
 PAGE = 100
 CLOCKS = timedelta(minutes=10)
-"""most that the vendor's clock may be behind ours"""
+"""the most that the vendor's clock may be behind the local one"""
 WINDOW = "24h"
 EXPIRED = 0
 """status of a request that was neither processed nor billed"""

@@ -237,7 +237,7 @@ def priced(
 
 
 def learn(wish: Wish, refusal: str) -> Wish | None:
-    """Leave out what the refusal names; None when it names nothing that we could leave out."""
+    """Return the wish without the setting that an error names; None when the error names no optional setting."""
     if not any(status in refusal for status in REFUSALS):
         return None
     if "max_completion_tokens" in refusal and wish.tokens_name == "max_tokens":

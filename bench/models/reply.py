@@ -206,7 +206,7 @@ def no_answer(said: Completion) -> CallError | None:
 def unsaid(said: Completion, *, prompt: str, accepted: Sequence[str]) -> CallError | None:
     """Return the error for a reply whose text is not an answer: an error message, a null value, the prompt.
 
-    Else None.
+    The result is None for an answer.
     """
     text = not_said(said.text, accepted)
     if text is None and repeats_prompt(said.text, prompt):

@@ -142,7 +142,7 @@ def _lane(benchmark: BenchmarkPlan, provider: ProviderPlan, request: RunRequest)
 def _jobs(lane: str, benchmark: BenchmarkPlan, request: RunRequest) -> list[Job]:
     """Return one job per combination of models.
 
-    Without a judged evaluator no judge, without an answer only jobs on hits.
+    Without a judged evaluator a job has no judge; without an answering model it only scores hits.
     """
     evaluation = benchmark.config.evaluation
     answering = _named(request.answering_model, evaluation.answering_model.model)

@@ -237,7 +237,7 @@ class Lane:
     def endpoints(self) -> tuple[str, ...]:
         """Return every endpoint that the lane calls, as rates name it.
 
-        The part before the last dot means all of its owner's.
+        In rates, the part before the last dot means all endpoints of its owner.
         """
         own = self.provider.config.name
         sent = () if self.provider.built_in is not None else tuple(f"{own}.{traffic}" for traffic in TRAFFIC)

@@ -54,7 +54,7 @@ class Installed:
         return {name: release for group in GROUPS for name, release in _dated(self.points[group])}
 
     def refuse_doubles(self, group: str, ours: Collection[str], spelled: Callable[[str], str] = str) -> None:
-        """Raise ConfigError for the first name of ``ours`` that an installed plug-in has too."""
+        """Raise ConfigError for the first name in ``ours`` that an installed plug-in has too."""
         for point in self.points[group]:
             name, owner = spelled(point.name), point.dist.name if point.dist else "(unknown)"
             if name in ours and owner != OWN_DISTRIBUTION:

@@ -32,7 +32,7 @@ SEARCH_LIMITS = ("max_k", "max_query_chars", "max_tokens")
 
 
 def with_shared_builds(lanes: Sequence[Lane]) -> tuple[Lane, ...]:
-    """Set in every lane the first lane with the same ingest and another search.
+    """Return the lanes, each with the first lane that has the same ingest and another search.
 
     Identical lanes measure the variation of results, so each of them ingests separately.
     """
@@ -107,7 +107,7 @@ def build_identity(lane: Lane, environment: Environment) -> dict[str, object]:
 def version_of(made: Mapping[str, object]) -> str | None:
     """Return the version of the code that ingested.
 
-    None for a digest of the whole config, which includes the search.
+    A version that is a digest of the whole config gives None, because it includes the search.
     """
     version = made.get("version")
     return version if isinstance(version, str) and not version.startswith("config:") else None

@@ -165,7 +165,7 @@ def calibrations(events: Iterable[Event], record: JobRecord) -> list[JudgeCalibr
 def useless_judge(found: Iterable[JudgeCalibration], record: JobRecord) -> str:
     """Return the reason why no number of a job's judge may be used.
 
-    Empty if it is better than chance or not measured.
+    It is empty when the judge is better than chance, or was not measured.
     """
     bad = [one.prompt for one in found if one.prompt != ABSTENTION and one.useless]
     if not bad or not is_judged(record):

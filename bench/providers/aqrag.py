@@ -60,10 +60,7 @@ class Aqrag(Rag):
 
 
 def questions(text: str) -> tuple[str, ...]:
-    """Return the questions in a reply: a JSON list of texts, alone or under ``questions``.
-
-    Empty for any other reply.
-    """
+    """Return the questions in a reply: a JSON list of texts, alone or under ``questions``; none in any other reply."""
     try:
         tree = json.loads(text)
     except ValueError:

@@ -12,7 +12,7 @@ BUILT_IN = {
 }
 """name -> description"""
 BOUNDS = frozenset({"oracle", "no-memory", "random", "full-context"})
-"""bounds of what a memory system can reach: they are shown next to results, but not ranked"""
+"""reference providers for the best and worst possible results: shown next to results, but not ranked"""
 
 
 def is_bound(provider: str) -> bool:

@@ -140,7 +140,7 @@ class ProviderContext:
     embedder: Embedder | None = None
     """embedder opened by the caller with the settings of :func:`bench.providers.facts.embedding`"""
     open_model: Callable[[str], Awaitable[Model]] | None = None
-    """opens the language model of an adapter that enriches what it stores, by full name"""
+    """opens the language model, by full name, of an adapter that enriches stored texts"""
     note: Callable[[str, Mapping[str, object]], None] = field(default=lambda kind, data: None)
     """writes an event of this provider into the journal: its kind and data"""
     services: frozenset[str] = frozenset()

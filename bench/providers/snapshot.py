@@ -32,9 +32,9 @@ async def copy_store(source: Path, target: Path) -> None:
 
 
 async def store_digest(path: Path) -> str:
-    """Return a SHA-256 of the names and bytes of a file or of all files in a folder.
+    """Return a SHA-256 of the names and bytes of a file, or of all files in a folder.
 
-    Of nothing if it does not exist.
+    A missing path gives the digest of no files.
     """
     from anyio import to_thread
 

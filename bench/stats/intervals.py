@@ -287,9 +287,9 @@ def _cluster_percentiles(
 
 @lru_cache(maxsize=16)
 def _steps(sizes: tuple[int, ...], p: float, from_above: bool, resamples: int, seed: int) -> list[int]:
-    """Return for each resample the number of values up to its percentile, from one end.
+    """Return for each resample the number of values up to its percentile, counted from one end.
 
-    Cached for metrics of equal items.
+    The result is cached for metrics of the same items.
     """
     found = []
     for weight in cluster_draws(len(sizes), resamples, seed):
@@ -310,7 +310,7 @@ def _reached(ends: list[tuple[float, int]], weight: list[int], steps: int) -> fl
 def cluster_draws(count: int, resamples: int, seed: int) -> Iterable[list[int]]:
     """Return how often each resample draws each cluster.
 
-    Cached for few clusters, since every metric uses the same draws.
+    The result is cached for few clusters, since every metric uses the same draws.
     """
     return _kept_draws(count, resamples, seed) if count <= KEPT_CLUSTERS else _cluster_draws(count, resamples, seed)
 

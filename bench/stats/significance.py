@@ -160,10 +160,7 @@ def planned_mde(clusters: int, per_cluster: float) -> float | None:
 
 
 def clusters_needed(difference: float, per_cluster: float) -> int | None:
-    """Return the least number of clusters whose `planned_mde` is at most ``difference``.
-
-    None if no number is enough.
-    """
+    """Return the least number of clusters whose `planned_mde` is at most ``difference``, or None if there is none."""
     low, high = 2, MOST_CLUSTERS
     if (planned_mde(high, per_cluster) or math.inf) > difference:
         return None

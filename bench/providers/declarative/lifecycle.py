@@ -67,7 +67,7 @@ class ExistingProbe:
     async def find(self, values: Mapping[str, object]) -> tuple[ServiceResponse, object] | None:
         """Return the response and the matching candidate in it.
 
-        None when there is none (or a status in ``treat_as_ok``).
+        The result is None when nothing matches, or for a status in ``treat_as_ok``.
         """
         answer = await self.call.send(values)
         if not answer.ok:
@@ -200,7 +200,7 @@ class Watch:
     async def _look_at_jobs(self, values: Mapping[str, object], jobs: Sequence[str], sent: Sequence[str]) -> Readiness:
         """Poll jobs in order, a few at a time.
 
-        The first jobs that are not ready end the round, as later ones are later.
+        The round ends with the first jobs that are not ready, because later jobs are processed later.
         """
         namespace = str(values.get("runTag", ""))
         captures: dict[str, object] = {}
