@@ -69,7 +69,7 @@ class LangMem:
         return Ingested(ids={memory.id: (memory.id,) for memory in memories})
 
     async def ready(self, space: Space, ingested: Ingested) -> Readiness:
-        """Return ready: stored memories can be found at once."""
+        """Return the state ready, since stored memories can be found at once."""
         return Readiness(state="ready")
 
     async def search(self, space: Space, query: Query) -> Found:

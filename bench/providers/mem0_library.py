@@ -126,7 +126,7 @@ class Mem0Library:
         return lambda: self._memory.add(messages, user_id=space.namespace, metadata=metadata, infer=infer)
 
     async def ready(self, space: Space, ingested: Ingested) -> Readiness:
-        """Return ready: an add is complete when it returns."""
+        """Return the state ready, since an add is complete when it returns."""
         return Readiness(state="ready")
 
     async def search(self, space: Space, query: Query) -> Found:

@@ -92,7 +92,7 @@ class Pgvector:
         return Ingested(ids={memory.id: (memory.id,) for memory in memories})
 
     async def ready(self, space: Space, ingested: Ingested) -> Readiness:
-        """Return ready: a committed row can be found."""
+        """Return the state ready, since a committed row can be found."""
         return Readiness(state="ready")
 
     async def search(self, space: Space, query: Query) -> Found:

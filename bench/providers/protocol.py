@@ -180,7 +180,7 @@ class Provider(Protocol):
 
     @property
     def on_unknown(self) -> OnUnknown:
-        """The action for a batch that may or may not be stored."""
+        """Return the action for a batch in doubt, which may or may not be stored."""
         ...
 
     @property

@@ -151,7 +151,7 @@ class Rag:
         ]
 
     async def ready(self, space: Space, ingested: Ingested) -> Readiness:
-        """Return ready: written chunks can be found."""
+        """Return the state ready, since written chunks can be found."""
         return Readiness(state="ready")
 
     async def search(self, space: Space, query: Query) -> Found:
