@@ -104,7 +104,7 @@ class BenchmarkFile(ConfigModel):
     evidence: EvidenceFields = EvidenceFields()
     """location of the sessions and turns that hold the answer"""
     abstention: Abstention = Abstention()
-    """which items have no answer and must not be answered"""
+    """rules for items that have no answer and must not be answered"""
     question_date: QuestionDate = QuestionDate()
     """source of the question date"""
     timezone: Zone = "UTC"
@@ -120,13 +120,13 @@ class BenchmarkFile(ConfigModel):
     cluster_by: Literal["corpus"] | None = "corpus"
     """independent unit for confidence intervals: corpus"""
     ingestion: Ingestion = Ingestion()
-    """how the history becomes memories"""
+    """rules to make memories from the history"""
     search: Search = Search()
     """number of hits to request"""
     evaluation: Evaluation
-    """how answers are made and judged"""
+    """models, prompts and evaluators of answers"""
     epochs_reducer: Literal["mean", "mode", "max"] = "mean"
-    """how the values of an item's epochs are combined"""
+    """rule to combine the values of an item's epochs"""
     metrics: tuple[str | MetricEntry, ...] = ()
     """names, or objects with name, method, config, breakdown and evaluator"""
     required_capabilities: tuple[Capability, ...] = ("add_memory", "retrieve_memory")
@@ -212,7 +212,7 @@ class BenchmarkConfig(BenchmarkFile):
     deletion: DeletionSection | None = None
     """the steps of an add-delete-verify benchmark"""
     rendering: Rendering = Rendering()
-    """how sessions and turns become text"""
+    """text forms of sessions and turns"""
     exact_match: MatchOptions = MatchOptions()
     """options of exact-match"""
     type_instructions: Mapping[str, str] = Field(default_factory=dict)

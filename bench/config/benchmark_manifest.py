@@ -205,7 +205,7 @@ class Manifest(ManifestPart):
     query: ManifestQuery
     """the question of each item"""
     evaluation: Annotated[ExactMatch | LlmAsJudge | DeletionCheck, Field(discriminator="protocol")]
-    """how answers are judged"""
+    """evaluation of answers"""
     metrics: tuple[str, ...]
     """names or aliases of bench list metrics"""
     required_capabilities: tuple[Capability, ...]
@@ -217,7 +217,7 @@ class Manifest(ManifestPart):
     groups: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
     """name -> question types; additional rows of a report"""
     abstention: Abstention = Abstention()
-    """which items have no answer and must not be answered"""
+    """rules for items that have no answer and must not be answered"""
     question_date: QuestionDate = QuestionDate()
     """source of the question date"""
     timezone: Zone = "UTC"

@@ -362,7 +362,7 @@ class PublicFacts(ConfigModel):
     size: str | None = None
     """the size in words, with its source"""
     score: str | None = None
-    """how the official score is computed"""
+    """computation of the official score"""
     differs: str | None = None
     """differences to the official score, and the reasons"""
     baselines: tuple[str, ...] = ()

@@ -150,7 +150,7 @@ class ProviderConfig(ConfigModel):
     type: Literal["hosted", "local", "docker", "mcp"]
     """hosted: a remote API; local: on this machine or in this process; docker: started by bench; mcp: an MCP server"""
     verified: Verified | None = None
-    """how, when and with which version the file was tested"""
+    """level, date and version of the test of this file"""
     determinism: Literal["deterministic", "drifts", "search_mutates", "unknown"] = "unknown"
     """drifts: rankings change over time; search_mutates: a search changes the stored memories"""
     connection: Connection = Connection()
@@ -170,7 +170,7 @@ class ProviderConfig(ConfigModel):
     ingest: IngestSection = IngestSection()
     """unit and batches of memories, and how to continue when the outcome of an add is unknown"""
     wait: WaitBlock | None = None
-    """how to check that added memories can be found"""
+    """check that added memories can be found"""
     client_embeddings: ClientEmbeddings | None = None
     """embeddings made by bench, for services that store vectors"""
     embeds_with: str | None = None

@@ -285,9 +285,9 @@ class AddCall(RequestSection):
     steps: tuple[RequestSection, ...] = ()
     """calls in order, instead of method and path"""
     response: AddResponse = AddResponse()
-    """how to read the response"""
+    """paths to read from the response"""
     partial: Partial | None = None
-    """how to find failures of single memories in a successful response"""
+    """failures of single memories in a successful response"""
 
     @model_validator(mode="after")
     def _steps_alone(self) -> Self:
@@ -300,9 +300,9 @@ class SearchCall(RequestSection):
     """``search``: finds hits for a query."""
 
     response: SearchResponse
-    """how to read hits from the response"""
+    """paths to read hits from the response"""
     page: PageSection | None = None
-    """how to request further hits, up to k"""
+    """paging: further requests, up to k hits"""
 
 
 class WaitBlock(ConfigModel):
@@ -354,7 +354,7 @@ class ClearCall(RequestSection):
     response: AddResponse = AddResponse()
     """job ids of a background deletion"""
     wait: WaitBlock | None = None
-    """how to wait for a background deletion"""
+    """wait for a background deletion"""
     existing: Existing | None = None
     """lookup of the memory of an add with a lost response; ``capture`` reads the result"""
 
@@ -396,7 +396,7 @@ class ListCall(RequestSection):
     """``list``: reads the memories of a namespace or of one session."""
 
     response: SearchResponse
-    """how to read memories from the response"""
+    """paths to read memories from the response"""
 
 
 class Endpoints(ConfigModel):

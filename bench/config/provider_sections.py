@@ -193,7 +193,7 @@ class Scoping(ConfigModel):
     """The names of namespaces, and how the service separates them."""
 
     strategy: Literal["containerTags", "userId", "sessionId", "custom", "single"] = "custom"
-    """how the service separates users; sessionId: calls have $.sessionId; single: it has one namespace for all"""
+    """the service's separation of users; sessionId: calls have $.sessionId; single: it has one namespace for all"""
     run_id_format: str = "bench-${benchmarkId}-${runId}"
     """template of the readable part of a namespace, with benchmarkId, runId, corpusId and attempt; a hash follows"""
     sanitize: Sanitize = Sanitize()
@@ -262,7 +262,7 @@ class IngestSection(ConfigModel):
     batch: Batch = Batch()
     """limits of one add call"""
     split: Split | None = None
-    """how to split memories that are too long for the service"""
+    """split of memories that are too long for the service"""
     order: Literal["serial", "parallel"] = "serial"
     """add calls of one namespace: one after the other, or several at once"""
     on_unknown: Literal["repeat", "probe", "reset"] = "reset"

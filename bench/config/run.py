@@ -199,7 +199,7 @@ class Experiment(ConfigModel):
     """maximum tokens of retrieved context in an answer prompt"""
     epochs: Epochs = 1
     epochs_reducer: Literal["mean", "mode", "max"] | None = None
-    """how the values of an item's epochs are combined: mean, mode or max"""
+    """rule to combine the values of an item's epochs: mean, mode or max"""
     seed: Annotated[int, Field(ge=-LARGEST_SEED, le=LARGEST_SEED)] = 0
     metrics: tuple[MetricChoice, ...] = ()
     evaluators: Words = ()

@@ -43,10 +43,10 @@ from bench.datasets.row import path_hint
 MOST_KEYS = 1_000
 """limit on the names of the data that are kept for suggestions: a file may have other keys in each row"""
 LISTED = 6
-"""how many names of the data a message lists when none is similar"""
+"""number of the data's names in a message when none is similar"""
 
 Wanted = tuple[TreePath, str]
-"""where the config writes a name, and the name"""
+"""the key path of a name in the config, and the name"""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -62,7 +62,7 @@ class Name:
     """the path before the last name"""
     seen: set[str]
     hint: str = ""
-    """how to write the name, if it lacks the beginning of its path"""
+    """hint for a name that lacks the beginning of its path"""
 
     def stands_in(self, scopes: Sequence[object]) -> bool:
         """Return True when one of the scopes has the name; otherwise remember the keys that the scopes have."""

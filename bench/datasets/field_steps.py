@@ -31,7 +31,7 @@ from bench.errors import DataError
 from bench.scalars import python_tree
 
 _KEPT = 2
-"""how many joined values each step caches: rows of one corpus often follow each other"""
+"""number of joined values that each step caches: rows of one corpus often follow each other"""
 
 
 def stem(name: str) -> str:

@@ -23,7 +23,7 @@ _OWN_KEY = "$keys[-1]"
 _SAYS = 3
 """a text with this many words is content to remember, not a key"""
 _KEYED = 5_000
-"""how many rows of another file are searched for keys"""
+"""number of rows of another file that are searched for keys"""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -41,7 +41,7 @@ SESSION_REPEATED = "session_id_repeated"
 SESSION_JOINED = "session_joined"
 TURN_BLANK = "turn_blank"
 EXAMPLES = 3
-"""how many items a note names"""
+"""number of items that a note names"""
 TURN_COST = 500
 """approximate memory in bytes of a turn, in addition to its text"""
 

@@ -50,7 +50,7 @@ class QuestionPlace:
         """in a file of questions, the field ``text`` may be the question"""
         self.unmapped: list[str] = []
         self.written: Row = {}
-        """how the config writes the question and its answer when they are map keys or pairs"""
+        """the config's form of question and answer when they are map keys or pairs"""
         self.path, self.children = self._nested()
         self.child: Row | None = union(self.children) if self.children else None
         self.inside = "" if self.child is not None else self._holder()

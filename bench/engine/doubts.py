@@ -25,7 +25,7 @@ from bench.providers import Counts
 from bench.providers.batching import whole_id
 
 LOOKS = 3
-"""how often a count must be the same before missing memories count as not stored"""
+"""number of equal counts after which missing memories count as not stored"""
 LEAST_PAUSE_S = 0.3
 Ids = Mapping[str, tuple[str, ...]]
 """memory id -> its ids at the provider"""
