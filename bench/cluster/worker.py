@@ -181,7 +181,7 @@ async def _executed(order: ShardOrder, plan: Plan, environment: Environment, spe
             (folder / PAUSE_FILE).unlink(missing_ok=True)
             resume = folder if (folder / JOURNAL).exists() else None
             return await execute(plan, environment=environment, observer=speaker, resume=resume, share=order.share)
-    raise AssertionError("tenacity gives back a value or raises")
+    raise AssertionError("tenacity returned neither a value nor an error")
 
 
 async def _obey(post: CoordinatorLine, folder: Path) -> None:

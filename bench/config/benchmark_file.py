@@ -361,7 +361,7 @@ def _chain(path: Path, find: Find) -> tuple[Source, ...]:
             text = f'extends "{name}", which no benchmark is called'
             raise ConfigError(text, where=where, hint="bench list benchmarks shows the known ones")
         if any(source.path.resolve() == parent.resolve() for source in sources) or len(sources) > MAX_EXTENDS:
-            raise ConfigError(f'extends "{name}" in a circle', where=where, hint="break the circle")
+            raise ConfigError(f'extends "{name}" is circular', where=where, hint="remove one of the extends")
         sources.append(Source.read(parent))
     return tuple(sources)
 

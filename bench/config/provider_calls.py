@@ -236,11 +236,11 @@ class RequestSection(ConfigModel):
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
         if self.has_body and self.method == "GET":
-            raise ValueError("body with GET; use query")
+            raise ValueError("GET takes no body; use query")
         if self.has_body and self.multipart is not None:
             raise ValueError("body and multipart: give one of them")
         if self.tool is not None and (self.method is not None or self.path is not None):
-            raise ValueError("a call with tool has no method and no path")
+            raise ValueError("a call with tool must not have method or path")
         return self
 
     @model_validator(mode="after")
@@ -268,7 +268,7 @@ class Existing(RequestSection):
     @model_validator(mode="after")
     def _told_apart(self) -> Self:
         if (self.results is None) != (not self.match):
-            raise ValueError("results needs match, and match needs results: they find our element in the list")
+            raise ValueError("results and match must be given together: they find an existing object")
         return self
 
 
@@ -292,7 +292,7 @@ class AddCall(RequestSection):
     @model_validator(mode="after")
     def _steps_alone(self) -> Self:
         if self.steps and (self.method is not None or self.path is not None):
-            raise ValueError("a call with steps has no method and no path")
+            raise ValueError("a call with steps must not have method or path")
         return self
 
 

@@ -51,7 +51,7 @@ class _Builder:
             case ScalarNode():
                 return self.scalar(node)
             case _:
-                raise self.error("a kind of node that configs do not use", node, "use maps, lists and scalars")
+                raise self.error("this kind of YAML node is not supported", node, "use maps, lists and scalars")
 
     def refuse_tag(self, node: Node, plain: str) -> None:
         tag = str(node.tag).removeprefix(_TAG)
@@ -89,7 +89,7 @@ class _Builder:
         if not isinstance(node, ScalarNode):
             raise self.error("a key must be text", node, "put the key in quotes")
         if node.tag == f"{_TAG}merge":
-            raise self.error('merge keys ("<<") are not read', node, "write the values out, or use extends")
+            raise self.error('merge keys ("<<") are not supported', node, "write the values out, or use extends")
         return self.text(node)
 
     def text(self, node: ScalarNode) -> str:

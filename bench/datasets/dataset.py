@@ -114,7 +114,9 @@ class Dataset:
             return
         row = next(iter(self._found.rows.rows_of(base)))
         place = self._place(row).named(self._row(row).id)
-        raise place.error("", f'asks the corpus "{whole.corpus.id}", but no row adds a memory to it', hint=LOOK)
+        raise place.error(
+            "", f'has a question about the corpus "{whole.corpus.id}", but no row adds a memory to it', hint=LOOK
+        )
 
     # ------------------------------------------------------------------- facts
 

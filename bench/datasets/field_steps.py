@@ -193,7 +193,7 @@ class JoinedRows(AddedField):
             return self.step.file
         found = self.file.get(row)
         if found is None:
-            raise self._fail(place, f"{self.file.text} gives no name of a file", "correct the template")
+            raise self._fail(place, f"{self.file.text} does not give a file name", "correct the template")
         return scalar_text(found)
 
     def origin(self, row: Mapping[str, object], index: int, place: RowPlace) -> str:
@@ -210,7 +210,7 @@ class JoinedRows(AddedField):
     def _text(self, value: object, place: RowPlace) -> str:
         text = scalar_text(value)
         if text is None:
-            raise self._fail(place, "by gives a list or map; expected a key", "name a text or a number")
+            raise self._fail(place, "the value of by is a list or map; expected a key", "name a text or a number")
         return text
 
     def _kept(self, token: str, make: Callable[[], object]) -> object:

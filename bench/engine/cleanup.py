@@ -141,7 +141,7 @@ async def sweepable(
     lent_to = [name for name in await borrowers(folder) if name not in freed]
     if lent_to:
         raise Locked(
-            f"what run {folder.name} has ingested is in use by run {', '.join(lent_to)}: nothing was cleared",
+            f"the memories of run {folder.name} are in use by run {', '.join(lent_to)}: nothing was cleared",
             hint=f"finish it (bench resume {lent_to[0]}), or delete it first (bench clean {lent_to[0]} --yes)",
         )
     async with Reader.open(folder) as reader:
@@ -237,7 +237,7 @@ def _other_place(
 ) -> IdentityError:
     names = " ".join(sorted(labels))
     return IdentityError(
-        f"what run {meta.run_id} left can be cleared only where it was written, and that has changed: nothing was sent",
+        f"the namespaces of run {meta.run_id} were not cleared: the config, address or data of a provider has changed",
         changes=found,
         hint=f"undo the change (config, variable, data), then {again}; "
         f"if it is still the same service: {again} --moved {names}; "

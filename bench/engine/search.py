@@ -176,7 +176,7 @@ def textless(name: str, hits: Sequence[Hit], sources: Sources) -> tuple[str, ...
     empty = [known for hit, known in zip(hits, sources, strict=True) if not (hit.content.strip() or hit.chunks)]
     lost = [known for known in empty if any(one.memory.content.strip() for one in known)]
     if lost and len(empty) == len(hits):
-        raise MappingError(f"{name}: the text of all {len(hits)} hits is empty, that of their memories is not")
+        raise MappingError(f"{name}: all {len(hits)} hits have an empty text, although their memories have one")
     return (WITHOUT_TEXT,) if lost else ()
 
 

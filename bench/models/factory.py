@@ -91,7 +91,7 @@ def _opened(
     if full.startswith("builtin/"):
         return Cleaned(_builtin(full, environment))
     if is_local(full, files):
-        raise ConfigError(f"{full} embeds texts; it does not answer", hint="name it with --embedding-model")
+        raise ConfigError(f"{full} is an embedding model and cannot answer", hint="name it with --embedding-model")
     found = _plugin(full, files)
     if found is not None:
         return Cleaned(found(full, http=http, environment=environment, role=role))

@@ -105,7 +105,7 @@ def _usage(tree: object, where: str) -> Usage | None:
         return normalise("openai", {"usage": tree})
     known = {each.name for each in fields(Usage)} - {"estimated"}
     if not isinstance(tree, Mapping) or not tree.keys() <= known or not all(_is_count(each) for each in tree.values()):
-        raise ConfigError("usage holds counts of tokens", where=where, hint=f"known: {', '.join(sorted(known))}")
+        raise ConfigError("usage must be a map of token counts", where=where, hint=f"known: {', '.join(sorted(known))}")
     total = tree.get("total_tokens", tree.get("input_tokens", 0) + tree.get("output_tokens", 0))
     return Usage(**{**tree, "total_tokens": total})
 

@@ -215,7 +215,9 @@ def _value(key: str, value: object) -> object:
 def _changed(config: ProviderConfig, sets: Mapping[str, object]) -> ProviderConfig:
     if config.path is None:
         if "name" in sets:
-            raise UsageError(f"--set {config.name}.name: a provider keeps its name", hint="a variant is NAME@LABEL")
+            raise UsageError(
+                f"--set {config.name}.name: the name of a provider cannot be set", hint="a variant is NAME@LABEL"
+            )
         tree = config.model_dump(mode="json", exclude_unset=True)
         for path, value in sets.items():
             _put(tree, path, value)

@@ -69,7 +69,11 @@ def provider_class(config: ProviderConfig) -> ProviderClass:
 
 def _built_in(name: str, where: str | None) -> ProviderClass:
     if name == "oracle":
-        raise ConfigError("oracle is built by the engine", where=where, hint="use it by name, it takes no file")
+        raise ConfigError(
+            "the oracle is part of the engine and cannot be an adapter",
+            where=where,
+            hint="name it with --providers oracle",
+        )
     if name not in _BUILT_IN:
         guess = did_you_mean(name, BUILT_INS)
         raise ConfigError(f'no built-in provider "{name}"{guess}', where=where, hint=f"known: {', '.join(BUILT_INS)}")

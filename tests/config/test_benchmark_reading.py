@@ -372,7 +372,7 @@ def test_a_chain_of_files_is_one_config(home: Home) -> None:
     [
         ("extends: nobody\nname: c\n", 'c.yaml:1:1: extends "nobody", which no benchmark is called'),
         ("name: c\nextends: 5\n", 'c.yaml:2:1: extends "5", which no benchmark is called'),
-        ("extends: c\nname: c\n", 'c.yaml:1:1: extends "c" in a circle'),
+        ("extends: c\nname: c\n", 'c.yaml:1:1: extends "c" is circular'),
         ("extends: m\nname: c\n", "c.yaml:1:1: a manifest and a YAML benchmark cannot extend each other"),
     ],
 )
@@ -384,7 +384,7 @@ def test_extends_that_leads_nowhere(home: Home, text: str, found: str) -> None:
 def test_two_files_that_extend_each_other_are_a_circle(home: Home) -> None:
     home.write("c", "extends: d\nname: c\n")
     found = said(lambda: home.read(home.write("d", "extends: c\nname: d\n")))
-    assert found == ['c.yaml:1:1: extends "d" in a circle']
+    assert found == ['c.yaml:1:1: extends "d" is circular']
 
 
 def test_a_chain_has_an_end(home: Home) -> None:
@@ -392,7 +392,7 @@ def test_a_chain_has_an_end(home: Home) -> None:
     for number in range(1, 12):
         home.write(f"x{number}", f"extends: x{number - 1}\nname: x{number}\n")
     assert home.read(home.folder / "x10.yaml").name == "x10"
-    assert said(lambda: home.read(home.folder / "x11.yaml")) == ['x1.yaml:1:1: extends "x0" in a circle']
+    assert said(lambda: home.read(home.folder / "x11.yaml")) == ['x1.yaml:1:1: extends "x0" is circular']
 
 
 def test_a_manifest_extends_a_manifest(home: Home) -> None:

@@ -182,7 +182,7 @@ def test_an_error_in_an_inherited_key_points_at_the_parent(folder, yaml) -> None
     ("text", "part"),
     [
         ("extends: nobody\n", 'extends "nobody"'),
-        ("extends: b\n", "in a circle"),
+        ("extends: b\n", "is circular"),
     ],
 )
 def test_extends_that_leads_nowhere(yaml, text: str, part: str) -> None:

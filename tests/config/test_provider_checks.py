@@ -121,7 +121,7 @@ def test_a_password_in_a_connection_string_is_refused_at_its_place(tmp_path: Pat
         (
             'body: {text: "$.content"}}',
             'body: {text: "$.content"}, tool: t}',
-            [("5:3: endpoints.add: a call with tool has no method and no path", "correct the value")],
+            [("5:3: endpoints.add: a call with tool must not have method or path", "correct the value")],
         ),
         (
             '{method: POST, path: /add, body: {text: "$.content"}}',

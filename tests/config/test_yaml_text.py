@@ -108,7 +108,7 @@ def test_a_value_is_what_yaml_1_2_says_it_is(text: str, expected: object) -> Non
         ("? [a]\n: b\n", "x.yaml:1:3: a key must be text", "put the key in quotes"),
         (
             "a: &a {b: 1}\n<<: *a\n",
-            'x.yaml:2:1: merge keys ("<<") are not read',
+            'x.yaml:2:1: merge keys ("<<") are not supported',
             "write the values out, or use extends",
         ),
         ("k: *a\n", "x.yaml:1:4: found undefined alias 'a'", "correct the YAML"),

@@ -136,7 +136,7 @@ def test_a_benchmark_may_allow_no_other_prompt(
     with pytest.raises(UsageError) as caught:
         prompts(world, **flags)  # type: ignore[arg-type]
     assert (caught.value.message, caught.value.hint) == (
-        f"facts allows no {flag}",
+        f"facts does not allow {flag}",
         "its config has userOverride: false",
     )
 

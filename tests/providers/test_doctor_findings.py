@@ -297,7 +297,7 @@ async def asked_over_http(
 
 async def test_a_service_that_is_told_k_and_ignores_it_does_not_keep_it(tmp_path: Path) -> None:
     found = await asked_over_http(tmp_path, {})
-    text = "the search names k, and the service does not keep it: k = 1 gives 3, k = 2 gives 3"
+    text = "the search sends k, but the service ignores it: k = 1 gives 3, k = 2 gives 3"
     assert found["k is kept"] == ("fail", text)
 
 

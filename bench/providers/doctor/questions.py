@@ -163,9 +163,7 @@ async def _cut(exam: Examination) -> str:
     if sent[0] <= 1 and sent[1] <= 2:
         return f"1 and {two}"
     if _sends_k(exam):
-        raise Failed(
-            f"the search names k, and the service does not keep it: k = 1 gives {sent[0]}, k = 2 gives {sent[1]}"
-        )
+        raise Failed(f"the search sends k, but the service ignores it: k = 1 gives {sent[0]}, k = 2 gives {sent[1]}")
     return f"1 and {two}, after a cut: k = 1 gives {sent[0]}, k = 2 gives {sent[1]}"
 
 
