@@ -95,7 +95,7 @@ def _schema(config: BenchmarkConfig) -> Iterator[Finding]:
         items = context.item_schema
         if items is not None and items.content is None and items.text is None:
             text = 'itemSchema needs "content" or "text"'
-            yield (*path, "itemSchema"), text, "name the field that holds what was said"
+            yield (*path, "itemSchema"), text, "name the field with the text of a turn"
         if context.type == "string" and (items or context.date_field):
             yield (*path, "type"), "a context of type string has no turns and no dates", "use array or object"
 

@@ -99,7 +99,7 @@ def _single(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
     endpoints = config.endpoints
     cannot = not config.capabilities.clear or (endpoints is not None and endpoints.clear is None)
     if config.scoping.single and cannot:
-        text = "scoping.strategy single needs a way to clear: the next corpus comes after the one before is gone"
+        text = "scoping.strategy single needs endpoints.clear: each corpus is cleared before the next one"
         yield ConfigError(text, where=source.place(("scoping", "strategy")), hint="add endpoints.clear")
 
 

@@ -273,15 +273,15 @@ def _unread(guess: Guess, text: str, layout: Layout) -> Iterator[str]:
     marked = guess.place.marked() if guess.place.question() is None else []
     if marked:
         yield (
-            f'which field asks is not certain: texts that end with "?" are at {", ".join(marked)}; name one in '
-            "schema.question, or its list in schema.questions.field"
+            f'it is not certain which field holds the question: texts that end with "?" are at {", ".join(marked)}; '
+            "name one in schema.question, or its list in schema.questions.field"
         )
     elif guess.place.question() is None and layout.elsewhere:
         shown = ", ".join(layout.elsewhere)
-        yield f'no field asks, and {shown} holds texts that end with "?": bring them to these rows by data.with'
+        yield f'no field holds a question, but {shown} has texts that end with "?": join them to the rows by data.with'
     elif guess.place.question() is None and guess.history.turns:
         yield (
-            "the data asks nothing: write a file of questions (id, conversation, question, answer), name it in "
+            "the data has no questions: write a file of questions (id, conversation, question, answer), name it in "
             "data.path, and bring this history by data.with: {talk: {file: THIS FILE, key: ID, by: conversation}}"
         )
     pictures = [name for name in guess.row if PICTURES.fullmatch(name) and any(row.get(name) for row in guess.rows)]

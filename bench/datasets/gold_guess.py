@@ -69,7 +69,7 @@ class GoldGuess:
                 continue
             taken.add(name)
         for name in missed.keys() - taken:
-            self.unmapped.append(f'"{name}" seems to hold evidence, and its values are ids of no session and no turn')
+            self.unmapped.append(f'"{name}" seems to hold evidence, but its values match no id of a session or turn')
             parts = [path.rpartition(".")[2] for path in self.paths if path.startswith(f"{field_path(name)}[*].")]
             if len(parts) > 1:
                 made = "/".join(f"${{{part}}}" for part in parts)

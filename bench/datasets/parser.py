@@ -400,7 +400,7 @@ class RowParser:
             self.early_items += 1
             if len(self.early) < EXAMPLES:
                 when = lookup.when.get(name) or lookup.when[lookup.turns[name]]
-                self.early[raw.id] = f'"{raw.id}" asks on {asked:%Y-%m-%d %H:%M}, "{name}" is of {when:%Y-%m-%d %H:%M}'
+                self.early[raw.id] = f'"{raw.id}" is dated {asked:%Y-%m-%d %H:%M}, "{name}" {when:%Y-%m-%d %H:%M}'
         return Item(
             id=raw.id,
             position=position,
@@ -471,7 +471,7 @@ class RowParser:
         dated = any(session.when or any(turn.when for turn in session.turns) for session in sessions)
         cut = next((item.cut for item in items if item.cut and self.dates.read_cut(item.cut)), None)
         if cut is not None and sessions and not dated:
-            text = f'sees what was before "{cut}", and no session or turn has a date'
+            text = f'has the cut-off "{cut}", but no session or turn has a date'
             raise place.error("", text, hint="give the sessions dates, or make the cut-off an index")
 
     def _hides(self, item: RawItem, sessions: Sequence[RawSession]) -> bool:

@@ -188,7 +188,7 @@ class Guess:
             found = size if len(starts) > 1 else found
         if not found or name is None or self.answer.field is None:
             return None
-        self.guessed.append(f"question type: what {name} begins with")
+        self.guessed.append(f"question type: from the beginning of {name}")
         return f"\"${{{name}|match:'^{'_'.join(['[^_]+'] * found)}'}}\""
 
     def _row_type(self) -> str | None:

@@ -520,7 +520,7 @@ def _asked(row: object, path: Value, place: RowPlace, *, prefix: str = "") -> st
     """Return the question; DataError when it is blank."""
     text = text_at(row, path, place, prefix=prefix)
     if is_blank(text):
-        raise place.error(f"{prefix}{name_of(path)}", "is empty", hint="ask something, or take the question out")
+        raise place.error(f"{prefix}{name_of(path)}", "is empty", hint="write a question, or remove the item")
     return text
 
 

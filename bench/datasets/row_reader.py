@@ -393,7 +393,7 @@ class RowFile:
     def _finds_nothing(self, document: object, place: RowPlace) -> DataError:
         keys = ", ".join(map(str, document)) if isinstance(document, Mapping) else "none"
         assert self.rows is not None
-        text = f"holds none: rows: {self.rows.text} finds nothing in {self.label}; its keys are {keys[:200]}"
+        text = f"has no rows: data.rows {self.rows.text} matches nothing in {self.label}; its keys are {keys[:200]}"
         return place.error("", text, hint="correct rows")
 
     def _no_row(self, row: FileRow) -> FileRow:
@@ -401,7 +401,7 @@ class RowFile:
         if self.rows is not None:
             kind = "list" if isinstance(row.values, list) else "text" if isinstance(row.values, str) else "value"
             at = "".join(f".{key}" if isinstance(key, str) else f"[{key}]" for key in row.keys)
-            text = f"is not an object: data.rows: {self.rows.text} gives a {kind} at ${at}, a row is an object"
+            text = f"is not an object: data.rows {self.rows.text} matches a {kind} at ${at}; a row must be an object"
             problem = row.place.error("", text, hint="correct data.rows")
         return replace(row, values=None, error=problem)
 

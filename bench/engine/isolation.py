@@ -140,8 +140,8 @@ class Sentinel:
                 return not self.must_settle or await self._still(answer)
             found += len(answer.hits)
         self.seen = (
-            f"searches for its memories found {found} hits, none with an id or text of them "
-            "(are they kept in other words? search.response.id_from leads back)"
+            f"searches for its memories found {found} hits, but none has their id or text "
+            "(a service that rewrites memories needs search.response.id_from)"
             if found
             else "searches for its memories found nothing"
         )

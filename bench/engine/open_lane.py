@@ -255,8 +255,8 @@ class OpenLane:
                 Event(
                     kind="kept",
                     scope=self.key,
-                    message=f"the memories of {corpus_id} are kept: {left} of its items were not asked for and have no "
-                    f"result; bench retry {self.live.run_id} asks them, without another ingest",
+                    message=f"the memories of {corpus_id} are kept: {left} of its items were not selected and have no "
+                    f"result; bench retry {self.live.run_id} runs them without another ingest",
                     data={"corpus": corpus_id, "items": left},
                 )
             )

@@ -149,7 +149,7 @@ async def _newest(live: Live, lane: OpenLane) -> None:
             if not different:
                 await _take_over(live, lane, one)
                 return
-            _tell(lane, f"build {one.build.build} of run {name} does not hold what it did: {_line(different[0])}")
+            _tell(lane, f"build {one.build.build} of run {name} has other contents than before: {_line(different[0])}")
     _tell(lane, "--reuse-build auto: no build of this workspace fits, so this run ingests its own")
 
 

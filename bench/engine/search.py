@@ -185,12 +185,12 @@ def tell_flags(lane: OpenLane, result: SearchResult) -> None:
     name, config = lane.provider.name, lane.plan.provider.config
     texts = {
         OVER_RETURNED: f"returned more than k = {result.requested}: cut to k",
-        K_CAPPED: f"takes no more than k = {result.requested}: asked for that many (capabilities.max_k)",
+        K_CAPPED: f"accepts at most k = {result.requested}, which was requested instead (capabilities.max_k)",
         QUERY_CUT: f"takes at most {config.capabilities.max_query_chars} characters of a question: longer ones were "
         "cut at a word (capabilities.max_query_chars)",
         UNREADABLE: "returned scores or dates that could not be read: they count as unknown",
         REPEATED: "returned the same hit more than once in a search: the copies take the places of other memories",
-        WITHOUT_TEXT: "returned hits whose text is empty: the answering model sees nothing of them",
+        WITHOUT_TEXT: "returned hits with an empty text, from which the answering model gets nothing",
         DATES_DIFFER: "returned hits that are dated on another day than the memory that they map to: the answering "
         "model sees those dates (search.response.when may name the time of storing; left out, hits have the dates of "
         "their memories)",
@@ -329,8 +329,8 @@ async def search(lane: OpenLane, ready: Ready, item: Item) -> SearchResult:
     if result.hits and result.reason == "no_source_ids" and _wants_ids(lane):
         lane.tell_once(
             "no_source_ids",
-            f"{lane.provider.name} returned hits of which none leads back to a memory: there are no retrieval metrics; "
-            "look at search.response.id_from (none says that there is no way back)",
+            f"{lane.provider.name} returned hits that cannot be mapped to memories: there are no retrieval metrics; "
+            "check search.response.id_from (none declares that hits cannot be mapped)",
         )
     return replace(result, stored=await stored_of(lane, ready, item)) if lane.audits else result
 

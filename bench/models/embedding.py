@@ -116,7 +116,7 @@ class CachingEmbedder(ABC):
         blank = [text for text, vector in zip(texts, vectors, strict=True) if not any(vector) and _has_words(text)]
         if blank:
             raise MappingError(
-                f"{self.name}: {len(blank)} of {len(texts)} vectors are zeros, by which nothing can be ranked, such as "
+                f"{self.name}: {len(blank)} of {len(texts)} vectors contain only zeros and cannot be ranked, such as "
                 f'that of "{visible(blank[0][:SHOWN_OF_TEXT])}"'
             )
         if len({text.casefold() for text in texts}) >= FEW and len(set(vectors)) == 1:

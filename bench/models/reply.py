@@ -210,7 +210,7 @@ def unsaid(said: Completion, *, prompt: str, accepted: Sequence[str]) -> CallErr
     """
     text = not_said(said.text, accepted)
     if text is None and repeats_prompt(said.text, prompt):
-        text = "its own prompt: the endpoint returns what it was sent before the answer"
+        text = "its own prompt: the endpoint returns the prompt before the answer"
     return None if text is None else NoAnswer(f'the reply is {text}: "{visible(said.text[:SHOWN])}"')
 
 

@@ -281,7 +281,7 @@ def _without_effect(
     """Yield notes: settings without effect, prices that may not hold, and the possible cost of a crash."""
     running = [lane for lane in lanes if lane.skipped is None]
     if request.judge_model not in ((), (NONE,)) and all(job.judge == NONE for lane in running for job in lane.jobs):
-        yield "--judge-model has no effect: nothing in this run asks a judge"
+        yield "--judge-model has no effect: no evaluator of this run uses a judge"
     embeds = any(lane.provider.embedding or lane.benchmark.scoring.embedding for lane in running)
     if request.embedding_model is not None and not embeds:
         yield "--embedding-model has no effect: neither a provider nor an evaluator of this run takes one"

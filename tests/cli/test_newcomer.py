@@ -190,7 +190,7 @@ def test_a_store_without_vectors_names_an_embedding_model_that_needs_no_key(benc
 
 def test_a_judge_without_work_is_named_below_the_table(bench: Bench) -> None:
     done = bench("run", "demo", "bm25", "--limit", "2", "--judge-model", "openai/gpt-4o")
-    assert "note: --judge-model has no effect: nothing in this run asks a judge" in done.stderr.splitlines()
+    assert "note: --judge-model has no effect: no evaluator of this run uses a judge" in done.stderr.splitlines()
 
 
 def test_a_service_that_is_not_there_is_named_by_its_address(bench: Bench, tmp_path: Path) -> None:

@@ -255,7 +255,7 @@ def test_a_published_file_is_mapped_and_what_does_not_map_is_counted(
     found = told(bench, "theirs.json", flags=(*TWO, "--benchmark", "codes"))
     (side,) = found["sides"]
     assert side["source"].startswith(f"{shape.split()[0]}: 3 of 5 rows mapped, 1 not")
-    assert side["source"].endswith("1 of an item that had one")
+    assert side["source"].endswith("1 of an item that already had a row")
     assert [cell["value"] for cell in side["cells"]][2:] == [pytest.approx(2 / 3), pytest.approx(1 / 3)]
     assert side["leak_check"] == side["context_share"] == "unknown"
 

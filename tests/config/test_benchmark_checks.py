@@ -62,7 +62,7 @@ def refused(read: Load) -> Refused:
             "type: string",
             "type: array, itemSchema: {role: r}",
             'b.yaml:4:79: itemSchema needs "content" or "text"',
-            "name the field that holds what was said",
+            "name the field with the text of a turn",
         ),
         (
             "type: string",

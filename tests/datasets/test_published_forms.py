@@ -130,10 +130,10 @@ def test_rows_stand_under_keys_of_a_document(workspace: Workspace) -> None:
     assert ids(dataset) == ["x-0", "x-1", "y-0"]
     assert [dataset.item(name).question for name in ids(dataset)] == ["Which?"] * 3
     data["rows"] = "$.x.*"
-    assert "gives a list at $.k, a row is an object" in refusal(
+    assert "matches a list at $.k; a row must be an object" in refusal(
         workspace, document["x"] | {}, data={**data, "rows": "$.*"}
     )
-    assert "finds nothing in" in refusal(workspace, document, data={**data, "rows": "$.z[*]"})
+    assert "matches nothing in" in refusal(workspace, document, data={**data, "rows": "$.z[*]"})
 
 
 def test_parquet_is_read_row_by_row_and_null_is_absent(workspace: Workspace) -> None:

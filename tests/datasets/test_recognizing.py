@@ -126,7 +126,7 @@ def test_turns_of_a_table_are_joined_to_the_questions(tmp_path: Path) -> None:
 def test_an_export_that_asks_nothing_says_how_to_ask(tmp_path: Path) -> None:
     data = written(tmp_path, "chats.jsonl", [{"id": "c1", "messages": TALK}])
     made = new_benchmark("mine", data, tmp_path)
-    assert any(text.startswith("the data asks nothing: write a file of questions") for text in made.unmapped)
+    assert any(text.startswith("the data has no questions: write a file of questions") for text in made.unmapped)
 
 
 @pytest.mark.parametrize(

@@ -134,7 +134,7 @@ def test_a_date_hides_no_history_that_has_none(chat) -> None:
     rows = [days(until="2024-01-02")]
     with pytest.raises(BenchError) as caught:
         undated(chat, rows, extra)
-    text = 'chat.json: [0]: row sees what was before "2024-01-02", and no session or turn has a date (row q1)'
+    text = 'chat.json: [0]: row has the cut-off "2024-01-02", but no session or turn has a date (row q1)'
     assert str(caught.value).endswith(text)
     assert caught.value.hint == "give the sessions dates, or make the cut-off an index"
     assert seen(undated(chat, [days(until=2)], extra), "q1") == ["s1", "s2"]

@@ -176,10 +176,10 @@ def test_of_a_skipped_lane_nothing_need_be_set(world: World) -> None:
 @pytest.mark.parametrize(
     ("flags", "notes"),
     [
-        ({"judge_model": "openai/j"}, ["--judge-model has no effect: nothing in this run asks a judge"]),
+        ({"judge_model": "openai/j"}, ["--judge-model has no effect: no evaluator of this run uses a judge"]),
         (
             {**JUDGING, "judge_model": "openai/j"},
-            ["--judge-model has no effect: nothing in this run asks a judge"],
+            ["--judge-model has no effect: no evaluator of this run uses a judge"],
         ),
         ({"judge_model": "none"}, []),
         ({**JUDGING, "judge_model": "openai/j", "answering_model": "openai/a"}, []),

@@ -139,7 +139,8 @@ CLEAR = "return len(self.spaces.pop(space.namespace, {}))"
         (STORE, "pass", "found by own text", 'nothing found for "Ana moved to Lisbon'),
         (
             HIT, HIT.replace("source_ids=(one.id,)", "source_ids=('x',)"),
-            "found by own text", '"Ana moved to Lisbon in May because of a " is not among its first 3 hits by id',
+            "found by own text",
+            '"Ana moved to Lisbon in May because of a " is not among the first 3 hits for its own text',
         ),
         (
             HIT, HIT.replace("when=one.when", "when=one.when and one.when + timedelta(days=1)"),
@@ -253,7 +254,7 @@ async def test_a_service_that_rewrites_what_it_stores_is_not_asked_for_its_texts
 async def test_hits_without_ids_are_found_by_text_and_it_is_said(tmp_path: Path) -> None:
     report = await examined(tmp_path, (HIT, HIT.replace("source_ids=(one.id,), ", "")))
     assert report.ok
-    assert {check.name: check.detail for check in report.checks}["found by own text"].startswith("by text; hits carry")
+    assert {check.name: check.detail for check in report.checks}["found by own text"].startswith("by text; hits have")
 
 
 @pytest.mark.parametrize("keep", [False, True])

@@ -46,8 +46,8 @@ def test_questions_before_their_evidence_are_told_with_examples(config: str, tmp
     path = write(tmp_path, dates, config)
     note = (
         "4 questions are dated before the evidence, which a memory that heeds dates cannot know then (UTC): "
-        '"t1" asks on 2024-05-02 09:00, "b" is of 2024-05-03 10:00; "t2" asks on 2024-05-03 09:59, '
-        '"b" is of 2024-05-03 10:00; "t4" asks on 2024-05-02 00:00, "b" is of 2024-05-03 10:00 and 1 more; '
+        '"t1" is dated 2024-05-02 09:00, "b" 2024-05-03 10:00; "t2" is dated 2024-05-03 09:59, '
+        '"b" 2024-05-03 10:00; "t4" is dated 2024-05-02 00:00, "b" 2024-05-03 10:00 and 1 more; '
         "look at the dates and at timezone"
     )
     assert any(note in told for told in json.loads(bench("--json", "validate", path).stdout)["notes"])

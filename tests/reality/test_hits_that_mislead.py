@@ -108,7 +108,7 @@ async def test_hits_of_which_none_leads_back_are_told_unless_the_config_says_so(
     if declared:
         world.provider("faulty", base=WITHOUT_IDS)
     job = await job_of(world, await world.run(providers="faulty", isolation="off"))
-    assert any("none leads back to a memory" in note for note in job.notes) is not declared
+    assert any("cannot be mapped to memories" in note for note in job.notes) is not declared
 
 
 @pytest.mark.parametrize("ids", [False, True])

@@ -161,7 +161,7 @@ def test_a_run_that_would_keep_several_corpora_is_refused(world: World) -> None:
 def test_single_needs_a_clear(world: World) -> None:
     lines = [line for line in PROVIDER.splitlines() if "clear:" not in line]
     world.write("configs/providers/solo.yaml", "\n".join([*lines, "capabilities: {clear: false}"]))
-    with pytest.raises(ConfigError, match="needs a way to clear"):
+    with pytest.raises(ConfigError, match=r"needs endpoints\.clear"):
         world.plan(providers="solo")
 
 
@@ -183,7 +183,7 @@ def test_doctor_leaves_a_service_that_is_not_empty_as_it_is(
     assert run(("doctor", "solo", "--json")) == 4
     checks = {check["name"]: check for check in json.loads(capsys.readouterr().out)["checks"]}
     assert checks["empty namespace"]["outcome"] == "fail"
-    assert "left as it is" in checks["add"]["detail"] and "left as it is" in checks["clear"]["detail"]
+    assert "may not be empty" in checks["add"]["detail"] and "may not be empty" in checks["clear"]["detail"]
     assert [row["id"] for row in solo.rows] == ["mine"] and "/all" not in solo.calls
 
 

@@ -104,5 +104,5 @@ async def test_memories_that_are_kept_in_other_words_and_without_ids_are_named(o
     base = PROVIDER.replace(', scoreField: "$.score"', ", id_from: none")
     world.provider("faulty", base=base, extra="wait: {interval_ms: 1, timeout_s: 0.05}\n", **{"  count": "  #count"})
     await world.run(providers="faulty", run_id="r", isolation="off")
-    words = "hits, none with an id or text of them" if other else "searches for its memories found nothing"
+    words = "hits, but none has their id or text" if other else "searches for its memories found nothing"
     assert words in told(world, "not_ready")

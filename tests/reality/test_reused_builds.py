@@ -118,7 +118,7 @@ async def test_auto_takes_the_newest_build_that_fits_and_otherwise_ingests(world
     assert (await world.run(**KEPT, reuse_build="auto", run_id="r4")).exit_code == 0
     assert stub.calls("add") == adds + 2
     (noted,) = world.query("r4", "SELECT message FROM event WHERE message LIKE 'build %'")
-    assert "does not hold what it did: corpora.c0.count: 2 -> 0" in str(noted)
+    assert "has other contents than before: corpora.c0.count: 2 -> 0" in str(noted)
 
 
 async def test_fork_from_ingest_takes_the_other_run_s_flags_and_its_memories(
@@ -499,7 +499,7 @@ async def test_clean_says_which_run_searches_the_memories_and_clears_them_after_
     await half_way(world, stub)
     for command in (("clean", "r1"), ("clean", "r1", "--orphans"), ("builds", "rm", "r1")):
         refused = await ended_with(6, bench, *command, "--yes")
-        assert "is in use by run r2: nothing was cleared" in refused.stderr and "bench resume r2" in refused.stderr
+        assert "are in use by run r2: nothing was cleared" in refused.stderr and "bench resume r2" in refused.stderr
     assert not stub.cleared
     listed = json.loads((await in_thread(bench, "builds", "show", "r1", "--json")).stdout)["builds"]
     assert listed[0]["lent_to"] == ["r2"]

@@ -344,7 +344,7 @@ class Verifying:
                 await anyio.sleep(pause_s)
                 pause_s = min(pause_s * 1.5, LONGEST_PAUSE_S)
         raise NotCleared(
-            f"{values['runTag']} still holds something {self.timeout_s:g} s after it was cleared",
+            f"{values['runTag']} still contains data {self.timeout_s:g} s after it was cleared",
             hint="the service reports success and keeps the data; bench clean --orphans tries again",
         )
 

@@ -190,7 +190,7 @@ class Declarative:
         hits = list(self._listed.read(answer, space).hits)
         if answer.ok and not self._listed.plain and says_more(answer.tree, len(hits)):
             raise answer.error(
-                "list", f"the first {len(hits)} memories of more (a cursor, a total): ask for all of them"
+                "list", f"only the first {len(hits)} memories, as a cursor or total shows: request all of them"
             )
         return hits
 

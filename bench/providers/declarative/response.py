@@ -186,7 +186,7 @@ _SAYS_FAILED = pattern(
 )
 LOOKED_AT = TELLING.union(CUT_SHORT, ("_shards",), MESSAGES, ERROR_KEYS, ENVELOPES)
 """all keys that the check of a search reads"""
-HINT = "if it is none, say so: a rule under errors.error_when has the last word"
+HINT = "if it is not an error, add a rule under errors.error_when, which takes precedence"
 
 Judged = Literal["add", "search", "other"]
 """kind of check: an add must have stored everything, a search must be complete; other responses are checked for an

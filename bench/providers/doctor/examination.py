@@ -179,7 +179,7 @@ class Examination:
             hung = error.kind == TIMEOUT
         if outcome == "fail" and self.single and question.name == EMPTY:
             self.first.used = False
-            self._away = "not asked: the one namespace of the service is not known to be empty, and is left as it is"
+            self._away = "not run: the only namespace of the service may not be empty, so it is not changed"
         if outcome == "fail":
             self._lost[question.name] = f'needs "{question.name}", which failed'
         self.texts.append(detail)

@@ -82,10 +82,10 @@ async def _found(exam: Examination) -> str:
         own = [hit for hit in hits if memory.id in map(whole_id, hit.source_ids)]
         mapped = mapped and any(hit.source_ids for hit in hits)
         if any(hit.source_ids for hit in hits) and not own:
-            raise Failed(f'"{memory.content[:40]}" is not among its first 3 hits by id')
+            raise Failed(f'"{memory.content[:40]}" is not among the first 3 hits for its own text')
         exam.rewrites = exam.rewrites or not any(hit.content == memory.content for hit in own or hits)
         _check_date(memory, own)
-    how = "by id" if mapped else "by text; hits carry no id that we sent, so retrieval metrics do not apply"
+    how = "by id" if mapped else "by text; hits have no id that was sent, so retrieval metrics do not apply"
     return how + (WORST_FIRST.format(reversed_in, len(exam.memories)) if reversed_in else "")
 
 
@@ -110,10 +110,10 @@ async def _dates(exam: Examination) -> str:
     if endpoints is not None and endpoints.search.response.when is not None:
         raise Failed("no hit has a date, though search.response.when is given")
     if mapped:
-        raise Skipped("hits carry no date: each gets that of the memory it maps to; search.response.when reads its own")
+        raise Skipped("hits have no date and get the date of their memory; search.response.when would read their own")
     raise Failed(
-        "hits carry no date and map to no memory, so the answering model does not see when they were said: "
-        "give search.response.when, or say capabilities.timestamps: false"
+        "hits have no date and cannot be mapped to memories, so the answering model gets no dates: "
+        "set search.response.when, or declare capabilities.timestamps: false"
     )
 
 
