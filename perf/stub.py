@@ -1,11 +1,11 @@
 """A small HTTP server in its own process that counts calls, requests in flight and its own CPU.
 
 It answers every POST with the same small JSON after ``--latency`` milliseconds. First line on stdout:
-``{"url": ..., "pid": ...}``. ``GET /stats`` -> ``{"calls", "max_in_flight", "cpu_s", "starts"}`` (seconds of its
-monotonic clock), ``DELETE /stats`` forgets. ``--faults 0.05`` answers that share of calls (seeded) with 429 and
+``{"url": ..., "pid": ...}``. ``GET /stats`` -> ``{"calls", "answered", "max_in_flight", "cpu_s", "starts"}`` (seconds
+of its monotonic clock), ``DELETE /stats`` forgets. ``--faults 0.05`` answers that share of calls (seeded) with 429 and
 ``Retry-After: 1``, with 503, or by closing the connection; it counts these in ``faults``, each 429 also in
-``refused``, and in ``early`` the calls that came again before they were allowed. As small as it can be, so that a ratio
-measures the client::
+``refused``, and in ``early`` the calls that came again before they were allowed. ``--chat TEXT`` answers with a whole
+chat completion of that text instead. As small as it can be, so that a ratio measures the client::
 
     with stub(latency_ms=50) as url:
         ...
@@ -44,11 +44,26 @@ ANSWER = json.dumps(
 LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 
 
+def completion(text: str) -> bytes:
+    """A chat completion with all fields that strict clients read."""
+    message = {"role": "assistant", "content": text}
+    tree = {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 1_700_000_000,
+        "model": "stub",
+        "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 200, "completion_tokens": 10, "total_tokens": 210},
+    }
+    return json.dumps(tree).encode()
+
+
 class Counts:
     """The counters of the server."""
 
     def __init__(self) -> None:
         self.starts: list[float] = []
+        self.answered = 0
         self.in_flight = 0
         self.max_in_flight = 0
         self.faults = 0
@@ -59,6 +74,7 @@ class Counts:
     def as_json(self) -> bytes:
         tree = {
             "calls": len(self.starts),
+            "answered": self.answered,
             "max_in_flight": self.max_in_flight,
             "cpu_s": time.process_time(),
             "starts": self.starts,
@@ -72,8 +88,8 @@ class Counts:
 class Connection(asyncio.Protocol):
     """One keep-alive connection without pipelining."""
 
-    def __init__(self, counts: Counts, latency_s: float, share: float, chance: random.Random) -> None:
-        self.counts, self.latency_s, self.buffer = counts, latency_s, b""
+    def __init__(self, counts: Counts, latency_s: float, share: float, chance: random.Random, answer: bytes) -> None:
+        self.counts, self.latency_s, self.buffer, self.answer = counts, latency_s, b"", answer
         self.share, self.chance = share, chance
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -129,18 +145,19 @@ class Connection(asyncio.Protocol):
 
     def finish(self) -> None:
         self.counts.in_flight -= 1
-        self.reply(ANSWER)
+        self.counts.answered += not self.transport.is_closing()
+        self.reply(self.answer)
 
     def reply(self, body: bytes) -> None:
         head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
         self.transport.write(head.encode() + body)
 
 
-async def serve(latency_s: float, share: float) -> None:
+async def serve(latency_s: float, share: float, answer: bytes) -> None:
     """Serve until the parent process ends."""
     counts, chance = Counts(), random.Random(20)
     server = await asyncio.get_running_loop().create_server(
-        lambda: Connection(counts, latency_s, share, chance), "127.0.0.1", 0
+        lambda: Connection(counts, latency_s, share, chance, answer), "127.0.0.1", 0
     )
     port = server.sockets[0].getsockname()[1]
     print(json.dumps({"url": f"http://127.0.0.1:{port}", "pid": os.getpid()}), flush=True)
@@ -150,9 +167,10 @@ async def serve(latency_s: float, share: float) -> None:
 
 
 @contextmanager
-def stub(*, latency_ms: float = 0.0, faults: float = 0.0) -> Iterator[str]:
+def stub(*, latency_ms: float = 0.0, faults: float = 0.0, chat: str | None = None) -> Iterator[str]:
     """Run the server as a child process; yield its URL."""
     command = [sys.executable, __file__, "--latency", str(latency_ms), "--faults", str(faults)]
+    command += [] if chat is None else ["--chat", chat]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
@@ -174,5 +192,7 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--latency", type=float, default=0.0, metavar="MS")
     parser.add_argument("--faults", type=float, default=0.0, metavar="SHARE")
+    parser.add_argument("--chat", metavar="TEXT")
     given = parser.parse_args()
-    asyncio.run(serve(given.latency / 1000, given.faults))
+    body = ANSWER if given.chat is None else completion(given.chat)
+    asyncio.run(serve(given.latency / 1000, given.faults, body))
