@@ -26,7 +26,7 @@ SEEDS = 5
 """simulations of a run with faults, whose mean is its prediction"""
 REPLY = 1_024
 """tokens that an answer or a verdict may have"""
-CALLS = {"add": 0, "search": 0, "answer": 107 + REPLY, "first": 228 + REPLY, "second": 228 + REPLY}
+CALLS = {"add": 0, "search": 0, "answer": 107 + REPLY, "first judge": 228 + REPLY, "second judge": 228 + REPLY}
 """tokens of each call in the workspaces of workspace.py: its prompt and the longest reply"""
 
 
