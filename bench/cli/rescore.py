@@ -44,6 +44,8 @@ def retry(
 
     Parameters
     ----------
+    run_id
+        The run with failed items.
     phase
         Only items that failed in this phase.
     items
@@ -102,6 +104,8 @@ def rescore(
 
     Parameters
     ----------
+    run_id
+        The run with the answers.
     judge_model
         Other judges. With two or more verdicts per answer, their agreement is shown.
     judge_prompt
@@ -183,7 +187,13 @@ def _show_panels(folder: Path, generations: Mapping[int, str]) -> None:
 
 
 def extend(run_id: str, /, *, flags: SelectionFlags | None = None) -> int:
-    """Run more items in an existing run: the same plan with a wider selection. Ended items stay."""
+    """Run more items in an existing run: the same plan with a wider selection. Ended items stay.
+
+    Parameters
+    ----------
+    run_id
+        The run to extend.
+    """
     from bench.engine.resume import extended_plan
 
     catalog, environment = surroundings()
@@ -208,6 +218,8 @@ def fork(
 
     Parameters
     ----------
+    run_id
+        The other run.
     from_
         First phase of the new run; ingest uses kept memories, answer search results, evaluate answers.
     """

@@ -202,7 +202,13 @@ def eval_(*names: str, flags: RunFlags | None = None) -> int:
 
 
 def resume(run_id: str, /, *, flags: RunFlags | None = None) -> int:
-    """Continue a run. Its plan is in its journal; flags that do not change results may be different."""
+    """Continue a run. Its plan is in its journal; flags that do not change results may be different.
+
+    Parameters
+    ----------
+    run_id
+        A run of this workspace, or a path to its journal.
+    """
     from bench.engine import resumed_plan
     from bench.journal import Reader
     from bench.journal.paths import find_run

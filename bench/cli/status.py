@@ -94,7 +94,13 @@ def _shards_text(shards: Mapping[str, int]) -> str:
 
 
 def pause(run_id: str, /) -> int:
-    """Stop a live run cleanly: it finishes the calls in flight and exits with 3."""
+    """Stop a live run cleanly: it finishes the calls in flight and exits with 3.
+
+    Parameters
+    ----------
+    run_id
+        The running run.
+    """
     from bench.engine.run import PAUSE_FILE
 
     folder = folder_of(run_id)

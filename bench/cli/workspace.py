@@ -75,7 +75,13 @@ def validate(paths: list[Path] | None = None, /) -> int:
 
 
 def schema(kind: Literal["benchmark", "manifest", "provider", "run", "receipt", "event"], /) -> int:
-    """Print the JSON Schema of a kind of file. Editors use it to complete and check YAML."""
+    """Print the JSON Schema of a kind of file. Editors use it to complete and check YAML.
+
+    Parameters
+    ----------
+    kind
+        The kind of file; event: a line of bench run --json.
+    """
     from bench.cli.schema import editors_schema
 
     console.json_value(editors_schema(kind))
@@ -184,7 +190,13 @@ class _Progress:
 
 
 def completion(shell: Literal["bash", "zsh", "fish"], /) -> int:
-    """Print the shell completion. Eval the output, or write it to a file that your shell reads."""
+    """Print the shell completion. Eval the output, or write it to a file that your shell reads.
+
+    Parameters
+    ----------
+    shell
+        Your shell.
+    """
     from bench.cli.app import build
 
     console.raw(f"{build().generate_completion(shell=shell, prog_name='bench').rstrip()}\n\n{REGISTERED[shell]}\n")
