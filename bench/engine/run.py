@@ -91,6 +91,8 @@ SHARDS = "shards"
 """folder in a run's folder that exists while the run is distributed over a cluster"""
 SELDOM = (20_000, 20, 50)
 """thresholds of the garbage collector: new objects, and passes of one generation before the next older one"""
+FROZEN_BY_PYTHON = 1_000
+"""objects that an interpreter may exclude from garbage collection by itself (Python 3.12: 375)"""
 
 
 async def execute(
@@ -180,7 +182,7 @@ def inmost(group: BaseExceptionGroup[BaseException]) -> BaseException:
 def settled_memory() -> Iterator[None]:
     """Make the garbage collector run rarely and skip loaded objects; it used a seventh of an item's CPU time."""
     before = gc.get_threshold()
-    frozen_by_host = gc.get_freeze_count() > 0
+    frozen_by_host = gc.get_freeze_count() > FROZEN_BY_PYTHON
     if not frozen_by_host:
         gc.freeze()
     gc.set_threshold(*SELDOM)
