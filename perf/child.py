@@ -1,8 +1,8 @@
 """Run one measurement in its own process: ``child.py KIND WORKSPACE [--concurrency N] [--items N]``.
 
-KIND ``ours`` runs the engine over the workspace, ``told`` does the same (or goes on with the run) and prints all the
-while how many phases are durable, ``floor`` makes the same calls, adds first, in a bare aiohttp loop with no journal,
-retry, limiter or log. Prints one JSON object: wall and CPU seconds of the work itself, peak memory, outcome.
+KIND ``ours`` runs the engine over the workspace. ``told`` starts or resumes such a run, and prints the number of
+durable phases all the time. ``floor`` makes the same calls, adds first, in a bare aiohttp loop, without journal,
+retry, limiter or log. The output is one JSON object: wall and CPU seconds of the work itself, peak memory, outcome.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def measured(work: Callable[[], dict[str, object]]) -> dict[str, object]:
 
 
 def ours(workspace: Path, flags: dict[str, object]) -> dict[str, object]:
-    """Make the plan (not timed), then execute it; with ``workers`` in as many processes, whose CPU is not counted."""
+    """Make the plan (not timed), then execute it. The CPU of ``workers`` processes is not counted."""
     from bench.config.catalog import Catalog
     from bench.config.run import RunRequest
     from bench.engine import execute

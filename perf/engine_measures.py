@@ -77,14 +77,14 @@ P1_WAYS: dict[str, tuple[str, int, dict[str, object]]] = {
     "ours": ("ours", 100, {}),
     "two workers": ("ours", 200, {"workers": 2}),
 }
-"""kind of child, calls in flight and flags; two workers make twice the calls a second"""
+"""kind of child, calls in flight and flags; two workers make twice the calls per second"""
 
 
 def p1_wall(*, full: bool) -> list[Figure]:
-    """Four durable calls an item at 50 ms, concurrency 100, against the ideal and against the floor.
+    """Measure wall time with four durable calls per item at 50 ms and concurrency 100, against ideal and floor.
 
-    Two sizes give a line, wall = fixed cost + items x slope: its slope is what a long run tends to, its fixed cost
-    what start and end of a run take, each against that of the floor.
+    Two sizes determine a line: wall = fixed cost + items x slope. The slope is the cost per item of a long run, and the
+    fixed cost is that of its start and end. Each is compared with that of the floor.
     """
     sizes = small, large = (2000, 6000) if full else (500, 1500)
     found: dict[tuple[str, int], list[Run]] = {(way, items): [] for way in P1_WAYS for items in sizes}

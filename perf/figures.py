@@ -37,9 +37,9 @@ class Figure:
     """CPU, memory, journal and resume ratios are gated; wall times are only printed"""
     detail: Mapping[str, object] = field(default_factory=dict)
     runs: int = 1
-    """runs of which ``value`` is the median"""
+    """number of runs of which ``value`` is the median"""
     spread: tuple[float, float] | None = None
-    """least and largest value of several runs"""
+    """smallest and largest value of several runs"""
 
     def line(self) -> str:
         """Return the figure as a table row."""
@@ -49,7 +49,7 @@ class Figure:
 
     @property
     def spread_text(self) -> str:
-        """``1.02 to 1.31``; empty for one run."""
+        """The spread as in ``1.02 to 1.31``; "" for one run."""
         return " to ".join(map(short, self.spread or ()))
 
 
@@ -115,7 +115,7 @@ def machine() -> dict[str, object]:
 
 
 def medians(runs: Sequence[Sequence[Mapping[str, object]]]) -> list[Figure | Skipped]:
-    """Combine the figures of several runs, as ``run.py --json`` prints them: rows by id and text, in order of the ids.
+    """Combine the figures of several runs of ``run.py --json``: rows by id and text, ordered by id.
 
     The goal is that of the last run.
     """
@@ -128,7 +128,7 @@ def medians(runs: Sequence[Sequence[Mapping[str, object]]]) -> list[Figure | Ski
 
 
 def _median(same: Sequence[Any]) -> Figure:
-    """Judge the median of one figure; a run that could not judge it leaves it open."""
+    """Return the median of one figure; ``ok`` is None if a run could not decide the goal."""
     figures = [Figure(**tree) for tree in same]
     values = [one.value for one in figures]
     middle, last = statistics.median(values), figures[-1]
@@ -138,14 +138,14 @@ def _median(same: Sequence[Any]) -> Figure:
 
 
 def reached(value: float, goal: str) -> bool:
-    """Compare a value with the text of its goal: ``<= 1.06``, ``>= 0.40 x``, ``0``."""
+    """Return whether a value meets the text of its goal: ``<= 1.06``, ``>= 0.40 x``, ``0``."""
     found = GOAL.match(goal)
     assert found is not None, goal
     return bool(COMPARE[found[1]](value, float(found[2])))
 
 
 def short(value: float) -> str:
-    """Three digits, all of them from a thousand on."""
+    """Format a number with three significant digits, or all digits from a thousand on."""
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
@@ -155,7 +155,7 @@ def table(found: Sequence[Figure | Skipped]) -> str:
 
 
 def markdown(found: Sequence[Figure | Skipped], machines: Sequence[Mapping[str, object]]) -> str:
-    """The table of docs/performance.md; of several runs with least and largest values."""
+    """Return the table for docs/performance.md; for several runs with the smallest and largest values."""
     runs = len(machines)
     value, between = ("measured", "") if runs == 1 else ("median", " min to max |")
     rows = [f"| id | what | {value} |{between} goal | |", f"|---|---|---|{'---|' if between else ''}---|---|"]

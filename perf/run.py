@@ -1,10 +1,10 @@
 """Measure ``bench`` against its goals: ``python perf/run.py [--quick|--full] [--only P1,P4] [--json|--markdown]
 [--gate] [--from A.json B.json C.json]``.
 
-``--quick`` (default) takes minutes, ``--full`` the scales of the goals. ``--gate`` exits 1 when a gated figure misses
-its goal: CPU, memory, journal and resume ratios are gated; wall times are only printed, they are the machine's.
-``--from`` measures nothing: it reads what ``--json`` printed of several runs, and prints and judges the median of each
-figure, next to its least and largest value.
+``--quick`` (default) takes minutes; ``--full`` uses the scales of the goals. With ``--gate`` the exit code is 1 if a
+gated figure misses its goal. CPU, memory, journal and resume ratios are gated; wall times depend on the machine and
+are only printed. ``--from`` measures nothing: it reads the ``--json`` output of several runs, and prints and judges
+the median of each figure, with its smallest and largest value.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def main() -> None:
 
 
 def measured(names: Sequence[str], *, full: bool) -> list[Figure | Skipped]:
-    """Take each measure, and print its figures to stderr as they come."""
+    """Take each measurement, and print its figures to stderr when it is done."""
     found: list[Figure | Skipped] = []
     for name in names:
         part = MEASURES[name](full=full)

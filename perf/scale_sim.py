@@ -1,15 +1,15 @@
-"""How time and cost grow with a run: a simulation of 1,000 to 10,000,000 items under given limits, no call made.
+"""Simulate time and cost of runs of 1,000 to 10,000,000 items under given limits, without any call.
 
 ``python perf/scale_sim.py [--shards 1 4 32] [--concurrency 32] [--limit answer=10000/m answer=2000000t/m ...]
-[--batch 10] [--jobs 3] [--refused 0.01] [--lost 0.01] [--json]``. A shard works as the engine does: each of its
-``--concurrency`` preparing workers ingests one corpus, batch by batch; as many item workers take the items of ready
+[--batch 10] [--jobs 3] [--refused 0.01] [--lost 0.01] [--json]``. A shard works as the engine does. Each of its
+``--concurrency`` preparing workers ingests one corpus, batch by batch. As many item workers take the items of ready
 corpora through search, answer and judge, once for each of the ``--jobs`` that share the ingest. A call waits in the
 line of its endpoint for tokens, for the rate (the shard's part of the limit) and for one of the ``--concurrency``
-slots. A call that fails is repeated after the wait of a retry; a refused one (429) also closes its endpoint.
+slots. A failed call is repeated after the wait of a retry; a refused one (429) also closes its endpoint.
 
-The shards of a run are alike, so one is simulated; a run is cut into no more shards than it has corpora. Of a long
-shard a steady stretch is simulated and continued. ``bound by`` names the endpoints at whose limit the run spends a
-good part of its time, or ``latency``: only then more shards help.
+The shards of a run are alike, so one is simulated. A run is split into at most as many shards as it has corpora. Of a
+long shard a steady part is simulated and extrapolated. ``bound by`` names the endpoints whose limit determines a large
+part of the time, or ``latency``: only then do more shards help.
 
 ``--check`` compares the simulation with real runs, see scale_check.py.
 """
@@ -36,7 +36,7 @@ from bench.http.retry import JITTER_AFTER_WAIT_S
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000, 10_000_000)
 SAMPLE = 20_000
-"""items of the shorter of two simulated shards, whose difference continues a longer one"""
+"""items of the shorter of two simulated shards; their difference extrapolates to a longer one"""
 GOOD_PART = 0.3
 UNITS = {"s": 1.0, "m": 60.0}
 RETRY = Retry()
@@ -44,7 +44,7 @@ RETRY = Retry()
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """One place that calls go to; the limits are of the whole run."""
+    """An endpoint; its limits are those of the whole run."""
 
     name: str
     rate: float | None
@@ -52,11 +52,11 @@ class Endpoint:
     latency_s: float
     """median latency"""
     cost_usd: float
-    """one call"""
+    """cost of one call"""
     tokens: int = 0
-    """what a call takes from a limit of tokens: its prompt, and the longest reply that it allows"""
+    """tokens that a call takes from a token limit: its prompt, and the longest reply that it allows"""
     token_rate: float | None = None
-    """tokens a second, None = no limit"""
+    """tokens per second; None = no limit"""
 
 
 ENDPOINTS = (
@@ -70,36 +70,36 @@ ENDPOINTS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Load:
-    """What a run does, but for its size."""
+    """The work of a run, except its size."""
 
     items_a_corpus: int = 200
-    """about LoCoMo's: 1,986 questions on 10 conversations"""
+    """about that of LoCoMo: 1,986 questions on 10 conversations"""
     memories_a_corpus: int = 588
     """5,882 turns on 10 conversations"""
     batch: int = 10
-    """memories of one add"""
+    """memories per add"""
     jobs: int = 1
-    """each searches, answers and judges every item, over one ingest"""
+    """number of jobs; each searches, answers and judges every item, over one ingest"""
     refused: float = 0.0
     """share of calls that are answered with 429 and Retry-After"""
     lost: float = 0.0
     """share of calls that are answered with 5xx or not at all"""
     retry_after_s: float = 1.0
     spread: float = 0.3
-    """sigma of the logarithm of a latency"""
+    """standard deviation of the logarithm of a latency"""
 
     @property
     def adds(self) -> int:
-        """Adds of one corpus."""
+        """The number of adds of one corpus."""
         return -(-self.memories_a_corpus // self.batch)
 
 
 Worker = Generator[float | None, None, None]
-"""yields the instant at which it continues, or None if another worker wakes it"""
+"""yields the time at which it continues, or None if another worker wakes it"""
 
 
 class Clock:
-    """Continues workers in the order of their instants."""
+    """Continues workers in the order of their times."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -111,7 +111,7 @@ class Clock:
         heapq.heappush(self._due, (self.now if at is None else at, next(self._order), worker))
 
     def park(self, where: deque[Worker]) -> Worker:
-        """Wait there until woken."""
+        """Wait until another worker wakes this one."""
         where.append(self._current)
         yield None
 
@@ -123,7 +123,7 @@ class Clock:
 
 
 class Slots:
-    """Places that are handed on first come, first served."""
+    """Slots that are given out in the order of requests."""
 
     def __init__(self, clock: Clock, free: int) -> None:
         self._clock, self._free = clock, free
@@ -143,14 +143,14 @@ class Slots:
 
 
 class Bucket:
-    """A leaky bucket: what was taken leaks at ``rate``, and never more than ``capacity`` is in it."""
+    """A leaky bucket: its content leaks at ``rate`` and never exceeds ``capacity``."""
 
     def __init__(self, rate: float, capacity: float) -> None:
         self._rate, self._capacity = rate, capacity
         self._empty_at = 0.0
 
     def opens(self, amount: float) -> float:
-        """The instant from which so much goes in."""
+        """Return the time from which the amount fits into the bucket."""
         return self._empty_at - max(0.0, self._capacity - amount) / self._rate
 
     def take(self, now: float, amount: float) -> None:
@@ -176,7 +176,7 @@ class Gate:
 
 
 class Shard:
-    """One process with its own part of the limits."""
+    """One process with its part of the limits."""
 
     def __init__(
         self, endpoints: Sequence[Endpoint], load: Load, *, items: int, share: float, concurrency: int, seed: int
@@ -195,7 +195,7 @@ class Shard:
         self.ahead: deque[Worker] = deque()
 
     def run(self) -> list[float]:
-        """Simulate it; its wall seconds and, for each endpoint, those in which its rate and its tokens held it up."""
+        """Simulate the shard; return wall seconds, and per endpoint the seconds for which its limits were the delay."""
         for _ in range(self.preparing):
             self.clock.wake(self.prepare())
         for _ in range(self.width):
@@ -204,7 +204,7 @@ class Shard:
         return [self.clock.now, *(one for gate in self.gates for one in (gate.waited_s, gate.waited_for_tokens_s))]
 
     def prepare(self) -> Worker:
-        """Ingest one corpus after the other; at most so many as there are workers wait for item workers."""
+        """Ingest corpora one by one; pause while more corpora are ready than there are workers."""
         for items in self.corpora:
             for _ in range(self.load.adds):
                 yield from self.call(self.gates[0])
@@ -216,7 +216,7 @@ class Shard:
         self.wake_all(self.idle)
 
     def work(self) -> Worker:
-        """Take one item after the other from the first corpus that is ready."""
+        """Take items one by one from the first corpus that is ready."""
         while self.ready or self.preparing:
             if not self.ready:
                 yield from self.clock.park(self.idle)
@@ -229,7 +229,7 @@ class Shard:
                 yield from self.call(gate)
 
     def call(self, gate: Gate) -> Worker:
-        """One call with its retries."""
+        """Simulate one call with its retries."""
         for attempt in itertools.count():
             yield from self.enter(gate)
             failed, refused = self.chance.random(), self.load.refused
@@ -279,7 +279,7 @@ def simulate(
     load: Load | None = None,
     seed: int = 7,
 ) -> dict[str, object]:
-    """One run: hours, cost and what held it up."""
+    """Simulate one run: wall seconds, cost, and the endpoints that limit it."""
     load = load or Load()
     corpora = -(-items // load.items_a_corpus)
     shards = min(shards, corpora)
@@ -318,7 +318,7 @@ def time_text(seconds: float) -> str:
 
 
 def limited(endpoints: Sequence[Endpoint], limits: Sequence[str]) -> list[Endpoint]:
-    """Apply ``NAME=R/s``, ``NAME=R/m`` and, for tokens, ``NAME=Nt/m``; ``NAME=none`` takes both limits away."""
+    """Apply limits such as ``NAME=R/s``, ``NAME=R/m`` and ``NAME=Nt/m`` (tokens); ``NAME=none`` removes both limits."""
     found = {one.name: one for one in endpoints}
     for text in limits:
         name, _, value = text.partition("=")

@@ -82,7 +82,7 @@ def write(
     batch: int = 100,
     tokens_a_minute: int | None = None,
 ) -> None:
-    """Make the workspace; an answer of the stub is judged correct. The limit of tokens is that of each model."""
+    """Write the workspace; the judges of the stub call every answer correct. The token limit is that of each model."""
     limits = "" if tokens_a_minute is None else f"limits: {{tpm: {tokens_a_minute}}}\n"
     _write(folder / "configs/providers/stub.yaml", PROVIDER.replace("URL", url).replace("BATCH", str(batch)))
     _write(folder / "configs/models/stub.yaml", MODELS.replace("URL", url) + limits)

@@ -28,7 +28,7 @@ parsing.register()
 ROOT = Path(__file__).resolve().parent.parent
 MEMORY = Path("/dev/shm")
 ENOUGH = 4_000_000_000
-"""free bytes at which temporary files go to memory; a run of all tests takes a quarter of it"""
+"""free bytes from which temporary files are in memory; a run of all tests takes a quarter of it"""
 
 if "TMPDIR" not in os.environ and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ENOUGH:
     os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY)  # a disk may take milliseconds to make or remove a file

@@ -49,7 +49,7 @@ def status(run_id: str | None = None, *, watch: Annotated[bool, Parameter(negati
 
 
 async def _standing(folder: Path) -> RunStanding:
-    """A run whose shards are elsewhere has few rows of its own."""
+    """Return the status of a run, including shards that run in other journals."""
     from bench.engine.run import SHARDS
 
     if (folder / SHARDS).is_dir():

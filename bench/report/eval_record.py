@@ -157,7 +157,7 @@ class EvalRecord:
         }
 
     def _instance(self, row: ExportedRow) -> Tree | None:
-        """Give an item that has a value of the headline metric; None for every other."""
+        """Return the instance of an item; None if the item has no value of the headline metric."""
         value = row["metrics"].get(self.headline.metric)
         if value is None or row["error"] is not None:
             return None

@@ -67,7 +67,7 @@ FIELDS: Mapping[str, str] = {
     "cached": "`answer` and `verdict` if they are from the call cache, without call, cost and latency",
     "error": "`kind` and `message` if the item failed, else null",
 }
-"""the fields of a row"""
+"""fields of every row, with their descriptions"""
 TEXT_FIELDS: Mapping[str, str] = {
     "question": "text of the question",
     "expected": "accepted answers",
@@ -80,11 +80,11 @@ TEXT_FIELDS: Mapping[str, str] = {
     "hits": "retrieved memories: `id`, `content`, `when`, `score`, `chunks`, `metadata`",
     "verdicts": "verdict of each evaluator; `raw` is the text of the judge",
 }
-"""the additional fields of an export: texts of dataset, memory system and models"""
+"""fields that an export adds: texts of the dataset, the memory system and the models"""
 
 
 class ExportedRow(TypedDict, total=False):
-    """The keys of a row that other formats are made of."""
+    """The keys of a row that other formats are made from."""
 
     item_id: str
     corpus: str
@@ -108,7 +108,7 @@ class ExportedRow(TypedDict, total=False):
 async def rows_of(
     reader: Reader, run_id: str, record: JobRecord, *, texts: bool = True
 ) -> AsyncGenerator[ExportedRow, None]:
-    """Stream the ended items of a job by (corpus, item, epoch)."""
+    """Yield the ended items of a job, ordered by corpus, item and epoch."""
     async with aclosing(reader.items(record.chain)) as items:
         async for item in items:
             if item.state is not None:
@@ -224,7 +224,7 @@ FLAT = (
 
 
 async def all_rows(reader: Reader) -> AsyncGenerator[ExportedRow, None]:
-    """Every ended item of every job."""
+    """Yield the ended items of every job."""
     for record in read(reader.meta.extra):
         async with aclosing(rows_of(reader, reader.meta.run_id, record)) as rows:
             async for row in rows:
@@ -260,7 +260,7 @@ async def _csv(reader: Reader, sink: TextIO) -> int:
 
 
 def flat_row(row: ExportedRow) -> dict[str, object]:
-    """The scalar columns of a row, for csv and parquet."""
+    """Return the scalar columns of a row, for csv and parquet."""
     models, error, expected = row["models"], row["error"], row.get("expected")
     flat: dict[str, object] = dict.fromkeys(FLAT) | {name: value for name, value in row.items() if name in FLAT}
     flat |= {f"{role}_model": models[role] for role in ("embedding", "answering", "judge")}

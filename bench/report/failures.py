@@ -224,7 +224,7 @@ def facts_of(item: ItemRecord, verdicts: Sequence[Verdict], *, gold_suspect: boo
 
 
 def _in_context(answer: JournaledPhase, slots: Sequence[Sequence[str]]) -> list[str]:
-    """The ids of the hits that fitted into the context budget; they are taken from the front."""
+    """Return the ids of the hits that fitted into the context budget: the first ``context_hits``."""
     fitted = whole(answer.data.get("context_hits")) or 0
     return [name for slot in slots[:fitted] for name in slot]
 

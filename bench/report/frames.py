@@ -100,7 +100,7 @@ def _columns(name: str, rows: Sequence[Record]) -> list[str] | None:
 
 
 def _add(rows: Mapping[str, list[Record]], record: JobRecord, row: ExportedRow) -> None:
-    """Spread one exported row over the frames."""
+    """Add one exported row to the frames of items, hits and verdicts."""
     keys = {"job": record.key, "item_id": row["item_id"], "epoch": row["epoch"]}
     rows["items"].append(
         {

@@ -159,7 +159,7 @@ def _output(job: JobReport, row: ExportedRow, message: Tree) -> Tree:
 
 
 def _scores(job: JobReport, row: ExportedRow) -> Tree:
-    """Give each verdict and each metric of the item as a score; a failed item has none."""
+    """Return one score per verdict and metric of the item; empty for a failed item."""
     if row["error"] is not None:
         return {}
     metrics = row["metrics"]

@@ -27,7 +27,7 @@ from bench.report.failures import facts_of, loss_of_item, verdicts_of
 Unit = tuple[str, str]
 """(corpus, item)"""
 CUTS = (1, 2, 3, 5, 10, 20, 50)
-"""first k hits of which the share with evidence is shown"""
+"""values of k for which the share of items with evidence in the first k hits is shown"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class UnitOutcome:
 
 
 class JobOutcomes(TypedDict):
-    """The outcomes of one job: totals, and lists with an entry per item of the run."""
+    """The outcomes of one job: totals, and lists with one entry per item of the run."""
 
     job: str
     provider: str
@@ -66,7 +66,7 @@ class JobOutcomes(TypedDict):
 
 
 class RunOutcomes(TypedDict):
-    """The outcomes of a run: its items as (corpus, item), their types, and its jobs."""
+    """The outcomes of a run: its items as (corpus, item), their question types, and its jobs."""
 
     units: list[Unit]
     types: list[str | None]
@@ -81,7 +81,7 @@ class _Job:
 
 
 async def item_outcomes(reader: Reader) -> RunOutcomes:
-    """Read every ended item of every job of a run."""
+    """Return the outcomes of all items of a run as columns: one entry per unit in each list of a job."""
     records = read(reader.meta.extra)
     types: dict[Unit, str | None] = {}
     found = [await _job(reader, record, records, types) for record in records]

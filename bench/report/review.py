@@ -84,7 +84,7 @@ class ReviewSample:
 
     @classmethod
     def from_event(cls, event: Event) -> ReviewSample:
-        """Read the journal's row."""
+        """Parse an event of the journal."""
         strata, drawn = event.data["strata"], event.data["drawn"]
         assert isinstance(strata, list)
         assert isinstance(drawn, list)

@@ -50,7 +50,7 @@ class RunStanding(TypedDict):
 
 
 async def standing(folder: Path) -> RunStanding:
-    """The document of ``bench status --json``."""
+    """Return the progress of a run: the document of ``bench status --json``."""
     async with Reader.open(folder) as reader, reader.snapshot():
         status = await reader.status()
         jobs = read(reader.meta.extra)
@@ -104,12 +104,12 @@ async def _eta_s(
 
 
 def _asked_types(job: JobRecord) -> tuple[str, ...]:
-    """Return what ``--question-type`` named."""
+    """Return the question types that ``--question-type`` selected."""
     return texts_of(job.selection.get("question_type"))
 
 
 async def _cost(reader: Reader, owners: set[str]) -> tuple[Decimal, int]:
-    """What is known of the cost, and how many calls to models have no known price."""
+    """Return the known cost, and the number of model calls without a known price."""
     total, unknown = Decimal(0), 0
     for owner in sorted(owners):
         for one in (await reader.spent(owner)).values():

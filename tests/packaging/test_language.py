@@ -13,6 +13,7 @@ UNCLEAR = re.compile(
     r"|as it lies there)\b"
     r"|(?<![Tt]here )\b(?:is|are|was|were) no (?!\d|longer|such|more|less|better|worse|other|one|need)[a-z`\"]"
 )
+QUESTION = re.compile(r"(?:What|How|Where|Whether|Which|When|Why|Who)\b")
 DIALOGS = {"bench/evaluators/calibration.py", "bench/evaluators/refusals.py"}
 """texts of people, not of the project"""
 
@@ -35,3 +36,14 @@ def _texts() -> Iterator[tuple[str, str]]:
 def test_messages_docstrings_and_pages_use_no_word_that_needs_a_second_reading() -> None:
     found = [f"{place}: {match[0]}" for place, text in _texts() for match in UNCLEAR.finditer(text)]
     assert found == [], "write it in plain words"
+
+
+def test_no_docstring_begins_with_a_question_word() -> None:
+    found = [
+        f"{module.as_posix()}:{node.lineno}: {node.value.value.splitlines()[0]}"
+        for module, nodes in sources.nodes().items()
+        for node in nodes
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if isinstance(node.value.value, str) and QUESTION.match(node.value.value.lstrip())
+    ]
+    assert found == [], "a function returns or does something; a value is a noun phrase"
