@@ -56,7 +56,7 @@ def report_folder(results: Path, run_id: str) -> Path:
 
 
 def public_logs(folder: Path) -> list[Path]:
-    """Return every public log in a folder; they must be kept when runs are deleted."""
+    """Return every public log in a folder; public logs must be kept when runs are deleted."""
     return [path.parent for path in folder.rglob(ENTRIES)]
 
 

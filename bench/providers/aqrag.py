@@ -36,7 +36,7 @@ NO_QUESTIONS = "no_questions"
 
 
 class Aqrag(Rag):
-    """Chunks and the questions that they answer."""
+    """A retrieval algorithm over chunks and the questions that they answer."""
 
     strategy = "weighted"
     enriches = True

@@ -34,7 +34,7 @@ NO_CONTEXT = "no_context"
 
 
 class ContextualRetrieval(Rag):
-    """Chunks with a description of their place in the document."""
+    """A retrieval algorithm over chunks with a description of their place in the document."""
 
     strategy = "rrf"
     enriches = True

@@ -13,6 +13,6 @@ from bench.providers.rag.provider import Rag
 
 
 class OpenrouterRag(Rag):
-    """Unchanged chunks; ``strategy: rrf`` or ``weighted`` combines BM25 with the vectors."""
+    """A retrieval algorithm over unchanged chunks; ``strategy: rrf`` or ``weighted`` adds BM25 to the vectors."""
 
     strategy = "vector"

@@ -46,7 +46,7 @@ class PgvectorLocal(ConfigModel):
 
 
 class Pgvector:
-    """A table whose column ``ns`` is the namespace; a memory with an existing id replaces it."""
+    """A provider with one table, whose column ``ns`` is the namespace; an existing id is replaced."""
 
     durability: Durability = "service"
     on_unknown: OnUnknown = "repeat"
