@@ -101,7 +101,7 @@ def test_without_the_extra_the_error_says_what_to_install(monkeypatch: pytest.Mo
 
 
 def test_a_model_that_embeds_does_not_answer(files: Files) -> None:
-    with pytest.raises(ConfigError, match="does not answer"):
+    with pytest.raises(ConfigError, match="cannot answer"):
         open_model(NAME, http=Http(), environment=NOTHING, role="answering", files=files)
 
 
