@@ -190,5 +190,5 @@ async def test_concurrent_searches_share_a_file(tmp_path: Path) -> None:
 
 
 def test_oracle_is_not_open_to_files() -> None:
-    with pytest.raises(ConfigError, match="built by the engine"):
+    with pytest.raises(ConfigError, match="part of the engine"):
         provider_class(builtin_config("oracle"))
