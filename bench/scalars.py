@@ -1,6 +1,6 @@
 """Read numbers and dates from responses, headers and files. An unreadable value is None, never an exception.
 
-Here too:
+Also in this module:
 
 * Read maps and lists of texts from JSON; a value of another type is empty.
 * Parse Python source into a syntax tree, safely from several threads.

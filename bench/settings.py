@@ -1,6 +1,6 @@
 """Settings from outside the configs: environment variables, ``.env`` and secrets by name.
 
-Here too:
+Also in this module:
 
 * The redacted form of external values for plans, journals and lists, without passwords and keys.
 

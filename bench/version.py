@@ -1,6 +1,6 @@
 """The version of bench, in a module that every package may import.
 
-Here too: the installed distributions, read once until one is installed or removed.
+Also in this module: the installed distributions, read once until one is installed or removed.
 
 Example::
 

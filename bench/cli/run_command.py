@@ -176,7 +176,9 @@ def run(*names: str, flags: RunFlags | None = None) -> int:
     flags = _named(flags or RunFlags(), names)
     if flags.resume is not None:
         if names:
-            raise UsageError(f"--resume takes no {names[0]}", hint="a run resumes with its original settings")
+            raise UsageError(
+                f"--resume and the name {names[0]} exclude each other", hint="a run resumes with its original settings"
+            )
         return resume(flags.resume, flags=flags)
     if flags.dry_run:
         return plan(flags=flags)
@@ -331,7 +333,7 @@ def _run_file(catalog: Catalog, name: str) -> Path:
         own = catalog.workspace / "configs" / "runs"
         raise UsageError(
             f"--config {name}: no such file",
-            hint=f"give a path, or a name: run files in {own} and the shipped ones are {there}",
+            hint=f"give the path of an existing file, or the name of a run file in {own} or a shipped one: {there}",
         )
     return catalog.find("runs", name).path
 

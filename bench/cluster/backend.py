@@ -1,6 +1,6 @@
 """The interface to workers, and the only module that imports dask.distributed.
 
-Here too:
+Also in this module:
 
 * The operations of a cluster: submit an order, read its state, list the workers, stop all orders.
 
@@ -93,7 +93,7 @@ class Fleet(Protocol):
     async def ask(
         self, function: Callable[[*A], Awaitable[T]], *arguments: *A, within_s: float
     ) -> Mapping[str, T | BaseException]:
-        """Call a function on every worker concurrently with its orders; return results or errors by address."""
+        """Call a function on every worker while its orders continue; return results or errors by address."""
         ...
 
     def listen(self, heard: Callable[[str], None]) -> None:
@@ -226,7 +226,7 @@ class Cluster:
     async def ask(
         self, function: Callable[[*A], Awaitable[T]], *arguments: *A, within_s: float
     ) -> dict[str, T | BaseException]:
-        """Call a function on every worker concurrently with its tasks; return results or errors by address."""
+        """Call a function on every worker while its tasks continue; return results or errors by address."""
         silent = TimeoutError(f"no answer within {within_s:.0f} s")
         found: dict[str, T | BaseException] = dict.fromkeys(await self.slots(), silent)
 

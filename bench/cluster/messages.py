@@ -1,6 +1,6 @@
 """Messages between the coordinator and a worker: an order, and its result. They never contain a secret.
 
-Here too:
+Also in this module:
 
 * The compressed run folder of a shard: its journal, and if incomplete also the stores of its built-in providers.
 * The progress that a running shard reports each second, and the total progress of the run.

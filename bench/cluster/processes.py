@@ -111,7 +111,7 @@ class Processes:
     async def ask(
         self, function: Callable[[*A], Awaitable[T]], *arguments: *A, within_s: float
     ) -> Mapping[str, T | BaseException]:
-        """Call a function in this process, which is equivalent to its workers."""
+        """Call a function once, in this process: the workers run on the same machine and would return the same."""
         try:
             with anyio.fail_after(within_s):
                 return {self.address: await function(*arguments)}

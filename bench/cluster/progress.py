@@ -1,6 +1,6 @@
 """Progress of a cluster run before its shards are merged: returned journals and running shards.
 
-Here too:
+Also in this module:
 
 * The coordinator's shelf of returned journals, one file per shard, until the run is complete.
 

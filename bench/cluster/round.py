@@ -1,6 +1,6 @@
 """The running shards: send them, collect them, watch their workers, enforce the budget.
 
-Here too:
+Also in this module:
 
 * The checks of workers before the first shard is sent: which exist, which cannot take part, and which have a shard's
   journal.

@@ -1,6 +1,6 @@
 """The benchmark config as one closed model for both file dialects.
 
-Here too:
+Also in this module:
 
 * The identity of a benchmark config: one digest of everything that can change a result.
 

@@ -1,6 +1,6 @@
 """Read a file into a `BenchmarkConfig`: dialect, extends, prompt files, and all checks that need no data.
 
-Here too:
+Also in this module:
 
 * The checks of a benchmark config beyond the types of its fields, and the notes for its user.
 

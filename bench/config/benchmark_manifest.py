@@ -1,6 +1,6 @@
 """The manifest dialect: ``configs/benchmarks/NAME/manifest.json``, converted to a `BenchmarkConfig`.
 
-Here too:
+Also in this module:
 
 * The parts of a manifest: ingestion by strategy, query, evaluation by protocol.
 

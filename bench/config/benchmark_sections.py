@@ -1,6 +1,6 @@
 """The sections of a benchmark config in the YAML dialect, as typed, closed models.
 
-Here too:
+Also in this module:
 
 * The section ``evaluation`` of a benchmark file (answering model, judge, prompts), and its metrics.
 

@@ -1,6 +1,6 @@
 """Allowed values of benchmark configs, and the types that check single values.
 
-Here too:
+Also in this module:
 
 * The source files of a config: the file itself first, then the files it extends.
 

@@ -1,6 +1,6 @@
 """A config file with the place of every key, and the loader that turns it into a typed model.
 
-Here too:
+Also in this module:
 
 * The messages for pydantic's errors: the field, the problem, the nearest known name.
 

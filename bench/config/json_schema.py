@@ -1,6 +1,6 @@
 """JSON Schemas of config files, for completion and checks in editors.
 
-Here too:
+Also in this module:
 
 * Descriptions of fields from the docstrings below them in the source.
 

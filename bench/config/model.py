@@ -1,6 +1,6 @@
 """Config of a custom model endpoint: ``configs/models/NAME.yaml``.
 
-Here too:
+Also in this module:
 
 * The settings of one model: its context size, how it replies, and extra fields of its requests.
 

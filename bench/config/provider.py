@@ -1,6 +1,6 @@
 """The provider config as one model; every error has the place of its key.
 
-Here too:
+Also in this module:
 
 * The identity of a provider file: all settings that can change requests or the reading of responses.
 * The services that bench starts for a provider: of a compose file, or an MCP server.

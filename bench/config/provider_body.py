@@ -1,6 +1,6 @@
 """Body trees: JSON with typed paths and five operators, compiled once and filled in for each call.
 
-Here too:
+Also in this module:
 
 * The nodes of a body tree: constants, paths, texts, maps, lists and operators, each with a method ``fill``.
 

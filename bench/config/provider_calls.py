@@ -1,13 +1,14 @@
 """The calls of a provider file: the request to send, and how to read the response.
 
-Here too:
+Also in this module:
 
 * The parts of a response: ids of stored memories, failures of single memories, and hits with their memory ids.
 
-Content for the service (``headers``, ``query``, ``body``, ``multipart``, ``capture`` names) is kept unchanged. Its
-trees are compiled by :mod:`bench.config.provider_body` and checked by :mod:`bench.config.provider_checks`.
+Each class is one block of the file. The paths in it are compiled by :mod:`bench.config.provider_templates`.
 
-Each class is one block of the file; its paths are compiled by :mod:`bench.config.provider_templates`.
+What is sent to the service (``headers``, ``query``, ``body``, ``multipart``) and the names in ``capture`` are kept as
+written. The trees of ``body`` are compiled by :mod:`bench.config.provider_body` and checked by
+:mod:`bench.config.provider_checks`.
 """
 
 from __future__ import annotations

@@ -191,7 +191,7 @@ def _operations(source: Source, config: ProviderConfig) -> Iterator[ConfigError]
         yield ConfigError(
             "no endpoints.clear",
             where=source.place(("endpoints",)),
-            hint="add it, or say capabilities: {clear: false}",
+            hint="add it, or set capabilities: {clear: false}",
         )
 
 

@@ -1,6 +1,6 @@
 """The blocks of a provider file around its calls: connection, auth, scoping, ingest, capabilities.
 
-Here too:
+Also in this module:
 
 * The names of the dialect: operations, request variables of each call, operators of body trees.
 

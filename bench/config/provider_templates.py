@@ -1,6 +1,6 @@
 """Compile the templates of a provider file before the run; an unknown variable is reported with its line.
 
-Here too:
+Also in this module:
 
 * Compile every path that reads a response; an invalid path is reported with its line.
 

@@ -1,6 +1,6 @@
 """Rate limits, error rules and prices of a service: the config blocks that ``bench.http`` reads.
 
-Here too:
+Also in this module:
 
 * The prices of calls and tokens: the entries of ``prices:`` in a run file, and that block of a provider's config.
 
@@ -134,7 +134,7 @@ class RateLimit(ConfigModel):
 
 
 def _amount(value: object) -> object:
-    """Reject a truth value, which would count as 1 or 0."""
+    """Reject a boolean, which would count as 1 or 0."""
     if isinstance(value, bool):
         raise ValueError(f"must be an amount in USD such as 0.15, not {str(value).lower()}")
     return value

@@ -1,6 +1,6 @@
 """Check that the names in a benchmark config occur in its data.
 
-Here too:
+Also in this module:
 
 * The names of a config that the data lacks, with the similar names that the data has.
 

@@ -1,6 +1,6 @@
 """Find the data file of a benchmark and check that it is the file that the config means.
 
-Here too:
+Also in this module:
 
 * The digests of a dataset: of its bytes, and of its content without regard to white space.
 

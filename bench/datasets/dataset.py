@@ -1,6 +1,6 @@
 """A checked dataset: items and corpora, read from the file on demand.
 
-Here too:
+Also in this module:
 
 * The output of ``bench describe BENCHMARK`` as JSON values; items and memories are streamed.
 

@@ -1,6 +1,6 @@
 """Download a benchmark's data file: resumable, checked while it is written, moved into place when complete.
 
-Here too:
+Also in this module:
 
 * The transport of downloads: one ranged GET request of an aiohttp session.
 * A file lock between processes: a second process waits for the first.

@@ -1,6 +1,6 @@
 """Evidence: look up the references of a row in its corpus, repair safe cases, flag the others.
 
-Here too:
+Also in this module:
 
 * Coverage: the memories must contain the text and caption of every evidence turn.
 

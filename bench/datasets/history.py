@@ -1,6 +1,6 @@
 """The sessions of one row: located, dated and checked, before ids are made unique within a corpus.
 
-Here too:
+Also in this module:
 
 * One turn of a row: what was said, by whom, with which id, date and picture.
 

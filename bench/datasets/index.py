@@ -1,6 +1,6 @@
 """The compact index of pass 1: ids, positions, types and corpora, a few dozen bytes per item.
 
-Here too:
+Also in this module:
 
 * A small LRU cache limited by the total size of its values.
 

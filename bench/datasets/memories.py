@@ -1,6 +1,6 @@
 """The memories that are sent for a corpus: their unit and their text.
 
-Here too:
+Also in this module:
 
 * The evidence level of a job: ranks count turns, sessions or texts, and a hit holds ids of that level.
 

@@ -1,6 +1,6 @@
 """The parser of one row: its id, its corpus, its sessions and its items.
 
-Here too:
+Also in this module:
 
 * A corpus from the sessions of its rows: unique ids, true order, and the look-up for evidence.
 

@@ -297,7 +297,9 @@ class QuestionReader:
             nothing = "null" if value is None else "{present: false}"
             where = f"{in_braces(paths.answer.text)}: {nothing}"
             hint = f"give an answer; where it has none, write abstention: {{where: {{{where}}}}}"
-        raise item.place.error(name, text, hint=hint or "give an answer, or say in abstention which items have none")
+        raise item.place.error(
+            name, text, hint=hint or "give an answer, or select the items without one under abstention"
+        )
 
     def _check_choice(self, item: RawItem, row: object, prefix: str, path: Value | None) -> None:
         """Raise a DataError unless the right choice is a text or letter of the choices; ``mcq`` requires one."""

@@ -1,6 +1,6 @@
 """One row of a dataset file: its place, its bytes, and its values or its error.
 
-Here too:
+Also in this module:
 
 * The place of a value in a dataset file, as errors show it.
 * Typed access to the values of a row; a wrong value is a DataError with the row, the field and the value.
@@ -266,7 +266,7 @@ def list_at(row: object, path: Value, place: RowPlace, *, prefix: str = "") -> l
 
 
 def scalar_text(value: object) -> str | None:
-    """Return a text, number or truth value as text; None for any other value."""
+    """Return a text, number or boolean as text; None for any other value."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -297,7 +297,7 @@ _FALSE = frozenset(("false", "no", "n", "f", "0", "off", "0.0", "", "none", "nul
 
 
 def flag_of(value: object, field: str, place: RowPlace) -> bool:
-    """Return a truth value, also from a text or number; DataError for any other value."""
+    """Return a boolean, also from a text or number; DataError for any other value."""
     text = (scalar_text(value) or "").strip().lower()
     if text in _TRUE:
         return True
@@ -307,7 +307,7 @@ def flag_of(value: object, field: str, place: RowPlace) -> bool:
 
 
 def matches(value: object, wanted: bool | int | str, field: str, place: RowPlace) -> bool:
-    """Return True when a value equals the wanted one: a truth value by its meaning, any other by its text."""
+    """Return True when a value equals the wanted one: a boolean by its meaning, any other by its text."""
     if isinstance(wanted, bool):
         return flag_of(value, field, place) is wanted
     return (scalar_text(value) or "").strip() == str(wanted).strip()
@@ -325,7 +325,7 @@ def texts_of(value: object, field: str, place: RowPlace) -> tuple[str, ...]:
 
 
 def flat(value: object) -> list[object]:
-    """Return the values in nested lists and maps of lists, in order, without null."""
+    """Flatten nested lists, and maps of lists or maps, into one list; the order is kept, null is left out."""
     if isinstance(value, Mapping) and value and all(isinstance(part, list | Mapping) for part in value.values()):
         return [one for part in value.values() for one in flat(part)]
     if isinstance(value, list):

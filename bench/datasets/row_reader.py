@@ -1,6 +1,6 @@
 """Stream the rows of a dataset file, and read one row again by its place.
 
-Here too:
+Also in this module:
 
 * Cut a JSON array into the bytes of its rows, one row in memory at a time.
 * Read a csv file (RFC 4180) or a tsv file (without quoting): a header line, then one record per row, all text.
@@ -57,7 +57,7 @@ _STRING = re.compile(rb'"(?:[^"\\]|\\.)*(?:"|\Z)', re.DOTALL)
 
 
 class ItemsParser(Protocol):
-    """The coroutine of ijson."""
+    """The parsing coroutine of ijson."""
 
     def send(self, piece: bytes, /) -> object: ...
 

@@ -1,6 +1,6 @@
 """Opaque ids and namespaces for providers. Only this module and the journal map them back to dataset ids.
 
-Here too:
+Also in this module:
 
 * The namespace of one corpus attempt at a provider.
 

@@ -1,6 +1,6 @@
 """The evaluate phase of one item of one job: run every evaluator, then set the state and the metric values.
 
-Here too:
+Also in this module:
 
 * Before the first item: calibrate the run's judges with probes whose right verdict is known.
 

@@ -1,6 +1,6 @@
 """Score rankings or answers of another tool: its rows replace the search and answer rows of a run.
 
-Here too:
+Also in this module:
 
 * Map the ids of an external ranking to the memories of one corpus, and convert it to a search result.
 

@@ -1,6 +1,6 @@
 """Ingest one corpus into one namespace, batch by batch, so that a crash leaves at most one batch in doubt.
 
-Here too:
+Also in this module:
 
 * Wait for the index of a provider, by its status calls and by a sentinel; this uses no ingest slot.
 

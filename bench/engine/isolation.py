@@ -1,6 +1,6 @@
 """Three isolation checks between corpora: emptiness probe, sentinel, canary. None uses the text of a question.
 
-Here too:
+Also in this module:
 
 * The owner of a hit: the ids and texts sent to each namespace of a run, to detect leaks in searches.
 

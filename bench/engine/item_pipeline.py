@@ -1,6 +1,6 @@
 """Run one item: search, answer, evaluate, in every epoch. Phases in the journal are not repeated.
 
-Here too:
+Also in this module:
 
 * The answer phase of one item: context within the budget, prompt, model.
 * Build the prompt of the answering model from hits: the same text, k and budget for every provider.

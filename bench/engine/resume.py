@@ -1,6 +1,6 @@
 """Work on stored results: retry failures, score again, or fork a new run from stored searches or answers.
 
-Here too:
+Also in this module:
 
 * Resume a run: its request is in the journal; flags may change how the work is done, never the results.
 

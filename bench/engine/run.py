@@ -1,6 +1,6 @@
 """Execute a plan: open its parts, run every lane, and close with everything durable.
 
-Here too:
+Also in this module:
 
 * The folders that a new run creates before its first call; they are removed if the run cannot begin.
 

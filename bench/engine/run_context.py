@@ -1,6 +1,6 @@
 """Shared state of the workers of a run, and the one place where an exception becomes data.
 
-Here too:
+Also in this module:
 
 * The budget: it adds up the cost of calls, and stops the run at ``--max-cost``.
 * The scope of a process: all missing work of a plan, a part of it, or a rescore.

@@ -1,6 +1,6 @@
 """The metadata of a run in its journal, written at the start and by each process that continues the run.
 
-Here too:
+Also in this module:
 
 * The state of the code: git commit, tag, dirty flag. It is read before the run's first write.
 * The environment: machine, interpreter, packages, the installed code. It is journaled before the run's first call.

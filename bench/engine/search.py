@@ -1,6 +1,6 @@
 """The search phase of one item: request k hits, map them back, cut them; and the steps of add-delete-verify.
 
-Here too:
+Also in this module:
 
 * The query for a provider, and the mapping of its hits to dataset ids.
 * Add-delete-verify: three steps in the search phase that check that a deleted memory is not found any more.

@@ -1,6 +1,6 @@
 """The pending items of a lane by corpus, and their finished phases in the journal.
 
-Here too:
+Also in this module:
 
 * The bounded work queue between the workers that prepare corpora and the workers that run items.
 * The progress counters, updated on each commit of the journal from the durable rows.

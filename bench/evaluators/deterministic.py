@@ -1,6 +1,6 @@
 """Evaluators without a model: the comparison of two texts gives the verdict.
 
-Here too:
+Also in this module:
 
 * Semantic similarity: the highest cosine between the embeddings of the answer and of the accepted answers.
 * Code correctness: the item's tests run on the answer in a restricted child process.

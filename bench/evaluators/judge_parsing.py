@@ -1,6 +1,6 @@
 """Read a judge's text: a verdict, or the reason for a missing one. An unreadable text is never a 0.
 
-Here too:
+Also in this module:
 
 * The verdict of a JSON text; words in its other strings never count.
 

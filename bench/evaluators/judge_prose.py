@@ -3,7 +3,7 @@
 The steps are tried in order: a text that is only a verdict, a label with its verdict, a first or last line that is
 only a verdict, a leading verdict word, a plain statement. If the text then states the contrary, it is a conflict.
 
-Here too:
+Also in this module:
 
 * :func:`own_lines`, which removes quotations and decoration from a judge's text. Quotations are text in quotation marks
   and backticks, code fences, block quotes, JSON, elements of markup, and the lines of the answer itself. A single

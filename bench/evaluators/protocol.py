@@ -1,6 +1,6 @@
 """The evaluator protocol: an evaluator gives one Verdict per answer, or per hits of an item.
 
-Here too:
+Also in this module:
 
 * The final state of an item, from its verdict.
 

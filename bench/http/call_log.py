@@ -1,6 +1,6 @@
 """The state of one call that its attempts share, the parts of its time, and the call log row of each attempt.
 
-Here too:
+Also in this module:
 
 * The call log: every attempt made inside a ``recording`` block, including those of child tasks.
 

@@ -1,6 +1,6 @@
 """Classify a status or a lost connection: the error, and whether the attempt may be repeated.
 
-Here too:
+Also in this module:
 
 * The signals of an attempt to the retry loop; they are never raised outside of this package.
 

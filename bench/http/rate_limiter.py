@@ -1,6 +1,6 @@
 """The rate limiter of one endpoint: decides when a request may start.
 
-Here too:
+Also in this module:
 
 * The wait that a server requests: ``Retry-After`` and similar headers, as seconds.
 

@@ -1,6 +1,6 @@
 """One attempt on the network: the only module that uses aiohttp for requests.
 
-Here too:
+Also in this module:
 
 * Decompress bodies: gzip and deflate; a truncated body is an error.
 

@@ -1,6 +1,6 @@
 """Find, check, create and open the SQLite file of a run.
 
-Here too:
+Also in this module:
 
 * The versions of the journal's schema; ``PRAGMA user_version`` is the version of a file.
 

@@ -1,6 +1,6 @@
 """Pages of a journal: the next items that match a filter, and their outcomes in each job.
 
-Here too:
+Also in this module:
 
 * Stream the ended items of a job with only the fields for receipts, twice as fast as complete records.
 

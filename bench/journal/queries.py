@@ -1,6 +1,6 @@
 """Queries that both the writer (on resume) and readers use, over any open connection.
 
-Here too:
+Also in this module:
 
 * Assemble one item's record from the rows of several tables.
 """

@@ -1,6 +1,6 @@
 """The rows of a journal as frozen dataclasses; the docstring below a field describes it.
 
-Here too:
+Also in this module:
 
 * The holder of a journal: the process that may write, and the check whether it is alive.
 

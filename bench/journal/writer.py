@@ -2,7 +2,7 @@
 
 ``row_writer.py`` writes the rows of a group.
 
-Here too:
+Also in this module:
 
 * Tasks that wait until a given number of rows is durable.
 

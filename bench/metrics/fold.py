@@ -1,6 +1,6 @@
 """Aggregate stored values into Measurements: exact, independent of order, a few bytes per row.
 
-Here too:
+Also in this module:
 
 * The values of one row: computed once at the end of its evaluate phase, and stored.
 

@@ -1,6 +1,6 @@
 """Memory layout of an aggregation: one cell per set of labels and state, with one array per cluster.
 
-Here too:
+Also in this module:
 
 * The rows that a fold reads: the data of an item, a corpus and a job after its values were stored.
 * Combine the repeats of one item into one row before the fold.
@@ -282,7 +282,7 @@ def _order(key: Key) -> tuple[Labels, str]:
 
 
 def by_label(cells: Sequence[FoldCell], dimension: str) -> dict[str, list[FoldCell]]:
-    """Return the cells by their label of one dimension; cells without a label are under ``(none)``."""
+    """Group cells by their label in one dimension; cells without such a label are in group ``(none)``."""
     groups: dict[str, list[FoldCell]] = {}
     for cell in cells:
         groups.setdefault(dict(cell.labels).get(dimension, NO_LABEL), []).append(cell)

@@ -1,6 +1,6 @@
 """Token and cost metrics of an item, a corpus and a whole job.
 
-Here too:
+Also in this module:
 
 * The price of one call in US dollars as Decimal; None when any part is unknown.
 

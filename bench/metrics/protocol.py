@@ -1,6 +1,6 @@
 """The metric protocol for plug-ins and built-in metrics.
 
-Here too:
+Also in this module:
 
 * The spelling of metric names: the canonical form, the cut at K, similar names.
 

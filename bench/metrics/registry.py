@@ -1,6 +1,6 @@
 """The table of metric names: built-in entries, installed plug-ins, and the lookup by name.
 
-Here too:
+Also in this module:
 
 * Plug-in metrics: classes with ``name``, ``definition`` and ``score``.
 

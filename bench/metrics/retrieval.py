@@ -1,6 +1,6 @@
 """Retrieval metrics: the expected memories among the returned ones, and their ranks.
 
-Here too: the ranking of one item against its expected ids, with slots, gains and coverage.
+Also in this module: the ranking of one item against its expected ids, with slots, gains and coverage.
 
 Example::
 

@@ -1,6 +1,6 @@
 """Words of any script, including scripts without spaces between words.
 
-Here too:
+Also in this module:
 
 * Text for the answer metrics: conversion to text, normal forms, tokens, stems.
 

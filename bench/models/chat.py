@@ -1,6 +1,6 @@
 """A chat model behind HTTP, in any dialect, as a `bench.model.Model`.
 
-Here too:
+Also in this module:
 
 * JSON replies of a judge by schema, with one repair request when the reply does not fit the schema.
 

@@ -1,6 +1,6 @@
 """The dialect protocol: the request and response format of a vendor family. Each dialect is one module.
 
-Here too:
+Also in this module:
 
 * Join the server-sent events of a chat endpoint into the body of an unstreamed response.
 

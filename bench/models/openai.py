@@ -63,7 +63,7 @@ class OpenAI:
             return refusal_or_error(tree.get("error") or tree, tree.get("model"))
         choices = tree.get("choices")
         if not isinstance(choices, list) or not choices:
-            raise MappingError(f"chat answer: no choice; body: {shown(body)}")
+            raise MappingError(f"chat answer: choices is missing or empty; body: {shown(body)}")
         first = next((one for one in choices if isinstance(one, Mapping) and one.get("index") == 0), choices[0])
         choice = as_map(first, "chat answer, choices[0]")
         native = text_or_none(choice.get("finish_reason")) or ""

@@ -1,6 +1,6 @@
 """Token counts with one fixed meaning for all vendors.
 
-Here too:
+Also in this module:
 
 * The answer in a model's reply: the text without reasoning, or the error of a reply without an answer.
 

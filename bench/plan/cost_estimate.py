@@ -1,6 +1,6 @@
 """Estimate of a run: calls, tokens, money, and the shortest time that the rate limits allow.
 
-Here too:
+Also in this module:
 
 * Check the names in a run's prices: unknown names are errors, names that the run does not use give notes.
 

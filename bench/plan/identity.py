@@ -1,6 +1,6 @@
 """The identity of a plan, from which its digest is made: everything that can change a result.
 
-Here too:
+Also in this module:
 
 * The settings that must be equal for two comparable runs: a tree, its digest, and readable differences.
 

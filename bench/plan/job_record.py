@@ -1,6 +1,6 @@
 """The record of a job in the journal, so that a report needs neither config nor dataset.
 
-Here too:
+Also in this module:
 
 * The jobs of merged runs: equal except for the number of items, which covers all ranges.
 

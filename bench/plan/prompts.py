@@ -1,6 +1,6 @@
 """The prompts of one benchmark, selected and hashed before the run: from pack, config and command line.
 
-Here too:
+Also in this module:
 
 * The check for names in prompts that no item fills, since every item would fail on them.
 
@@ -243,7 +243,7 @@ class _Asked:
             yield ConfigError(
                 f'the {self.role} prompt "{self.name}" needs ${{{name}}}, which no item of {config.name} has',
                 where=self._place(config),
-                hint=f"say in schema where it is, or write ${{{name}|default:''}}",
+                hint=f"set its path in schema, or write ${{{name}|default:''}}",
             )
 
     def _place(self, config: BenchmarkConfig) -> str | None:

@@ -1,6 +1,6 @@
 """The providers of a run: names, variants ``name@label``, ``--set``, and required variables.
 
-Here too:
+Also in this module:
 
 * The values from the environment in a provider's config, without secrets: they are part of the measurement.
 

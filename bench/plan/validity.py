@@ -1,6 +1,6 @@
 """The validity of a job's judge: missing verdicts, error rates, and whether it judges its own model family.
 
-Here too:
+Also in this module:
 
 * The rule for jobs without a headline number, shared by the exit code, the report and the receipt.
 

@@ -1,6 +1,6 @@
 """The provider protocol: the methods that the engine calls, and the values that a provider gets.
 
-Here too:
+Also in this module:
 
 * ``within_limits`` reduces a query to what a provider accepts: at most ``max_k`` requested hits and ``max_query_chars``
   characters.

@@ -91,7 +91,9 @@ def _publish(ring: Keyring, key: PublicKey, name: str, roles: Sequence[Role], ow
     public = ring.workspace / "keys" / f"{name}.pub"
     _refuse_name(store, name)
     if public.is_file() and PublicKey.load(public).fingerprint != key.fingerprint:
-        raise UsageError(f"{public} exists and is another key", hint="choose another name, no key is overwritten")
+        raise UsageError(
+            f"{public} already contains a different key", hint="choose another name; a key file is never replaced"
+        )
     entry = TrustedKey.of(key, name, roles, _log_size(ring))
     public.parent.mkdir(parents=True, exist_ok=True)
     public.write_text(key.pem, encoding="ascii")

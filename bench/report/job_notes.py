@@ -1,6 +1,7 @@
-"""Notes on the answers of a job that affect the use of its score.
+"""Notes on a job's answers that a reader of its score must know, such as cut or refused answers.
 
-For a benchmark with an overlay, ``gold_scores`` computes scores with and without the golds that it marks as doubtful.
+For a benchmark with an overlay of doubtful gold answers, ``gold_scores`` computes each score with and without the
+items of the overlay.
 
 Example::
 
@@ -8,8 +9,8 @@ Example::
     found = await gold_scores(reader, record, metrics)
     found["accuracy"].raw, found["accuracy"].corrected, found["accuracy"].ceiling
 
-A corrected score leaves the listed items out. After a rescore, items with a corrected answer are included and scored
-against it.
+A corrected score leaves the items of the overlay out. After a rescore, an item whose gold answer the overlay corrects
+is included, and scored against the corrected answer.
 """
 
 from __future__ import annotations

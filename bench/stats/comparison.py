@@ -1,6 +1,6 @@
 """Compare two sides item by item: the test and the interval for the pairs (metrics.md 9).
 
-Here too:
+Also in this module:
 
 * Compare macro means: the paired differences of all labels have equal weight (metrics.md 8, 9).
 

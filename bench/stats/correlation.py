@@ -1,6 +1,6 @@
 """Correlations of two columns of equal length; None where a column is constant or shorter than two.
 
-Here too:
+Also in this module:
 
 * The agreement of raters beyond chance: Cohen's kappa for two, Krippendorff's alpha for more.
 
@@ -41,7 +41,7 @@ def _paired(x: Sequence[float], y: Sequence[float]) -> int:
     if len(x) != len(y):
         raise ValueError(f"{len(x)} and {len(y)} values do not pair")
     if not all(map(math.isfinite, x)) or not all(map(math.isfinite, y)):
-        raise ValueError("no correlation of numbers that are not finite")
+        raise ValueError("cannot compute a correlation: a number is not finite")
     return len(x)
 
 

@@ -1,6 +1,6 @@
 """Confidence intervals of a mean: the choice of the method, and each method.
 
-Here too:
+Also in this module:
 
 * Seeded bootstrap intervals, for statistics that have no formula (percentiles, skewed means).
 

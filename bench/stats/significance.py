@@ -1,6 +1,6 @@
 """Tests of a paired difference, Holm's correction and the smallest detectable effect.
 
-Here too:
+Also in this module:
 
 * Westfall and Young's step-down maxT: adjusted p values of several rows over the same conversations or items.
 
@@ -70,7 +70,7 @@ def t_of(differences: Sequence[float], clusters: Sequence[Hashable] | None = Non
     """Return the paired t test of given differences."""
     delta = mean(differences)
     if delta is not None and not math.isfinite(delta):
-        raise ValueError("no test of numbers that are not finite")
+        raise ValueError("cannot test: a number is not finite")
     if clusters is None:
         se, df = stderr(differences), len(differences) - 1
     else:

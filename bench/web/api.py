@@ -1,6 +1,6 @@
 """The HTTP API under ``/api/v1``: documents as JSON, and commands to the service.
 
-Here too:
+Also in this module:
 
 * The OpenAPI document of the API, the same in ``explore`` and ``serve``.
 

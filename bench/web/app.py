@@ -1,6 +1,6 @@
 """Open a site: check the address and the token, take the workspace, listen, and close cleanly.
 
-Here too:
+Also in this module:
 
 * The site as one aiohttp application: guard first, then the API and the pages.
 * What the first visitor would wait for is done when the site opens: imports, templates, the check of every config.

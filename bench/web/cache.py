@@ -1,6 +1,6 @@
 """Documents that are slow to create: cached until their source changes, refreshed in the background.
 
-Here too:
+Also in this module:
 
 * Work on large runs in a process of its own: a fold of 100,000 items would keep this interpreter from its pages.
 

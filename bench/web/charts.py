@@ -1,6 +1,6 @@
 """Charts as coordinates: templates draw them as SVG, without scripts, readable in gray and in dark mode.
 
-Here too:
+Also in this module:
 
 * A chart of rows on one scale: a name, something drawn, and its value as text.
 * Values with their intervals, a row each, from zero: accuracy by provider, or by question type and provider.

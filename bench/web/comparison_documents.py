@@ -1,6 +1,6 @@
 """The document of a comparison, as in ``bench compare --json``, with the verdict in words.
 
-Here too:
+Also in this module:
 
 * The leaderboard's document: the views of ``bench leaderboard``, filtered, with what a page needs beside each row.
 

@@ -1,6 +1,6 @@
 """Errors of requests, and the status of each.
 
-Here too:
+Also in this module:
 
 * Ids in paths: a run id is one safe segment; any item id becomes one.
 

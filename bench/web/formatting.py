@@ -1,6 +1,6 @@
 """Format numbers and times for pages.
 
-Here too:
+Also in this module:
 
 * From values to percents of a width, and round numbers to write below it.
 

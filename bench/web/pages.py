@@ -1,6 +1,6 @@
 """The pages: documents of the API as HTML, and forms with the same commands as the API.
 
-Here too:
+Also in this module:
 
 * Pages of runs: the list with its forms, one run, its items, one item.
 * Pages over several runs: compare, leaderboard, receipts, configs.

@@ -1,6 +1,6 @@
 """Documents of runs: the list, and one run with its jobs, for the API and the pages.
 
-Here too:
+Also in this module:
 
 * The numbers of each run, as ``bench results --json`` gives them, with how time was spent beside each job.
 * How a phase's time was spent, as percentiles and as a histogram of its latency: network and provider, as metrics

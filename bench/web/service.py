@@ -1,6 +1,6 @@
 """The runner of ``bench serve``: accepts runs, limits how many run at once, pauses, and continues after a stop.
 
-Here too:
+Also in this module:
 
 * What the service was asked to run, durable: one small file a run in ``checkpoints/.service``, and the lock.
 

@@ -1,6 +1,6 @@
 """The configs of a workspace, each with its content, or with its errors and their places. Never a secret.
 
-Here too:
+Also in this module:
 
 * Documents of receipts: each one verified when it or the trust in it changed, and which job has one.
 

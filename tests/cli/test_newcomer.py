@@ -57,8 +57,8 @@ def test_where_run_files_are_and_which_there_are_is_said(bench: Bench, tmp_path:
     folder.mkdir(parents=True)
     (folder / "nightly.yaml").write_text("limit: 3\n")
     done = bench("run", "--config", "nope.yaml", check=2)
-    place, _, names = done.stderr.partition("hint: ")[2].rpartition(" are ")
-    assert place == "give a path, or a name: run files in configs/runs and the shipped ones"
+    place, _, names = done.stderr.partition("hint: ")[2].partition(": ")
+    assert place == "give the path of an existing file, or the name of a run file in configs/runs or a shipped one"
     assert "nightly" in names.strip().split(", ")
 
 

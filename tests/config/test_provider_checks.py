@@ -174,7 +174,7 @@ def test_a_password_in_a_connection_string_is_refused_at_its_place(tmp_path: Pat
         (
             '  clear: {method: DELETE, path: "/u/${runTag}"}\n',
             "",
-            [("4:1: no endpoints.clear", "add it, or say capabilities: {clear: false}")],
+            [("4:1: no endpoints.clear", "add it, or set capabilities: {clear: false}")],
         ),
         (
             'contentField: "$.t"}',

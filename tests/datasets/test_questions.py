@@ -184,7 +184,7 @@ def test_s10_an_empty_gold_is_no_gold(chat, answer: object) -> None:
         chat(row(a=answer))
     assert str(caught.value).endswith('[0].a: a is empty, and "q1" is not an abstention item (row q1)')
     named = "give an answer; where it has none, write abstention: {where: {a: {present: false}}}"
-    plain = "give an answer, or say in abstention which items have none"
+    plain = "give an answer, or select the items without one under abstention"
     assert caught.value.hint == (named if answer in ("", []) else plain)
     assert chat(row(id="q1_abs", a=answer)).item("q1_abs").answers == ()
 

@@ -227,8 +227,8 @@ def test_a_reply_is_its_text_its_model_and_how_it_ended(dialect: str, body: obje
     ("dialect", "body", "said"),
     [
         ("openai", [], "chat answer: expected an object; got []"),
-        ("openai", {}, "chat answer: no choice; body: {}"),
-        ("openai", {"choices": []}, "chat answer: no choice; body:"),
+        ("openai", {}, "chat answer: choices is missing or empty; body: {}"),
+        ("openai", {"choices": []}, "chat answer: choices is missing or empty; body:"),
         ("openai", {"choices": [5]}, "chat answer, choices[0]: expected an object; got 5"),
         ("openai", {"choices": [{}]}, "chat answer, choices[0].message: expected an object; got null"),
         ("anthropic", "x", "message answer: expected an object"),

@@ -31,7 +31,7 @@ schema:
   context: {field: c, type: string}
   metadata: {team: t, questionType: kind, questionDate: d, speaker_a: n}
 """
-HOW = "say in schema where it is, or write ${%s|default:''}"
+HOW = "set its path in schema, or write ${%s|default:''}"
 
 Write = Callable[..., Dataset]
 

@@ -126,7 +126,10 @@ CLEAR = "return len(self.spaces.pop(space.namespace, {}))"
     ("old", "new", "question", "detail"),
     [
         ('return "shelf 7"', 'return " "', "version", "the version is empty"),
-        ("return len(self.rows(space))", "return 5", "empty namespace", "a new namespace holds 5, a search finds 0"),
+        (
+            "return len(self.rows(space))", "return 5", "empty namespace",
+            "a new namespace is not empty: memories stored 5, hits of a search 0",
+        ),
         ("rejected = {}", "rejected = {memories[0].id: 'too long'}", "add", "the service rejected 2 memories: "),
         (
             'return Readiness(state="ready")', 'return Readiness(state="failed", detail="no disk")',

@@ -1,6 +1,6 @@
 """One SQLite file per namespace: the persistent store of the built-in providers.
 
-Here too:
+Also in this module:
 
 * The processor time of a built-in's own search steps and queries.
 

@@ -1,6 +1,6 @@
 """Read hits from a search response: rows, content, score, date, chunks, and the mapping to memory ids.
 
-Here too:
+Also in this module:
 
 * Run a search, possibly with paging, and cut its hits to k.
 
@@ -236,7 +236,7 @@ def _transformed(score: float, transform: Transform) -> float | None:
 
 
 def _scalar(answer: ServiceResponse, field: Field, value: object, wanted: str = "a finite number") -> object:
-    """Return a scalar value; MappingError for an object, a list or a truth value, since the path must be wrong."""
+    """Return a scalar value; MappingError for an object, a list or a boolean, since the path must be wrong."""
     if isinstance(value, bool | dict | list):
         raise answer.error(field, f"expected {wanted}, found {kind_of(value)}: {compact(value)[:SHOWN_VALUE]}")
     return value

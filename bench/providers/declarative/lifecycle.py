@@ -1,6 +1,6 @@
 """Remove a namespace: clear it, wait, check it, then run the teardown calls.
 
-Here too:
+Also in this module:
 
 * Set up a namespace: the calls of ``setup`` in order, each only if its result does not exist yet.
 * Poll the index: one round of the service's own status calls.

@@ -1,6 +1,6 @@
 """One session of the MCP SDK in its own task: an error inside it ends the session, never the run.
 
-Here too:
+Also in this module:
 
 * Output of an MCP server on stdout that is not a message: it is skipped and reported once, without tracebacks.
 

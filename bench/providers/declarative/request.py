@@ -1,6 +1,6 @@
 """The calls of a provider file, compiled once and sent many times.
 
-Here too:
+Also in this module:
 
 * ``endpoints.health``: the first call of a run waits until the service is ready; 503 means not yet.
 

@@ -1,6 +1,6 @@
 """Read a provider's response by path. A path without a match is a MappingError, never "no results".
 
-Here too:
+Also in this module:
 
 * Errors inside a 2xx response: by the rules of ``errors.error_when``, or else by common error keys.
 
@@ -368,7 +368,7 @@ def _first(reads: Callable[[object], str], tree: object) -> str:
 
 
 def holds(rule: ErrorRule, found: list[object]) -> bool:
-    """Return True when a rule matches the values at its path; a missing value matters for ``exists`` only."""
+    """Return True when a rule matches the first value at its path; with no value, only an ``exists`` rule can match."""
     (test,) = rule.tests
     if test == "exists":
         return bool(found) == rule.exists

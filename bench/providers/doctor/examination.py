@@ -1,6 +1,6 @@
 """The namespaces of a doctor run, and helpers of its checks: fill one, wait for it, search it.
 
-Here too:
+Also in this module:
 
 * The report of an examination: one result per check, and whether all passed.
 """

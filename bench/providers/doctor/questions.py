@@ -56,7 +56,7 @@ async def _empty(exam: Examination) -> str:
     held = await exam.held(exam.first, FACTS[0][0])
     found = len(await exam.hits(exam.first, FACTS[0][0]))
     if held or found:
-        raise Failed(f"a new namespace holds {held}, a search finds {found}")
+        raise Failed(f"a new namespace is not empty: memories stored {held}, hits of a search {found}")
     return "holds nothing"
 
 

@@ -1,6 +1,6 @@
 """Split a text into chunks: fixed windows, whole paragraphs, or at changes of subject.
 
-Here too:
+Also in this module:
 
 * Rank chunks: by BM25, by two weighted scores, by two fused ranks.
 

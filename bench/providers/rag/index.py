@@ -1,6 +1,6 @@
 """The stored data of the retrieval algorithms, and the protocol of their stores.
 
-Here too:
+Also in this module:
 
 * The index in this process: one file of JSON lines per namespace, read once, searched exactly.
 
