@@ -39,7 +39,7 @@ def exact_sum(values: Iterable[float]) -> int:
     taken: list[float] = []
     while rest := math.fsum(chain(values, taken)):
         if not math.isfinite(rest):
-            raise ValueError("cannot sum exactly: a number is not finite, or the sum is too large")
+            raise ValueError("cannot compute an exact sum: a number is not finite")
         taken.append(-rest)
     return -sum(map(exact, taken))
 
