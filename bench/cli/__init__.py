@@ -65,7 +65,11 @@ def run(arguments: Sequence[str]) -> int:
         return told.exit_code
     except Exception as problem:
         show_traceback()
-        console.error(BenchError(f"{type(problem).__name__}: {problem}", hint="a bug: report it with the lines above"))
+        console.error(
+            BenchError(
+                f"{type(problem).__name__}: {problem}", hint="this is a bug in bench: report it with the lines above"
+            )
+        )
         return EXIT_BUG
     return code
 

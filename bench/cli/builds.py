@@ -102,7 +102,8 @@ def _named(name: str) -> list[Build]:
     found = _of(find_run(workspace, name))
     if not found:
         raise UsageError(
-            f"run {name} has ingested nothing", hint="bench builds list shows the builds of this workspace"
+            f"run {name} has no build: it has ingested nothing",
+            hint="bench builds list shows the builds of this workspace",
         )
     return found
 

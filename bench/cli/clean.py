@@ -117,7 +117,7 @@ class Services:
                 places = sorted({one.provider for one in left})
                 flag = "moved" if name in self.moved else "forget"
                 hint = f"left at: {', '.join(places)}" if places else "nothing is left at any provider"
-                raise UsageError(f"--{flag} {name}: the run left no data there", hint=hint)
+                raise UsageError(f"--{flag} {name}: the run left no data at this provider", hint=hint)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,7 +190,9 @@ async def _held_and_left(folder: Path) -> tuple[str | None, list[Leftover]]:
 
 def _chosen(workspace: Path, run_id: str | None, older_than: str | None, *, orphans: bool) -> list[Path]:
     if run_id is None and older_than is None and not orphans:
-        raise UsageError("no run is named", hint="bench clean RUN_ID, --older-than 30d, or --orphans")
+        raise UsageError(
+            "no run was given", hint="name a run (bench clean RUN_ID), or use --older-than 30d or --orphans"
+        )
     if run_id is not None:
         return [_own(workspace, run_id)]
     folders = [workspace / CHECKPOINTS / name for name in run_ids(workspace)]
@@ -208,7 +210,9 @@ def _own(workspace: Path, run_id: str) -> Path:
     """
     folder = folder_of(run_id)
     if folder.resolve().parent != (workspace / CHECKPOINTS).resolve():
-        raise UsageError(f"{run_id} is not a run of this workspace", hint="delete a copied journal yourself")
+        raise UsageError(
+            f"{run_id} is not a run of this workspace", hint="if the journal is a copy, delete its file yourself"
+        )
     return folder
 
 

@@ -95,9 +95,12 @@ def dispute(
     judges, prompts = spread(judge_model), list(judge_prompt or ())
     for flag, given in (("--judge-model", judges), ("--judge-prompt", prompts)):
         if len(given) < LEAST:
-            raise UsageError(f"{flag}: {len(given)} given, a dispute needs two or more", hint=f"repeat {flag}")
+            raise UsageError(
+                f"a dispute needs {flag} at least twice; it was given {len(given)} times",
+                hint=f"repeat {flag} with another value",
+            )
     if not targets:
-        raise UsageError("no answers were named", hint="bench dispute RUN, a receipt or an answer file")
+        raise UsageError("no answers were given", hint="name a run, a receipt or an answer file: bench dispute RUN")
     catalog, environment = surroundings()
     found = anyio.run(_judged, catalog, environment, targets, benchmark, (judges, prompts))
     grids = dispute_grids(found)
@@ -129,9 +132,11 @@ async def _judged(
     dataset = open_benchmark(catalog.benchmark(name), catalog.workspace)
     sides = [side for target in targets for side in await _answers(catalog, target, dataset)]
     if not sides:
-        raise UsageError(f"no answers to {name} in {', '.join(targets)}", hint="bench results shows a run's jobs")
+        raise UsageError(
+            f"{', '.join(targets)} has no answers to the benchmark {name}", hint="bench results shows a run's jobs"
+        )
     if len({side.name for side in sides}) < len(sides):
-        raise UsageError("two inputs have the same name", hint="name each run, receipt or file once")
+        raise UsageError("two of the given runs, receipts or files have the same name", hint="name each of them once")
     planned = [await _cells(catalog, environment, dataset, side, cells) for side in sides]
     _note_calls([cell for some in planned for cell in some])
     panels = [await _panel(environment, side, some) for side, some in zip(sides, planned, strict=True)]
@@ -166,7 +171,7 @@ async def _benchmark_of(workspace: Path, targets: Sequence[str]) -> str:
         if not Path(target).is_file():
             async with Reader.open(find_run(workspace, target.partition(":")[0])) as reader:
                 return read(reader.meta.extra)[0].benchmark
-    raise UsageError("answer files do not name their benchmark", hint="add --benchmark NAME")
+    raise UsageError("an answer file does not contain the name of its benchmark", hint="add --benchmark NAME")
 
 
 async def _answers(catalog: Catalog, target: str, dataset: Dataset) -> list[Answers]:
@@ -227,7 +232,9 @@ def _of_receipt(path: Path, receipt: Receipt, dataset: Dataset) -> Answers:
         if row.get("answer") and dataset.index_of(str(row["itemId"])) is not None
     ]
     if not rows:
-        raise UsageError(f"{path}: its items file has no answers", hint="bench sign --with-answers includes them")
+        raise UsageError(
+            f"{path}: the items file of this receipt has no answers", hint="bench sign --with-answers includes them"
+        )
     named = [why for why in receipt.reproducibility.reasons if why.startswith((KNOWS_ANSWER, KNOWS_TYPE))]
     return Answers(
         name=receipt.receipt_id,

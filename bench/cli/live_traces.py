@@ -73,7 +73,7 @@ async def _send_job(reader: Reader, record: JobRecord, exporter: Any, sent: dict
         if done.value != 0:
             raise UsageError(
                 f"the collector did not accept {len(spans)} spans of {len(ended)} items",
-                hint="OTEL_EXPORTER_OTLP_ENDPOINT names it; the default is http://localhost:4318",
+                hint="set its address with OTEL_EXPORTER_OTLP_ENDPOINT; the default is http://localhost:4318",
             )
         sent[record.key] = ended[-1][3]
         count += len(ended)

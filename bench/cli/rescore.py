@@ -235,7 +235,7 @@ def fork(
         text = f"--{wrong.replace('_', '-')} changes answers, and --from evaluate keeps them"
         raise UsageError(text, hint="use --from answer")
     if spread := {"cluster", "workers"}.intersection(found):
-        raise UsageError("a fork runs in one process", hint=f"leave --{spread.pop()} out")
+        raise UsageError("a fork cannot run in several processes", hint=f"leave --{spread.pop()} out")
 
     async def planned() -> tuple[Plan, Errand]:
         plan, errand = await forked_plan(run_id, start, catalog=catalog, flags=found, environment=environment)

@@ -76,7 +76,7 @@ def results(
         return _exported(run_id, "junit", str(junit), rows=_to_file(run_id, "junit", junit))
     if compare:
         if csv or html is not None:
-            raise UsageError("--compare is shown as tables, --json or --markdown", hint="leave --csv and --html out")
+            raise UsageError("--compare cannot be used with --csv or --html", hint="use --json, --markdown or neither")
         return _compared(run_id, spread(compare), benchmark, markdown=markdown)
     run_id = run_or_newest(run_id)
     dimensions = _dimensions(by)
@@ -229,7 +229,9 @@ def failures(
     from bench.report.failures import losses_grids, losses_json, lost_items
 
     if limit < 0:
-        raise UsageError(f"--limit {limit} is not valid: expected a whole number from 0", hint="0 shows every item")
+        raise UsageError(
+            f"--limit {limit} is not valid: expected a whole number from 0", hint="use 0 to show all items"
+        )
     found = read_run(run_id, lambda reader: lost_items(reader, benchmark=benchmark, provider=provider, kinds=kind))
     if current.get().json:
         console.json_value(losses_json(found))
@@ -282,7 +284,7 @@ def export(
         With --format otlp: continue until the run ends.
     """
     if follow and format != "otlp":
-        raise UsageError(f"--follow does not fit --format {format}", hint="--format otlp sends while a run continues")
+        raise UsageError(f"--follow works only with --format otlp, not with {format}", hint="use --format otlp")
     if site is not None:
         return _site(run_id, site)
     if format == "otlp":
@@ -290,7 +292,7 @@ def export(
     from bench.report.export import export_parquet, export_trec
 
     if format in ("parquet", "trec", *JOB_FILES) and output == "-":
-        raise UsageError(f"--format {format} writes files", hint="name a place with --output")
+        raise UsageError(f"--format {format} cannot be written to stdout", hint="name a file or folder with --output")
     run_id = run_or_newest(run_id)
     if format == "trec":
         several = read_run(run_id, lambda reader: export_trec(reader, Path(output)))
@@ -440,7 +442,8 @@ def _gate(text: str) -> tuple[str, float]:
         allowed = -1.0
     if not metric or not 0 <= allowed < float("inf"):
         raise UsageError(
-            f"--fail-on-regression {text}: not METRIC:POINTS", hint="for example accuracy:2, two points of a hundred"
+            f"--fail-on-regression {text}: expected METRIC:POINTS",
+            hint="for example accuracy:2, which means two percentage points",
         )
     return metric, allowed
 

@@ -126,7 +126,9 @@ async def _read_labels(folder: Path, path: Path) -> int:
         await reader.refuse_held()
         known = set((await read_sheet(reader)).entries)
     if not lines or tuple(lines[0]) != HEAD:
-        raise DataError(f"the header must be {' '.join(HEAD)}", where=f"{path}:1", hint="use the file that --n wrote")
+        raise DataError(
+            f"the header line must be {' '.join(HEAD)}", where=f"{path}:1", hint="use the file that --n wrote"
+        )
     found = [_label(row, known, f"{path}:{at}") for at, row in enumerate(lines[1:], 2) if any(row)]
     given = [one for one in found if one is not None]
     await record_labels(folder, given)
@@ -135,16 +137,20 @@ async def _read_labels(folder: Path, path: Path) -> int:
 
 def _label(row: Sequence[str], known: set[str], where: str) -> tuple[str, bool] | None:
     if len(row) != len(HEAD):
-        raise DataError(f"{len(row)} cells, expected {len(HEAD)}", where=where, hint="keep the columns of the file")
+        raise DataError(
+            f"{len(row)} cells in this row, expected {len(HEAD)}", where=where, hint="keep the columns of the file"
+        )
     name, given = row[0], row[-1].strip().lower()
     if name not in known:
         raise DataError(
-            f'"{name}" was not drawn from this run', where=where, hint="bench review RUN --n 50 draws again"
+            f'"{name}" is not an answer of this sample', where=where, hint="draw a new sample: bench review RUN --n 50"
         )
     if not given:
         return None
     if given not in RIGHT | WRONG:
-        raise DataError(f'"{row[-1]}" is neither right nor wrong', where=where, hint="write right, wrong, 1 or 0")
+        raise DataError(
+            f'"{row[-1]}" is not a valid label: expected right or wrong', where=where, hint="write right, wrong, 1 or 0"
+        )
     return name, given in RIGHT
 
 

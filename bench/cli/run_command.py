@@ -177,7 +177,8 @@ def run(*names: str, flags: RunFlags | None = None) -> int:
     if flags.resume is not None:
         if names:
             raise UsageError(
-                f"--resume and the name {names[0]} exclude each other", hint="a run resumes with its original settings"
+                f"--resume cannot be used with the name {names[0]}",
+                hint="remove the name: a run resumes with its original settings",
             )
         return resume(flags.resume, flags=flags)
     if flags.dry_run:
@@ -216,7 +217,9 @@ def resume(run_id: str, /, *, flags: RunFlags | None = None) -> int:
     from bench.journal.paths import find_run
 
     if flags is not None and flags.dry_run:
-        raise UsageError("a resume has no dry run", hint=f"bench status {run_id} shows what is left")
+        raise UsageError(
+            "--dry-run cannot be used when a run is resumed", hint=f"bench status {run_id} shows what is left"
+        )
     catalog, environment = surroundings()
     found = asked(catalog, flags or RunFlags())
 
@@ -248,7 +251,8 @@ def plan(*names: str, detect: float | None = None, flags: RunFlags | None = None
     flags = _named(flags or RunFlags(), names)
     if detect is not None and not 0 < detect < 1:
         raise UsageError(
-            f"--detect {detect} is not valid: expected a share between 0 and 1", hint="0.05 is five points"
+            f"--detect {detect} is not valid: expected a share between 0 and 1",
+            hint="write a fraction: 0.05 means five percentage points",
         )
     catalog, environment = surroundings()
     ahead = Rehearsal(values=environment.values, dotenv=environment.dotenv)
@@ -349,7 +353,7 @@ def _fetch(catalog: Catalog, request: RunRequest) -> None:
 def carry_out(plan: Plan, environment: Environment, *, resume: Path | None, errand: Errand | None = None) -> int:
     """Run the plan, write and show the report, and print the next steps; return the exit code."""
     again = "give the command again" if resume is None else command(f"bench resume {resume.name}")
-    interrupts.stage("nothing was called yet", hint=again)
+    interrupts.stage("no model or provider was called yet", hint=again)
     check_gates(plan)
     if plan.request.sign:
         _check_key(plan)

@@ -60,7 +60,7 @@ def ended(interrupt: KeyboardInterrupt) -> int:
     # an interrupt that crossed an exec() of text has CPython end by signal 2 whatever the exit code; this forgets it
     exec("")  # noqa: S102 - nothing is run
     name = "SIGTERM" if terminated else "SIGINT"
-    console.error(CommandInterrupted(f"ended by {name}; {_stage.text}", hint=_stage.hint))
+    console.error(CommandInterrupted(f"the command was stopped by {name}; {_stage.text}", hint=_stage.hint))
     return EXIT_SIGTERM if terminated else EXIT_SIGINT
 
 

@@ -67,7 +67,9 @@ def verify(
     from bench.receipt.verify import verify as verify_all
 
     if not receipts:
-        raise UsageError("no receipt was named", hint="bench verify RECEIPT.json, or a folder of receipts")
+        raise UsageError(
+            "no receipt was given", hint="name a receipt or a folder of receipts: bench verify RECEIPT.json"
+        )
     question = VerificationRequest(
         trust=trust(trusted, pubkey or ()),
         items=existing(items),

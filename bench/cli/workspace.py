@@ -315,7 +315,7 @@ def write_new(
     unmapped: tuple[str, ...] = ()
     mapped: tuple[str, ...] = ()
     if kind == "provider" and data is not None:
-        raise UsageError("--from takes the data of a benchmark", hint="leave it out for a provider")
+        raise UsageError("--from is only for a benchmark, not for a provider", hint="leave --from out")
     if kind == "provider":
         text = PROVIDER.format(quoted=quoted(name), variable=_variable(name))
         files = [(workspace / "configs" / "providers" / f"{name}.yaml", text)]

@@ -124,7 +124,7 @@ def test_used_again_a_run_says_its_name_first(bench: Bench, name: str) -> None:
     [
         (("--from", "evaluate", "--answer-prompt", "x"), "--answer-prompt changes answers", "use --from answer"),
         (("--from", "evaluate", "--context-budget", "9"), "--context-budget changes answers", "use --from answer"),
-        (("--from", "answer", "--cluster", "local:2"), "a fork runs in one process", "leave --cluster out"),
+        (("--from", "answer", "--cluster", "local:2"), "a fork cannot run in several processes", "leave --cluster out"),
     ],
 )
 def test_a_fork_refuses_what_it_cannot_keep(bench: Bench, words: tuple[str, ...], error: str, hint: str) -> None:

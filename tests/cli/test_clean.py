@@ -255,8 +255,11 @@ def test_beside_a_service_that_is_gone_the_others_are_cleared(bench: Bench, worl
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("--forget", "fautly"), "error: --forget fautly: the run left no data there\nhint: left at: faulty\n"),
-        (("--moved", "bm25"), "error: --moved bm25: the run left no data there\nhint: left at: faulty\n"),
+        (
+            ("--forget", "fautly"),
+            "error: --forget fautly: the run left no data at this provider\nhint: left at: faulty\n",
+        ),
+        (("--moved", "bm25"), "error: --moved bm25: the run left no data at this provider\nhint: left at: faulty\n"),
         (
             ("--moved", "faulty", "--forget", "faulty"),
             "error: --moved and --forget both name faulty\n"

@@ -132,7 +132,7 @@ def test_a_signal_shows_what_was_answered(bench: Bench, tmp_path: Path, monkeypa
     )
     done = bench("doctor", "shelf", check=130)
     assert "shelf 7" in done.stdout and "setup twice" in done.stdout
-    assert "ended by SIGINT; 2 checks were done" in done.stderr
+    assert "stopped by SIGINT; 2 checks were done" in done.stderr
 
 
 class Flying:

@@ -75,7 +75,7 @@ def test_without_a_name_the_newest_is_shown(bench: Bench, tmp_path: Path) -> Non
 
 
 def test_a_workspace_without_a_run_says_how_to_start_one(bench: Bench) -> None:
-    assert bench("status", check=2).stderr == "error: this workspace has no run yet\nhint: bench run starts one\n"
+    assert bench("status", check=2).stderr == "error: this workspace has no run yet\nhint: start one: bench run\n"
 
 
 def test_a_copied_journal_is_read_where_it_lies(bench: Bench, tmp_path: Path) -> None:
@@ -162,7 +162,9 @@ def test_a_span_that_is_none_is_refused(bench: Bench, span: str) -> None:
 
 def test_a_run_must_be_chosen(bench: Bench) -> None:
     told = bench("clean", check=2).stderr
-    assert told == "error: no run is named\nhint: bench clean RUN_ID, --older-than 30d, or --orphans\n"
+    assert (
+        told == "error: no run was given\nhint: name a run (bench clean RUN_ID), or use --older-than 30d or --orphans\n"
+    )
 
 
 def test_nothing_to_clean_is_said(bench: Bench) -> None:
@@ -186,7 +188,10 @@ def test_what_lies_around_a_copied_journal_is_never_deleted(bench: Bench, tmp_pa
     (downloads / "journal.sqlite").write_bytes((write(tmp_path) / "journal.sqlite").read_bytes())
     (downloads / "thesis.txt").write_text("mine")
     told = bench("clean", name, "--yes", check=2).stderr
-    assert told == f"error: {name} is not a run of this workspace\nhint: delete a copied journal yourself\n"
+    assert (
+        told
+        == f"error: {name} is not a run of this workspace\nhint: if the journal is a copy, delete its file yourself\n"
+    )
     assert (downloads / "thesis.txt").read_text() == "mine"
 
 

@@ -286,8 +286,8 @@ def test_two_sides_say_who_is_ahead_and_a_receipt_is_a_side(
     [
         (("r", "--judge-model", "openai/soft", "--judge-prompt", "a.txt", "b.txt"), "--judge-model: 1 given"),
         (("r", *TWO[:3]), "--judge-prompt: 0 given"),
-        (TWO, "no answers were named"),
-        (("x.json", *TWO), "do not name their benchmark"),
+        (TWO, "no answers were given"),
+        (("x.json", *TWO), "does not contain the name of its benchmark"),
         (("x.json", *TWO, "--benchmark", "demo"), "no row has the fields of a known result file"),
     ],
 )
@@ -394,10 +394,10 @@ def test_a_part_of_the_labels_has_an_interval_and_serves_the_next_scoring_too(an
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("id\tlabel\n", "the header must be"),
-        ("HEAD\nabc\tt\tq\te\ta\tright\n", '"abc" was not drawn from this run'),
-        ("HEAD\nID\tt\tq\te\ta\tmaybe\n", '"maybe" is neither right nor wrong'),
-        ("HEAD\nID\tright\n", "2 cells, expected 6"),
+        ("id\tlabel\n", "the header line must be"),
+        ("HEAD\nabc\tt\tq\te\ta\tright\n", '"abc" is not an answer of this sample'),
+        ("HEAD\nID\tt\tq\te\ta\tmaybe\n", '"maybe" is not a valid label: expected right or wrong'),
+        ("HEAD\nID\tright\n", "2 cells in this row, expected 6"),
     ],
 )
 def test_a_file_of_labels_that_does_not_fit_is_refused(answered: Stub, bench: Bench, text: str, message: str) -> None:

@@ -209,4 +209,7 @@ def test_how_many_questions_a_difference_takes_is_planned(bench: Bench) -> None:
     assert one["items_needed"] == 20 * one["clusters_needed"] > 160
     shown = bench("plan", "demo", "bm25", "--detect", "0.05").stdout
     assert "to detect 5 points between two systems" in shown and f" {one['items_needed']}" in shown
-    assert "hint: 0.05 is five points" in bench("plan", "demo", "bm25", "--detect", "5", check=2).stderr
+    assert (
+        "hint: write a fraction: 0.05 means five percentage points"
+        in bench("plan", "demo", "bm25", "--detect", "5", check=2).stderr
+    )

@@ -163,7 +163,7 @@ def test_a_valid_receipt_says_what_was_measured_and_who_says_so(bench: Bench, re
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (("verify",), "no receipt was named"),
+        (("verify",), "no receipt was given"),
         (("verify", "RECEIPT", "--items", "gone"), "no such file: gone"),
         (("verify", "RECEIPT", "--dataset", "gone"), "no such file: gone"),
         (("verify", "RECEIPT", "RECEIPT", "--export", "x"), "--export takes one receipt"),
