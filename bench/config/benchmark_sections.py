@@ -53,7 +53,7 @@ class Criterion(ConfigModel):
     @model_validator(mode="after")
     def _compares(self) -> Criterion:
         if all(said is None for said in (self.differs, self.like, self.above, self.present)):
-            raise ValueError("a condition needs not, like, above or present")
+            raise ValueError("a condition needs one of these keys: not, like, above, present")
         return self
 
 
@@ -86,11 +86,11 @@ class FieldStep(ConfigModel):
     @model_validator(mode="after")
     def _one_kind(self) -> FieldStep:
         if sum(kind is not None for kind in (self.decode, self.zip, self.file)) != 1:
-            raise ValueError("a step is one of decode, zip and file")
+            raise ValueError("a step needs exactly one of these keys: decode, zip, file")
         if (self.key is None) != (self.by is None):
-            raise ValueError("key and by belong together: give both")
+            raise ValueError("key and by must be used together: set both")
         if self.file is None and (self.rows or self.columns or self.where or self.key or self.many):
-            raise ValueError("rows, columns, where, key, by and many need a file")
+            raise ValueError("rows, columns, where, key, by and many can be used only together with file")
         return self
 
 
@@ -195,7 +195,7 @@ class ContextSection(ConfigModel):
     @classmethod
     def _one_star(cls, value: str) -> str:
         if value.count("*") != 1:
-            raise ValueError(f'"{value}" must hold one "*", which represents digits')
+            raise ValueError(f'"{value}" must contain one "*" in place of the session number')
         return value
 
 
@@ -318,7 +318,7 @@ class EvidenceFields(ConfigModel):
     @model_validator(mode="after")
     def _graded_by_object(self) -> EvidenceFields:
         if self.grade is not None and (self.reference is None or self.parser == "exact_text"):
-            raise ValueError("grade needs reference: both are fields of the objects at the evidence path")
+            raise ValueError("grade needs the key reference too: both name fields of the objects at the evidence path")
         return self
 
 

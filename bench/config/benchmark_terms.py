@@ -83,7 +83,7 @@ def _python_class(value: str) -> str:
     if value.split(":")[0].endswith((".ts", ".js", ".mjs", ".tsx")):
         raise ValueError(f'"{value}": an evaluator is a Python class, written ./file.py:Class')
     if ":" not in value:
-        raise ValueError(f'"{value}" names no class; write ./file.py:Class')
+        raise ValueError(f'"{value}" does not contain the name of a class; write ./file.py:Class')
     return value
 
 

@@ -90,7 +90,7 @@ class _Reader:
                 (error.msg[0].lower() + error.msg[1:]).removesuffix(" starting at").removesuffix(" at"), error.pos
             )
         if HALF.search(value):
-            self.fail(HALF_PAIR, start, "write the character itself, or both halves")
+            self.fail(HALF_PAIR, start, "write the character itself, or both escapes of its pair")
         return str(value)
 
     def mapping(self, path: TreePath) -> dict[str, object]:

@@ -94,7 +94,7 @@ class ModelSettings(ConfigModel):
         variable = next(iter(find_variables(value)), None)
         if variable is not None:
             raise ValueError(
-                f"${{{variable.name}}} cannot be used in body: the plan holds its values as they are written"
+                f"${{{variable.name}}} cannot be used in body: the plan contains the values of body as they are written"
             )
         return value
 
@@ -196,7 +196,7 @@ def with_settings(files: Mapping[str, ModelFile], settings: Mapping[str, ModelSe
         if file is None:
             known = ", ".join(sorted({*KNOWN_PREFIXES, LOCAL, *files}))
             raise UsageError(
-                f'models: "{name}" has no endpoint that settings apply to',
+                f'models: "{name}" has no endpoint to which these settings could apply',
                 hint=f"write PREFIX/MODEL; prefixes: {known}",
             )
         problem = next(_unread(file, {model: own}), None)

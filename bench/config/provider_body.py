@@ -339,7 +339,7 @@ class Compiler:
         if names == {"$each", "$do"}:
             source = self.string(str(value["$each"]), (*place, "$each"), element)
             if not isinstance(source, Reference):
-                raise TreeError("$each needs a path to a list", (*place, "$each"))
+                raise TreeError("$each needs a JSONPath to a list, such as $.items", (*place, "$each"))
             return Each(source, self.tree(value["$do"], (*place, "$do"), _fields_of(source)))
         if names == {"$column"}:
             items = self._reference("$.items", place)

@@ -237,7 +237,7 @@ class RequestSection(ConfigModel):
     @model_validator(mode="after")
     def _one_kind(self) -> Self:
         if self.has_body and self.method == "GET":
-            raise ValueError("GET takes no body; use query")
+            raise ValueError("a GET call cannot have a body: use query")
         if self.has_body and self.multipart is not None:
             raise ValueError("body and multipart: give one of them")
         if self.tool is not None and (self.method is not None or self.path is not None):
@@ -269,7 +269,7 @@ class Existing(RequestSection):
     @model_validator(mode="after")
     def _told_apart(self) -> Self:
         if (self.results is None) != (not self.match):
-            raise ValueError("results and match must be given together: they find an existing object")
+            raise ValueError("an existing object is found by results and match: set both")
         return self
 
 
@@ -345,7 +345,7 @@ class WaitBlock(ConfigModel):
     @model_validator(mode="after")
     def _request_says_when(self) -> Self:
         if self.request is not None and not self.until and self.count_at_least is None:
-            raise ValueError("wait with a request needs until or count_at_least")
+            raise ValueError("wait with request needs one of these keys: until, count_at_least")
         return self
 
 

@@ -78,7 +78,7 @@ def _vars(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
     for name in config.vars:
         if name in RESERVED or name in captured:
             yield ConfigError(
-                f'vars.{name} shadows the request variable "{name}"',
+                f'vars.{name} has the same name as the request variable "{name}"',
                 where=source.place(("vars", name)),
                 hint="choose another name",
             )
@@ -129,7 +129,7 @@ def _batch(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
     for call in (add, *add.steps):
         if mentions(call, ELEMENT - {"sessionId"}):  # which may be the namespace
             yield ConfigError(
-                "max_items is above 1, but add uses a field of a single memory; use $.items",
+                "max_items is larger than 1, but the call add uses a field of a single memory; use $.items",
                 where=source.place(("ingest", "batch", "max_items")),
                 hint="write {$each: $.items, $do: ...} or {$column: content}, or max_items: 1",
             )
@@ -159,7 +159,7 @@ def _wait(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
         calls = (giver, *getattr(giver, "steps", ()), *([config.endpoints.finish] if config.endpoints.finish else []))
         if wait is not None and wait.scope == "id" and not any(_gives_ids(call) for call in calls):
             yield ConfigError(
-                "scope id needs response.ids, the path to the job ids",
+                "scope: id needs response.ids, the path to the job ids",
                 where=source.place((*path, "scope")),
                 hint="add response: {ids: ...} to the call, or scope: namespace",
             )
@@ -183,7 +183,7 @@ def _operations(source: Source, config: ProviderConfig) -> Iterator[ConfigError]
         if name in config.capabilities.declared() and there.get(name) is None:
             call = name.partition("_")[0]
             yield ConfigError(
-                f"{name} is declared without endpoints.{call}",
+                f"{name} is declared, but endpoints.{call} is missing",
                 where=source.place(("capabilities", name)),
                 hint=f"add endpoints.{call}",
             )

@@ -107,7 +107,7 @@ def adapter_problem(adapter: str, source: Source) -> ConfigError | None:
         )
     if not re.fullmatch(r"[A-Za-z_]\w*", class_name):
         return ConfigError(
-            f'adapter "{adapter}" names no class',
+            f'adapter "{adapter}" does not contain the name of a class',
             where=where,
             hint="write ./file.py:Class, package.module:Class or builtin:NAME",
         )

@@ -72,7 +72,7 @@ def _http_url(text: str) -> str:
     if not shown.startswith(("http://", "https://")):
         raise ValueError("must start with http:// or https://")
     if "@" in urlsplit(shown).netloc:
-        raise ValueError("holds credentials; use auth")
+        raise ValueError("contains credentials; use auth")
     return text
 
 

@@ -77,7 +77,7 @@ def _literal_problems(source: Source, compiled: Sequence[TreePath]) -> Iterator[
                 continue
             known = "only variables of the environment, in upper case" if from_environment else "none: write it out"
             yield ConfigError(
-                f'unknown variable "{name}" in {name_of(path)}; this text is taken as it is',
+                f'unknown variable "{name}" in {name_of(path)}; the text is sent unchanged',
                 where=source.place(path),
                 hint=f"known here: {known}; a literal is written $${{{name}}}",
             )

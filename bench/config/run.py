@@ -229,7 +229,9 @@ def _shard(value: str) -> str:
     if re.fullmatch(_SHARD, value) is None:
         raise ValueError(f'"{value}" is not a shard: expected i/n, for example 1/4')
     if len(value) > LONGEST_SHARD:
-        raise ValueError(f'"{value[:LONGEST_SHARD]}..." is not a shard: at most nine digits on either side')
+        raise ValueError(
+            f'"{value[:LONGEST_SHARD]}..." is not a shard: each of its two numbers has at most nine digits'
+        )
     return value
 
 
@@ -312,7 +314,7 @@ class Operation(ConfigModel):
     @model_validator(mode="after")
     def _no_deadline_of_a_batch(self) -> Self:
         if self.batch and self.item_timeout is not None:
-            raise ValueError("--item-timeout cannot be combined with --batch: a batch may take a day")
+            raise ValueError("--item-timeout cannot be combined with --batch, because a batch may take a day")
         return self
 
     @model_validator(mode="after")
@@ -326,7 +328,7 @@ class Operation(ConfigModel):
         if self.shard is not None and (self.start or self.end):
             raise ValueError("--shard and --start/--end exclude each other: give one")
         if self.start and self.end and self.end < self.start:
-            raise ValueError(f"--end {self.end} lies before --start {self.start}")
+            raise ValueError(f"--end {self.end} is smaller than --start {self.start}")
         return self
 
     def rates_per_s(self) -> dict[str, float]:

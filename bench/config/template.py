@@ -173,7 +173,9 @@ def _match(argument: str | None) -> Filter:
 
 def _letter(argument: str | None) -> Filter:
     if argument not in (None, "0", "1"):
-        raise ValueError(f"letter takes the number of the first choice, 0 or 1, got {argument!r},")
+        raise ValueError(
+            f"the argument of the filter letter must be 0 or 1, the number of the first choice, not {argument!r},"
+        )
     start = int(argument or 0)
 
     def apply(value: object) -> str:
@@ -191,7 +193,7 @@ def _letter(argument: str | None) -> Filter:
 def _bare(function: Callable[[object], object]) -> Callable[[str | None], Filter]:
     def make(argument: str | None) -> Filter:
         if argument is not None:
-            raise ValueError(f"the filter takes no argument, got {argument!r},")
+            raise ValueError(f"this filter has no argument, got {argument!r},")
         return function
 
     return make
@@ -411,7 +413,7 @@ def _line_template(match: re.Match[str], where: str | None) -> str:
 
 
 def _no_code(source: str, where: str | None) -> ConfigError:
-    return ConfigError(f"{source} is an expression; templates run no code", where=where, hint=_filter_list())
+    return ConfigError(f"{source} is an expression, which templates do not support", where=where, hint=_filter_list())
 
 
 def _filter_list() -> str:

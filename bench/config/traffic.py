@@ -183,7 +183,7 @@ class TokenPrices(ConfigModel):
     @model_validator(mode="after")
     def _some_price(self) -> Self:
         if not self.known:
-            raise ValueError("holds no price: give input and output, USD per million tokens")
+            raise ValueError("does not contain a price: set input and output, in USD per million tokens")
         return self
 
     @property
@@ -218,7 +218,7 @@ def with_numbers(schema: dict[str, Any]) -> None:
 
 def _some_price(prices: CallPrices) -> CallPrices:
     if prices.add is None and prices.search is None:
-        raise ValueError("holds no price: give add and search, USD per call")
+        raise ValueError("does not contain a price: set add and search, in USD per call")
     return prices
 
 

@@ -49,7 +49,7 @@ _RESERVED = re.compile(
 def portable(name: str) -> str:
     """Return the name; ValueError when Windows does not allow it: a device name, or a trailing dot."""
     if _TAKEN.fullmatch(name):
-        raise ValueError(f'"{name}" cannot be a file name on every system: it is a device there, or ends with a dot')
+        raise ValueError(f'"{name}" cannot be a file name on every system: it is a device name, or it ends with a dot')
     return name
 
 

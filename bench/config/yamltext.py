@@ -56,7 +56,7 @@ class _Builder:
     def refuse_tag(self, node: Node, plain: str) -> None:
         tag = str(node.tag).removeprefix(_TAG)
         if tag != plain:
-            raise self.error(f"the tag {tag} is not read", node, "use plain YAML values")
+            raise self.error(f"the YAML tag {tag} is not supported", node, "use plain YAML values")
 
     def count(self, node: Node, path: TreePath) -> None:
         self.nodes += 1
@@ -65,7 +65,8 @@ class _Builder:
         if len(path) > MAX_DEPTH:
             raise self.error(f"nested deeper than {MAX_DEPTH} levels", node, "write the values out, without aliases")
         if self.aliased and self.nodes > MAX_NODES:
-            raise self.error(f"aliases expand above {MAX_NODES} nodes", node, "write the values out, without aliases")
+            text = f"the YAML aliases expand to more than {MAX_NODES} nodes"
+            raise self.error(text, node, "write the values out, without aliases")
 
     def element(self, node: Node, path: TreePath) -> object:
         self.place(path, node)
@@ -95,7 +96,7 @@ class _Builder:
     def text(self, node: ScalarNode) -> str:
         text = str(node.value)
         if HALF.search(text):
-            raise self.error(HALF_PAIR, node, "write the character itself, or both halves")
+            raise self.error(HALF_PAIR, node, "write the character itself, or both escapes of its pair")
         return text
 
     def scalar(self, node: ScalarNode) -> object:
@@ -114,7 +115,7 @@ class _Builder:
             case "float":
                 return self.number(node)
             case tag:
-                raise self.error(f"the tag {tag} is not read", node, "use plain YAML values")
+                raise self.error(f"the YAML tag {tag} is not supported", node, "use plain YAML values")
 
     def integer(self, node: ScalarNode) -> int:
         try:

@@ -245,7 +245,7 @@ def test_the_title_is_the_name_for_people(home: Home) -> None:
         ),
         (
             "metrics: [{name: x, evaluator: ./e.py}]\n",
-            'b.yaml:6:21: metrics[0].evaluator: "./e.py" names no class; write ./file.py:Class',
+            'b.yaml:6:21: metrics[0].evaluator: "./e.py" does not contain the name of a class; write ./file.py:Class',
         ),
     ],
 )
@@ -257,7 +257,7 @@ def test_a_value_that_cannot_be_used(home: Home, more: str, text: str) -> None:
 def test_a_pattern_of_session_keys_has_one_star(home: Home, star: str) -> None:
     text = YAML.format(name="b").replace("type: string", f"type: object, sessionPattern: '{star}'")
     assert said(lambda: home.read(home.write("b", text))) == [
-        f'b.yaml:4:80: schema.context.sessionPattern: "{star}" must hold one "*", which represents digits'
+        f'b.yaml:4:80: schema.context.sessionPattern: "{star}" must contain one "*" in place of the session number'
     ]
 
 

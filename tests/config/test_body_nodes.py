@@ -155,7 +155,7 @@ def test_each_use_knows_its_place() -> None:
             "$each goes with $do, the other operators are used alone",
         ),
         ({"a": "@.id"}, '"@.id" can be used only inside $each', ("a",), "@ is the element of $each"),
-        ({"$each": "items", "$do": 1}, "$each needs a path to a list", ("$each",), None),
+        ({"$each": "items", "$do": 1}, "$each needs a JSONPath to a list, such as $.items", ("$each",), None),
         (
             {"a": ["$..x"]},
             '"$..x" uses an unsupported part of JSONPath: only names, indexes, [*] and unions of names work',

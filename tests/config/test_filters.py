@@ -110,7 +110,7 @@ def test_a_missing_value_passes_through_all_but_default(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["json", "iso", "date", "time", "upper", "lower"])
 def test_a_filter_that_takes_no_argument_refuses_one(name: str) -> None:
-    with pytest.raises(ValueError, match="the filter takes no argument, got 'x',"):
+    with pytest.raises(ValueError, match="this filter has no argument, got 'x',"):
         make_filter(name, "x")
 
 

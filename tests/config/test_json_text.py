@@ -53,7 +53,7 @@ def refused(text: str) -> tuple[str, str]:
         (
             '{"k": "\\ud800"}',
             "x.json:1:7: half of a surrogate pair, which is not Unicode text",
-            "write the character itself, or both halves",
+            "write the character itself, or both escapes of its pair",
         ),
         ('{\n"a": 1,\n"a": 2}', 'x.json:3:1: repeated key "a" (first on line 2)', "keep one of the two"),
         ('{"a": {"b": 1, "b": 2}}', 'x.json:1:16: repeated key "b" (first on line 1)', "keep one of the two"),

@@ -52,7 +52,7 @@ RESPONSE = 'response: {results: "$.r", contentField: "$.t"}'
         (
             "{method: POST, path: /add",
             "{method: GET, path: /add",
-            "5:3: endpoints.add: GET takes no body; use query",
+            "5:3: endpoints.add: a GET call cannot have a body: use query",
         ),
         (ADD, "path: /add, multipart: {a: b}, body", "5:3: endpoints.add: body and multipart: give one of them"),
         (ADD, "path: /add, tool: t, body", "5:3: endpoints.add: a call with tool must not have method or path"),
@@ -122,13 +122,16 @@ def test_unknown_and_missing_keys_of_a_block_are_told_together() -> None:
         ("setup: [{name: '', method: GET, path: /x}]\n", '12:10: setup[0].name must have at least 1 character, not ""'),
         (
             "setup: [{name: a, method: GET, path: /x, existing: {method: GET, path: /x, results: $.r}}]\n",
-            "12:42: setup[0].existing: results and match must be given together: they find an existing object",
+            "12:42: setup[0].existing: an existing object is found by results and match: set both",
         ),
         (
             "setup: [{name: a, method: GET, path: /x, existing: {method: GET, path: /x, match: {$.n: a}}}]\n",
-            "12:42: setup[0].existing: results and match must be given together: they find an existing object",
+            "12:42: setup[0].existing: an existing object is found by results and match: set both",
         ),
-        ("wait: {request: {method: GET, path: /s}}\n", "12:1: wait: wait with a request needs until or count_at_least"),
+        (
+            "wait: {request: {method: GET, path: /s}}\n",
+            "12:1: wait: wait with request needs one of these keys: until, count_at_least",
+        ),
         ("wait: {until: {$.s: done}, request: {path: /s}}\n", "12:28: wait.request: needs method and path"),
         ("wait: soon\n", '12:1: wait must be a map of keys, not "soon"'),
         ("wait: {scope: run}\n", '12:8: wait.scope must be "id" or "namespace", not "run"'),

@@ -131,14 +131,14 @@ def test_a_password_in_a_connection_string_is_refused_at_its_place(tmp_path: Pat
         (
             "endpoints:\n",
             "vars: {k: '5', item: x}\nendpoints:\n",
-            [('4:8: vars.k shadows the request variable "k"', "choose another name")],
+            [('4:8: vars.k has the same name as the request variable "k"', "choose another name")],
         ),
         (
             "endpoints:\n",
             "ingest: {batch: {max_items: 2}}\nendpoints:\n",
             [
                 (
-                    "4:18: max_items is above 1, but add uses a field of a single memory; use $.items",
+                    "4:18: max_items is larger than 1, but the call add uses a field of a single memory; use $.items",
                     "write {$each: $.items, $do: ...} or {$column: content}, or max_items: 1",
                 )
             ],
@@ -148,7 +148,7 @@ def test_a_password_in_a_connection_string_is_refused_at_its_place(tmp_path: Pat
             "wait: {scope: id, request: {method: GET, path: '/j/${jobId}'}, until: {$.s: done}}\nendpoints:\n",
             [
                 (
-                    "4:8: scope id needs response.ids, the path to the job ids",
+                    "4:8: scope: id needs response.ids, the path to the job ids",
                     "add response: {ids: ...} to the call, or scope: namespace",
                 )
             ],
@@ -158,7 +158,7 @@ def test_a_password_in_a_connection_string_is_refused_at_its_place(tmp_path: Pat
             "\"/u/${runTag}\", wait: {scope: id, request: {method: GET, path: '/j/${jobId}'}, until: {$.s: done}}}",
             [
                 (
-                    "7:56: scope id needs response.ids, the path to the job ids",
+                    "7:56: scope: id needs response.ids, the path to the job ids",
                     "add response: {ids: ...} to the call, or scope: namespace",
                 )
             ],
@@ -167,8 +167,8 @@ def test_a_password_in_a_connection_string_is_refused_at_its_place(tmp_path: Pat
             "endpoints:\n",
             "capabilities: {update_memory: true, list_memories: true}\nendpoints:\n",
             [
-                ("4:16: update_memory is declared without endpoints.update", "add endpoints.update"),
-                ("4:37: list_memories is declared without endpoints.list", "add endpoints.list"),
+                ("4:16: update_memory is declared, but endpoints.update is missing", "add endpoints.update"),
+                ("4:37: list_memories is declared, but endpoints.list is missing", "add endpoints.list"),
             ],
         ),
         (
@@ -191,7 +191,7 @@ def test_each_contradiction_in_whole(old: str, new: str, found: list[tuple[str, 
 def test_a_constant_that_a_call_captures_is_shadowed() -> None:
     text = FILE.replace("endpoints:\n", "vars: {mine: x}\nendpoints:\n", 1)
     text = text.replace("  clear:", "  count: {method: GET, path: /n, capture: {mine: $.n}}\n  clear:", 1)
-    assert refused(text) == [('4:8: vars.mine shadows the request variable "mine"', "choose another name")]
+    assert refused(text) == [('4:8: vars.mine has the same name as the request variable "mine"', "choose another name")]
 
 
 @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ def test_batches_of_items_may_name_the_list() -> None:
 @pytest.mark.parametrize("name", ["$.id", "${id}"])
 def test_the_id_of_one_memory_stands_for_no_batch(name: str) -> None:
     text = FILE.replace('"$.content"', f'"{name}"') + "ingest: {batch: {max_items: 9}}\n"
-    assert refused(text)[0][0].startswith("8:18: max_items is above 1")
+    assert refused(text)[0][0].startswith("8:18: max_items is larger than 1")
 
 
 @pytest.mark.parametrize(
@@ -315,12 +315,12 @@ def test_a_built_in_is_named(tmp_path: Path, name: str) -> None:
         ("builtin", 'no built-in provider ""', f"known: {', '.join(BUILT_INS)}"),
         (
             "package.module",
-            'adapter "package.module" names no class',
+            'adapter "package.module" does not contain the name of a class',
             "write ./file.py:Class, package.module:Class or builtin:NAME",
         ),
         (
             "./own.py:1x",
-            'adapter "./own.py:1x" names no class',
+            'adapter "./own.py:1x" does not contain the name of a class',
             "write ./file.py:Class, package.module:Class or builtin:NAME",
         ),
         ("./gone.py:Own", "no such adapter file: ./gone.py", "the path is relative to the config"),

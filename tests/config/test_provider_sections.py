@@ -334,8 +334,8 @@ def test_a_namespace_may_be_written(text: str) -> None:
         ("acme.test", "must start with http:// or https://"),
         ("${URL:-acme.test}", "must start with http:// or https://"),
         ("ws://acme.test", "must start with http:// or https://"),
-        ("https://me:pw@acme.test", "holds credentials; use auth"),
-        ("${URL:-https://me@acme.test}", "holds credentials; use auth"),
+        ("https://me:pw@acme.test", "contains credentials; use auth"),
+        ("${URL:-https://me@acme.test}", "contains credentials; use auth"),
         ("https://acme.test/a@b", None),
     ],
 )

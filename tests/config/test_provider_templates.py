@@ -109,7 +109,11 @@ def test_the_namespace_is_the_session_where_the_strategy_says_so() -> None:
             "path: '/count/${zzz}'",
             '11:24: unknown variable "zzz" in endpoints.count.path; nothing captures it',
         ),
-        ("path: /add}", "path: /add, body: {$each: 5, $do: x}}", "6:42: $each needs a path to a list"),
+        (
+            "path: /add}",
+            "path: /add, body: {$each: 5, $do: x}}",
+            "6:42: $each needs a JSONPath to a list, such as $.items",
+        ),
         ("path: /add}", "path: /add, body: {$each: $.items}}", "6:42: $each cannot be used together"),
         (
             "path: /add}",

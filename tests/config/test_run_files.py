@@ -106,16 +106,16 @@ def test_what_a_flag_may_hold(flag: str, given: object, value: object) -> None:
         ({"run_id": "../x"}, f"--run-id: {NO_RUN_ID}"),
         (
             {"run_id": "CON"},
-            '--run-id: "CON" cannot be a file name on every system: it is a device there, or ends with a dot',
+            '--run-id: "CON" cannot be a file name on every system: it is a device name, or it ends with a dot',
         ),
         (
             {"run_id": "end."},
-            '--run-id: "end." cannot be a file name on every system: it is a device there, or ends with a dot',
+            '--run-id: "end." cannot be a file name on every system: it is a device name, or it ends with a dot',
         ),
         ({"run_id": ""}, f"--run-id: {NO_RUN_ID}"),
         ({"shard": "1/2", "start": 3}, "flags: --shard and --start/--end exclude each other: give one"),
         ({"shard": "1/2", "end": 3}, "flags: --shard and --start/--end exclude each other: give one"),
-        ({"start": 5, "end": 2}, "flags: --end 2 lies before --start 5"),
+        ({"start": 5, "end": 2}, "flags: --end 2 is smaller than --start 5"),
         ({"k": 0}, "--k must be greater than or equal to 1, not 0"),
         ({"limit": "x"}, '--limit must be a whole number, not "x"'),
         ({"max_error_rate": 1.01}, "--max-error-rate must be less than or equal to 1, not 1.01"),
@@ -175,7 +175,7 @@ def test_what_was_never_said_stays_unsaid() -> None:
             'nightly.yaml:1:21: unknown field "configs" in metrics[0]; did you mean "config"?',
         ),
         ("shard: half\n", 'nightly.yaml:1:1: shard: "half" is not a shard: expected i/n, for example 1/4'),
-        ("start: 5\nend: 2\n", "nightly.yaml:1:1: --end 2 lies before --start 5"),
+        ("start: 5\nend: 2\n", "nightly.yaml:1:1: --end 2 is smaller than --start 5"),
     ],
 )
 def test_a_mistake_in_a_file_stands_at_its_line(text: str, found: str) -> None:

@@ -127,12 +127,12 @@ def test_a_value_is_what_yaml_1_2_says_it_is(text: str, expected: object) -> Non
         (
             'k: "\\ud800"\n',
             "x.yaml:1:4: half of a surrogate pair, which is not Unicode text",
-            "write the character itself, or both halves",
+            "write the character itself, or both escapes of its pair",
         ),
         (
             '"\\udfff": 1\n',
             "x.yaml:1:1: half of a surrogate pair, which is not Unicode text",
-            "write the character itself, or both halves",
+            "write the character itself, or both escapes of its pair",
         ),
         ("a: &a [*a]\n", "x.yaml:1:4: nested deeper than 100 levels", "write the values out, without aliases"),
     ],
@@ -187,7 +187,7 @@ def test_aliases_may_expand_to_the_bound_and_not_above() -> None:
     tree, _ = parse_yaml(fits, "x.yaml")
     assert isinstance(tree, dict) and len(tree["b"]) == 99
     said, hint = refused(fits + "c: [" + ", ".join(["*a"] * 3) + "]\n")
-    assert said.endswith(f"aliases expand above {MAX_NODES} nodes")
+    assert said.endswith(f"the YAML aliases expand to more than {MAX_NODES} nodes")
     assert hint == "write the values out, without aliases"
 
 

@@ -149,7 +149,7 @@ def test_all_errors_of_a_file_come_at_once(tmp_path: Path) -> None:
         ("endpoints:", "verified: {level: live, date: yesterday}\nendpoints:", "8:25", "date"),
         ("method: POST\n    path: /add", "method: SEND\n    path: /add", "10:5", "PATCH"),
         ("path: /add", "path: add", "11:5", "must start with"),
-        ("method: DELETE", "method: GET\n    body: {a: 1}", "20:3", "GET takes no body"),
+        ("method: DELETE", "method: GET\n    body: {a: 1}", "20:3", "a GET call cannot have a body"),
         ("path: /add", "path: /add\n    multipart: {a: b}", "9:3", "body and multipart"),
         ('{text: "$.content"', '{text: "$.content[?@.a]"', "12:12", "unsupported part of JSONPath"),
         ('{text: "$.content"', '{text: {$eech: "$.items"}', "12:19", "unknown operator"),
@@ -169,7 +169,7 @@ def test_all_errors_of_a_file_come_at_once(tmp_path: Path) -> None:
             "endpoints:",
             "setup: [{name: a, method: GET, path: /a, existing: {method: GET, path: /a, results: $.x}}]\nendpoints:",
             "8:42",
-            "must be given together",
+            "is found by results and match: set both",
         ),
         (
             "endpoints:",
@@ -249,7 +249,7 @@ def test_digest_covers_the_adapter_file(tmp_path: Path) -> None:
     [
         ("./nowhere.py:Own", "no such adapter file"),
         ("./own.py:Onw", 'did you mean "Own"'),
-        ("./own.py", "names no class"),
+        ("./own.py", "does not contain the name of a class"),
         ("builtin:bm52", 'did you mean "bm25"'),
         ("./own.mjs:Own", "not Python"),
     ],
