@@ -93,7 +93,7 @@ def new_benchmark(name: str, data: Path | None, workspace: Path) -> Started:
     """
     target = workspace / "configs" / "benchmarks" / f"{name}.yaml"
     if target.exists():
-        raise UsageError(f"{target} is already there", hint="choose another name")
+        raise UsageError(f"{target} exists already", hint="choose another name")
     if data is None:
         row: Row = _SAMPLE_ROWS[0]
         path = f"./datasets/{name}/{name}.jsonl"

@@ -115,7 +115,9 @@ class Dataset:
         row = next(iter(self._found.rows.rows_of(base)))
         place = self._place(row).named(self._row(row).id)
         raise place.error(
-            "", f'has a question about the corpus "{whole.corpus.id}", but no row adds a memory to it', hint=LOOK
+            "",
+            f'has a question about the corpus "{whole.corpus.id}", but no row contains a memory of this corpus',
+            hint=LOOK,
         )
 
     # ------------------------------------------------------------------- facts

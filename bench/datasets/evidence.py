@@ -277,7 +277,7 @@ def require_coverage(gaps: Sequence[Gap], *, benchmark: str, where: str | None =
     more = f" and {len(gaps) - _SHOWN} more" if len(gaps) > _SHOWN else ""
     items = len({gap.item for gap in gaps})
     raise DataError(
-        f"evidence of {items} items of {benchmark} is not in the texts that would be sent: {listed}{more}",
+        f"evidence of {items} items of {benchmark} is missing in the texts that would be sent: {listed}{more}",
         where=where,
         hint="map the missing field (a caption?), or correct formatTemplate",
     )

@@ -193,7 +193,7 @@ class JoinedRows(AddedField):
             return self.step.file
         found = self.file.get(row)
         if found is None:
-            raise self._fail(place, f"{self.file.text} does not give a file name", "correct the template")
+            raise self._fail(place, f"{self.file.text} does not produce a file name", "correct the template")
         return scalar_text(found)
 
     def origin(self, row: Mapping[str, object], index: int, place: RowPlace) -> str:
@@ -210,7 +210,9 @@ class JoinedRows(AddedField):
     def _text(self, value: object, place: RowPlace) -> str:
         text = scalar_text(value)
         if text is None:
-            raise self._fail(place, "the value of by is a list or map; expected a key", "name a text or a number")
+            raise self._fail(
+                place, "the value of by is a list or map; expected a text or a number", "correct the path of by"
+            )
         return text
 
     def _kept(self, token: str, make: Callable[[], object]) -> object:
@@ -273,7 +275,7 @@ class _Indexed:
             raise place.error("", f"{error}, which data.with.{name}.key needs") from error
         if text is None:
             hint = f"correct data.with.{name}.key"
-            raise place.error(key.text, f"is not a key: each row that data.with.{name} joins has one", hint=hint)
+            raise place.error(key.text, f"is not a key: each row that data.with.{name} joins needs a key", hint=hint)
         corpus = self.keys.add(text)
         if corpus is None:
             corpus = self.keys.find(text)

@@ -339,13 +339,15 @@ class ContextReader:
             turns = sum(len(session.turns) for session in sessions)
             blank = sum(is_blank_turn(turn) for session in sessions for turn in session.turns)
             what = "has a turn" if not turns else "has text" if blank == turns else "are ingested (removeRoles)"
-            return place.error(name, f"gives no memory: it has {len(sessions)} sessions, and none {what}", hint=LOOK)
+            return place.error(
+                name, f"contains no memory: it has {len(sessions)} sessions, and none of them {what}", hint=LOOK
+            )
         if isinstance(value, Mapping):
             keys = ", ".join(list(value)[:MOST_KEYS]) or "no key"
             text = f'gives no session: {name} has {keys}; none fits sessionPattern "{self.pattern}"'
             return place.error("", text, hint=_of_keys(name, value))
         leave = f"; data.where: {{{in_braces(self.field.text)}: {{present: true}}}} leaves such rows out"
-        return place.error(name, "gives no memory: it is empty", hint=LOOK + (leave if self.field.single else ""))
+        return place.error(name, "contains no memory: it is empty", hint=LOOK + (leave if self.field.single else ""))
 
     def _simple(self, session_id: str, text: str, row: Mapping[str, object], place: RowPlace) -> RawSession:
         metadata = {name: row[name] for name in self.metadata if row.get(name) is not None}

@@ -224,7 +224,7 @@ class Scanner:
         assert known is not None
         if not self.parser.shared:
             first = self._place_of_row(known)
-            raise place.error("", f'has the id "{parsed.corpus}" of {first}', hint="row ids must differ")
+            raise place.error("", f'has the id "{parsed.corpus}" of {first}', hint="give each row its own id")
         return known
 
     def _items(self, parsed: ParsedRow, place: RowPlace, corpus: int) -> None:
@@ -245,7 +245,9 @@ class Scanner:
         first = self.found.ids.find(item_id)
         assert first is not None
         other = self._place_of_row(self.found.rows.row_of(first))
-        return DataError(f'item id "{item_id}" twice: {other} and {place}', where=str(place), hint="ids must differ")
+        return DataError(
+            f'item id "{item_id}" occurs twice: {other} and {place}', where=str(place), hint="give each item its own id"
+        )
 
     def _place_of_row(self, row: int) -> RowPlace:
         return place_of(self.found.rows, row, self.file)

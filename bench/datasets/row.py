@@ -175,7 +175,7 @@ def no_object(place: RowPlace, value: object) -> DataError:
 
 def too_deep(place: RowPlace) -> DataError:
     """Return the error for a row that is nested too deeply."""
-    return place.error("", "is nested too deep", hint="flatten the row")
+    return place.error("", "is nested too deep", hint="make the row less deeply nested")
 
 
 def not_utf8(where: str) -> DataError:
@@ -303,7 +303,9 @@ def flag_of(value: object, field: str, place: RowPlace) -> bool:
         return True
     if text in _FALSE and not isinstance(value, list | Mapping):
         return False
-    raise place.error(field, "is neither true nor false", value, hint="write the value that means true: equals: VALUE")
+    raise place.error(
+        field, "is neither true nor false", value, hint="add equals: VALUE with the value that means true"
+    )
 
 
 def matches(value: object, wanted: bool | int | str, field: str, place: RowPlace) -> bool:

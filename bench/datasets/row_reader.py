@@ -445,7 +445,7 @@ class RowFile:
             place = RowPlace(file=self.label, index=index, line=number)
             if index == 0 and line.lstrip().startswith(b"["):
                 hint = "set data.format to json, or write a row a line"
-                yield broken(place, start, place.error("", "begins a JSON array", hint=hint))
+                yield broken(place, start, place.error("", "is the start of a JSON array", hint=hint))
                 return
             yield parsed(place, start, line)
             index += 1
@@ -475,7 +475,9 @@ class _Unpacked:
             with gzip.open(path) as packed, os.fdopen(descriptor, "wb") as made:
                 copyfileobj(packed, made)
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            raise DataError(f"not a complete gzip file: {error}", where=label, hint="download it again") from error
+            raise DataError(
+                f"the gzip file is incomplete: {error}", where=label, hint="download the file again"
+            ) from error
 
     def __del__(self) -> None:
         self.path.unlink(missing_ok=True)

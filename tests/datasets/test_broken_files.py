@@ -18,7 +18,7 @@ UTF8 = "save the file as UTF-8"
 MEND = "fix or remove the row"
 ROWS = "check the file and its format"
 OBJECT = "make each row an object of fields"
-FLAT = "flatten the row"
+FLAT = "make the row less deeply nested"
 LARGE = "write it as text"
 
 TABLE = """
@@ -91,8 +91,12 @@ def test_a_json_file_that_is_no_array_of_objects(workspace: Workspace, data: str
         (ROW.replace('"C"', "-Infinity"), "x.jsonl:1: row is malformed: -Infinity is not JSON", MEND),
         (ROW.replace("C", "C\tC"), "x.jsonl:1: row is malformed: Invalid control character at", MEND),
         ("\0\0", "x.jsonl:1: row is malformed: Expecting value", MEND),
-        (f"[{ROW}]", "x.jsonl:1: row begins a JSON array", "set data.format to json, or write a row a line"),
-        (f"\n [\n{ROW},\n", "x.jsonl:2: row begins a JSON array", "set data.format to json, or write a row a line"),
+        (f"[{ROW}]", "x.jsonl:1: row is the start of a JSON array", "set data.format to json, or write a row a line"),
+        (
+            f"\n [\n{ROW},\n",
+            "x.jsonl:2: row is the start of a JSON array",
+            "set data.format to json, or write a row a line",
+        ),
     ],
 )
 def test_a_jsonl_file_with_a_line_that_is_no_object(workspace: Workspace, data: str, text: str, hint: str) -> None:
@@ -268,8 +272,11 @@ def test_an_exponent_that_no_decimal_can_hold_is_told(workspace: Workspace) -> N
 )
 def test_an_id_twice_names_both_rows(workspace: Workspace, file: str, data: str, places: tuple[str, str]) -> None:
     text, hint = told(workspace, file, data.encode())
-    assert text == f'{places[1]}: item id "1" twice: {workspace.root}/datasets/{places[0]} and {places[1]}'.replace(
-        f"{workspace.root}/datasets/", ""
+    assert (
+        text
+        == f'{places[1]}: item id "1" occurs twice: {workspace.root}/datasets/{places[0]} and {places[1]}'.replace(
+            f"{workspace.root}/datasets/", ""
+        )
     )
     assert hint == "ids must differ"
 

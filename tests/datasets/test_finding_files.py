@@ -223,7 +223,7 @@ def test_evidence_that_would_not_be_sent_is_an_error_unless_the_text_is_altered_
     assert errors("escapeHtml: true") == []
     assert errors("formatTemplate: '${session|lines}'") == []
     (problem,) = errors("formatTemplate: '${turns} turns'")
-    assert problem.endswith("evidence of 1 items of chat is not in the texts that would be sent: q1 (s1#1)")
+    assert problem.endswith("evidence of 1 items of chat is missing in the texts that would be sent: q1 (s1#1)")
 
 
 def test_a_file_that_is_no_config_is_one_finding_and_no_crash(workspace: Workspace) -> None:

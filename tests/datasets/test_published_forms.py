@@ -368,7 +368,7 @@ def test_a_name_that_no_row_has_is_told(workspace: Workspace) -> None:
     ("step", "words"),
     [
         ({"decode": "a", "file": "x.json"}, "one of decode, zip and file"),
-        ({"file": "x.json", "key": "a"}, "key and by belong together: give both"),
+        ({"file": "x.json", "key": "a"}, "key and by must be used together: set both"),
         ({"decode": "a", "many": True}, "by and many need a file"),
         ({"decode": "${a"}, "unclosed"),
     ],
