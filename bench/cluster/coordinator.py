@@ -147,7 +147,7 @@ async def _settled(plan: Plan, folder: Path | None, slots: int) -> Plan:
             stored = reader.meta.request
         if request.shards != stored["shards"]:
             raise IdentityError(
-                f"--shards of run {folder.name} cannot change: it has {stored['shards']}",
+                f"--shards of run {folder.name} cannot change: the run was started with --shards {stored['shards']}",
                 hint="leave --shards out; the number of workers may change",
             )
         return plan

@@ -138,7 +138,9 @@ def plan_of(order: ShardOrder) -> tuple[Plan, Environment]:
 
 def another_version(here: str, wanted: str) -> UsageError:
     """Return the failure of a worker with another version of bench."""
-    return UsageError(f"bench {here} is not the coordinator's {wanted}", hint="install the same bench on every worker")
+    return UsageError(
+        f"bench {here} differs from the coordinator's version {wanted}", hint="install the same bench on every worker"
+    )
 
 
 # --------------------------------------------------------------------------- at work

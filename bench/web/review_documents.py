@@ -51,7 +51,7 @@ async def put_labels(site: Site, run_id: str, labels: Mapping[str, object]) -> N
             sheet = await read_sheet(reader)
         for name in given:
             if name not in sheet.entries:
-                raise RequestRefused(400, "usage", f'"{name}" was not drawn from this run', "load the review again")
+                raise RequestRefused(400, "usage", f'"{name}" is not an answer of this sample', "load the review again")
         await record_labels(folder, given.items())
 
 

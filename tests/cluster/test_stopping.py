@@ -31,7 +31,7 @@ async def test_a_paused_run_asks_again_only_for_what_is_missing(machines: Machin
     assert 3 <= ended < 16, "half-done shards came back too"
     with pytest.raises(UsageError, match="spread over a cluster"):
         await world.resume("r")
-    with pytest.raises(IdentityError, match="--shards of run r cannot change: it has 4"):
+    with pytest.raises(IdentityError, match="--shards of run r cannot change: the run was started with --shards 4"):
         await resume(world, "r", shards=5)
     world.heal()
     assert (await resume(world, "r")).status is RunState.COMPLETE

@@ -33,7 +33,9 @@ async def test_a_worker_that_cannot_take_part_is_named_before_anything_starts(
 
     older = machines.worker("--preload", str(patch))
     wait_for(lambda: machines.known() == 3, seconds=180)
-    with pytest.raises(UsageError, match=r"worker tcp://\S+: bench 0.0.9 is not the coordinator's") as version:
+    with pytest.raises(
+        UsageError, match=r"worker tcp://\S+: bench 0.0.9 differs from the coordinator's version"
+    ) as version:
         await run(world, plan)
     assert "install the same bench" in version.value.hint
     end(older)

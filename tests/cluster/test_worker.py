@@ -121,7 +121,7 @@ async def test_a_worker_that_has_everything_refuses_nothing(world: World) -> Non
 async def test_another_version_is_refused_by_both_numbers(world: World) -> None:
     found = await refusal(replace(ordered(world), version="9.9.9"))
     assert found is not None
-    assert found.message == f"bench {bench.version.__version__} is not the coordinator's 9.9.9"
+    assert found.message == f"bench {bench.version.__version__} differs from the coordinator's version 9.9.9"
     assert (found.hint, found.exit_code) == ("install the same bench on every worker", 2)
 
 

@@ -246,7 +246,7 @@ def test_a_shard_is_a_range(tmp_path: Path, shard: str, ranges: object) -> None:
         ({"shard": "1/4/2"}, "--shard: "),
         ({"shard": "a/b"}, "--shard: "),
         ({"start": 0}, "--start must be greater than or equal to 1, not 0"),
-        ({"start": 5, "end": 4}, "flags: --end 4 lies before --start 5"),
+        ({"start": 5, "end": 4}, "flags: --end 4 is smaller than --start 5"),
         ({"shard": "1/2", "start": 1}, "flags: --shard and --start/--end exclude each other: give one"),
     ],
 )

@@ -91,7 +91,7 @@ def test_blank_turns_are_no_memories_and_told(
 def test_a_history_of_blank_turns_only_is_an_error(schema: str, history: object, tmp_path: Path, bench: Bench) -> None:
     path = write(tmp_path, schema, [row(history, gold=[])])
     done = bench("validate", path, check=None)
-    assert done.returncode == 2 and "history gives no memory" in done.stderr and "q1" in done.stderr
+    assert done.returncode == 2 and "history contains no memory" in done.stderr and "q1" in done.stderr
 
 
 def test_a_blank_turn_that_is_named_as_evidence_is_no_miss(tmp_path: Path, bench: Bench) -> None:

@@ -224,7 +224,8 @@ def test_the_json_lists_every_check_in_order_and_once_at_least(bench: Call, sign
 
 
 USAGE: list[tuple[tuple[str, ...], list[str]]] = [
-    (("verify",), ["error: no receipt was named", "hint: bench verify RECEIPT.json, or a folder of receipts"]),
+    (("verify",),
+     ["error: no receipt was given", "hint: name a receipt or a folder of receipts: bench verify RECEIPT.json"]),
     (("verify", "none.json"),
      ["error: none.json: No such file or directory", "hint: name a receipt file, or a folder that holds some"]),
     (("verify", "keys/rotations"),

@@ -133,7 +133,7 @@ async def test_R6_two_questions_of_one_text_both_count_and_a_repeated_id_is_refu
     path.write_text(json.dumps(row) + "\n" + json.dumps(again) + "\n")
     with pytest.raises(DataError) as refused:
         world.plan(providers="faulty")
-    assert f'item id "c0q0" twice: {path}:1 and {path}:2' in str(refused.value)
+    assert f'item id "c0q0" occurs twice: {path}:1 and {path}:2' in str(refused.value)
     assert refused.value.exit_code == 2
 
 

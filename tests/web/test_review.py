@@ -122,7 +122,9 @@ async def api(visit: Visit, path: str, body: object) -> tuple[int, Any]:
 
 async def test_a_program_draws_and_labels_and_what_does_not_fit_is_refused(workspace: Path) -> None:
     async with visiting(workspace, runs=True) as visit:
-        assert (await api(visit, "labels", {"abc": True}))[1]["error"]["message"] == '"abc" was not drawn from this run'
+        assert (await api(visit, "labels", {"abc": True}))[1]["error"][
+            "message"
+        ] == '"abc" is not an answer of this sample'
         assert (await api(visit, "review", {"n": 0}))[0] == (await api(visit, "review", {"n": True}))[0] == 400
         status, found = await api(visit, "review", {"n": 2, "seed": 3})
         assert status == 200 and (found["n"], found["labelled"]) == (4, 0)
