@@ -154,7 +154,7 @@ def _metric(catalog: Catalog, name: str) -> Mapping[str, object]:
         known = [*BUILT_IN, *(entry.name for entry in (*catalog.benchmarks(), *catalog.providers()))]
         near = get_close_matches(name, known, n=1)
         hint = f'did you mean "{near[0]}"?' if near else "bench list shows what there is"
-        raise UsageError(f'no config has the name "{name}"', hint=hint) from problem
+        raise UsageError(f'no benchmark, provider or metric has the name "{name}"', hint=hint) from problem
 
 
 def _in_words(found: Mapping[str, object]) -> Mapping[str, object]:

@@ -171,7 +171,7 @@ def _evaluation(config: BenchmarkConfig) -> Iterator[Finding]:
         yield ("schema",), 'method mcq needs "choiceAnswer" in schema', "name the field that holds the right choice"
     yield from _prompts_without_choices(config)
     if "labels" in evaluation.every_method and not evaluation.labels:
-        yield ("evaluation", "method"), "method labels needs labels", "labels: {correct: 1, wrong: 0}"
+        yield ("evaluation", "method"), "method labels needs the key labels", "labels: {correct: 1, wrong: 0}"
     known = ("question_type", "choices", *fields.metadata)
     if evaluation.methods_by not in known:
         text = f'methodsBy names "{evaluation.methods_by}"{did_you_mean(evaluation.methods_by, known)}'

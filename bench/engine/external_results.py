@@ -350,7 +350,7 @@ def _ranks_turns(dataset: Dataset, rows: Sequence[ForeignRow]) -> bool:
             turns = not is_session if turns is None else turns
             if turns and is_session:
                 raise DataError(
-                    f'"{name}" is a session, and the hits before it are turns',
+                    f'"{name}" is a session, but the hits before it are turns',
                     where=where,
                     hint="rank sessions or turns in one file, not both",
                 )

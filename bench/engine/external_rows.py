@@ -181,7 +181,9 @@ def _from_trec(lines: list[tuple[str, str]]) -> list[ForeignRow]:
 def _trec_line(text: str, where: str) -> TrecLine:
     parts = text.split()
     if len(parts) != TREC_FIELDS:
-        raise DataError(f"{len(parts)} fields; a line of a TREC run has {TREC_FIELDS}", where=where, hint=TREC_HINT)
+        raise DataError(
+            f"the line has {len(parts)} fields, but a line of a TREC run has {TREC_FIELDS}", where=where, hint=TREC_HINT
+        )
     item, _, hit, rank, score, _ = parts
     try:
         line = TrecLine(item=item, where=where, hit=hit, rank=int(rank), score=float(score))

@@ -272,7 +272,7 @@ class IngestPass:
         got = await self.lane.provider.ingest(self.space, memories)
         if got.rejected:
             name, reason = next(iter(got.rejected.items()))
-            raise IngestFailed(f"{len(got.rejected)} of {len(memories)} memories were refused; {name}: {reason}")
+            raise IngestFailed(f"{name} refused {len(got.rejected)} of {len(memories)} memories: {reason}")
         return got
 
     async def _embed_ahead(self, memories: tuple[Memory, ...]) -> None:

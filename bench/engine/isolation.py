@@ -199,7 +199,7 @@ async def clear_provably(
         if not left:
             return removed
     if left:
-        raise NotCleared(f"{space.namespace}: a search still finds {left} of its memories after it was cleared")
+        raise NotCleared(f"{space.namespace} was cleared, but a search still finds {left} of its memories")
     return removed
 
 

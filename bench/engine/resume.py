@@ -221,7 +221,9 @@ async def extended_plan(
         meta = reader.meta
     stored = stored_request(meta)
     if stored.publishable or stored.cluster is not None or stored.shards is not None or selected_from(meta) is not None:
-        raise UsageError(f"run {meta.run_id} was announced, merged or spread over a cluster: its plan cannot change")
+        raise UsageError(
+            f"run {meta.run_id} cannot get another plan, because it was announced, merged or run on a cluster"
+        )
     before = make_plan(catalog, stored, environment)
     check_identity(meta, before)
     plan = make_plan(catalog, RunRequest.combine(stored, flags), environment)
@@ -294,7 +296,7 @@ def check_stored(identity: RunIdentity, plan: Plan, start: Phase) -> None:
         names = {job.answering for job in plan.jobs}
         found += changes(_asked_of(identity, names), _asked_of(plan.identity, names))
     if found:
-        raise IdentityError("the stored results belong to other settings", changes=found)
+        raise IdentityError("the stored results were made with other settings", changes=found)
 
 
 def _asked_of(identity: RunIdentity, names: Set[str]) -> dict[str, object]:

@@ -84,7 +84,8 @@ async def reuse_builds(live: Live, lanes: Sequence[OpenLane]) -> None:
     if not able:
         names = ", ".join(lane.provider.name for lane in fresh)
         raise UsageError(
-            f"the build of run {wanted} cannot be searched again: the memories of {names} belong to one run",
+            f"the build of run {wanted} cannot be searched by another run: "
+            f"{names} keeps its memories for the run that ingested them",
             hint="give bench run the same flags: it ingests again, which costs nothing for a built-in provider",
         )
     for lane in able:

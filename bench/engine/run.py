@@ -120,7 +120,9 @@ async def execute(
     if resume is not None:
         folder = resume if resume.is_dir() else resume.parent
         if (folder / SHARDS).is_dir():
-            raise UsageError(f"run {folder.name} is spread over a cluster", hint="end it first: bench resume RUN_ID")
+            raise UsageError(
+                f"run {folder.name} is a cluster run that has not ended", hint="finish it first: bench resume RUN_ID"
+            )
         work = Execution(plan, environment, observer, folder, share, errand, Startup(begun=True))
         return await _carried_out(work, resume=resume)
     require_prices(plan)

@@ -202,7 +202,10 @@ class CodeEvaluator:
 
     async def evaluate(self, item: ScoredItem, answer: str, hits: Sequence[Hit], judge: Judge | None) -> Verdict:
         if not self.allowed:
-            raise Unsupported("code-correctness runs code", hint="allow it with --allow-code-execution")
+            raise Unsupported(
+                "the method code-correctness runs code, which is not allowed by default",
+                hint="allow it with --allow-code-execution",
+            )
         tests = item.metadata.get("tests")
         if not isinstance(tests, str) or not tests.strip():
             return verdict(self.name, None, self.threshold, refused=False, reason="no_tests")

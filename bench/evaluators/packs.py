@@ -157,7 +157,7 @@ def check_sealed(pack: PromptPack, given: Mapping[str, str | None]) -> None:
     for key, where in given.items():
         if any(key == sealed or key.startswith(f"{sealed}.") for sealed in pack.sealed):
             raise ConfigError(
-                f"{key} is sealed by the pack {pack.id}",
+                f"{key} is fixed by the pack {pack.id}",
                 where=where,
                 hint="remove the key, or leave the pack and give the protocol another name",
             )

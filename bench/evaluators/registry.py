@@ -158,7 +158,10 @@ def _order(opening: EvaluatorOpening) -> Evaluator:
 
 def _labels(opening: EvaluatorOpening) -> Evaluator:
     if opening.prompts is not None and not opening.config.get("labels"):
-        raise ConfigError("needs labels", hint="write evaluation: {labels: {correct: 1, wrong: 0}, judgePrompts: ...}")
+        raise ConfigError(
+            "method labels needs the key labels",
+            hint="write evaluation: {labels: {correct: 1, wrong: 0}, judgePrompts: ...}",
+        )
     return LabelEvaluator(
         prompts=opening.prompts or JudgePrompts.of(),
         labels=cast("Mapping[str, float]", opening.config.get("labels") or {}),

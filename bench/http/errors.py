@@ -140,7 +140,9 @@ def _of_status(endpoint: Endpoint, response: Response, *, repeatable: bool, wait
         return AttemptFailed(_stopping(endpoint, status, text), repeat=False, status=status)
     if action is None and status == 407:
         hint = "check user and password in HTTP_PROXY or HTTPS_PROXY, then resume"
-        return AttemptFailed(AuthError(f"the proxy refuses: {text}", hint=hint), repeat=False, status=status)
+        return AttemptFailed(
+            AuthError(f"the proxy refuses the request: {text}", hint=hint), repeat=False, status=status
+        )
     if status == 429 or status in PUSH_BACK:
         return AttemptFailed(
             RateLimited(text, retry_after_s=wait_s), repeat=True, refused=True, wait_s=wait_s, status=status

@@ -71,7 +71,7 @@ def _unpacked(body: bytes, name: str, max_bytes: int) -> bytes:
         except zlib.error as error:
             if found and left[:1] == b"\0":  # zeros that pad the last member
                 return found
-            raise Lost(f"the {name} body is damaged: {error}") from error
+            raise Lost(f"the {name} body cannot be decompressed: {error}") from error
         if len(found) > max_bytes:
             raise TooLarge
         if not unpacker.eof:
@@ -184,7 +184,9 @@ class Transport:
             raise NotSent(_reason(error), hopeless=True, every_call=True) from error
         except aiohttp.ClientHttpProxyError as error:
             refused = error.status == PROXY_AUTH
-            raise NotSent(f"the proxy refuses: {_reason(error)}", hopeless=refused, every_call=refused) from error
+            raise NotSent(
+                f"the proxy refuses the connection: {_reason(error)}", hopeless=refused, every_call=refused
+            ) from error
         except (aiohttp.ClientConnectorError, ssl.SSLError) as error:
             raise self._unconnected(error, parcel) from error
         except aiohttp.ConnectionTimeoutError as error:

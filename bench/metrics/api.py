@@ -70,7 +70,7 @@ def resolve(name: str) -> MetricInfo:
 def _function(metric: Measure) -> Callable[..., float | None]:
     function = metric.arithmetic.of_inputs
     if function is None:
-        raise UnknownMetric(f'metric "{metric.name}" is computed from rows only', hint="use measure with Row values")
+        raise UnknownMetric(f'metric "{metric.name}" cannot be computed with score', hint="use measure with Row values")
     return function
 
 

@@ -186,7 +186,9 @@ class Registry:
         if cut is None and entry.cut == "required":
             cut = default_k
         if cut is None and (entry.cut == "required" or request.k == "k"):
-            raise UnknownMetric(f'metric "{request.name}" needs K', hint=f'write "{entry.name}_at_10", or give k')
+            raise UnknownMetric(
+                f'metric "{request.name}" needs a cutoff K', hint=f'write "{entry.name}_at_10", or give k'
+            )
         if cut is not None and (not isinstance(cut, int) or isinstance(cut, bool) or cut < 1):
             raise UnknownMetric(
                 f'metric "{request.name}": K must be a whole number of 1 or more, not {cut!r}', hint=EXAMPLE
@@ -265,7 +267,7 @@ class Registry:
         spelled = canonical(name)
         base, k = split_cut(spelled)
         if k is not None and base in self._known:
-            return UnknownMetric(f'metric "{base}" takes no K', hint=f'write "{base}"')
+            return UnknownMetric(f'metric "{base}" has no cutoff K', hint=f'write "{base}"')
         generic = spelled if k is None else f"{base}_at_K"
         close = [c.replace("_at_K", f"_at_{k}") if k is not None else c for c in near(generic, self.names())]
         text = f'unknown metric "{name}"' + (f"; did you mean {or_list(close)}?" if close else "")

@@ -104,7 +104,7 @@ def graded(relevant: Mapping[object, float] | Ids) -> dict[str, float]:
     if not isinstance(relevant, Mapping):
         return {str(i): 1.0 for i in several(relevant)}
     if not all(map(math.isfinite, relevant.values())):
-        raise ValueError("a grade that is not finite")
+        raise ValueError("a grade is not a finite number")
     return {str(i): float(grade) for i, grade in relevant.items() if grade > 0}
 
 

@@ -171,12 +171,14 @@ def _with_method(spec: MetricSpec, given: str) -> str:
     if method == "custom":
         if taken is None:
             hint = "name its class: evaluator: ./file.py:Class"
-            raise UnknownMetric(f'metric "{spec.name}": method custom needs an evaluator', where=spec.where, hint=hint)
+            raise UnknownMetric(
+                f'metric "{spec.name}": method custom needs the key evaluator', where=spec.where, hint=hint
+            )
         return base
     if taken is not None and taken.entry.dotted is not None:
         return f"{base}.{method}"
     raise UnknownMetric(
-        f'metric "{spec.name}" has no methods', where=spec.where, hint="leave method out, or name accuracy"
+        f'metric "{spec.name}" cannot have a method', where=spec.where, hint="leave method out, or name accuracy"
     )
 
 
@@ -236,6 +238,6 @@ def _agree(name: str, settings: Mapping[str, object], metric: Measure) -> None:
     """Check that metrics of one class have the same config, because the class is opened once."""
     if settings != metric.params:
         raise ConfigError(
-            f"{name.removeprefix(CUSTOM)} is given two configs: {settings} and {dict(metric.params)}",
+            f"{name.removeprefix(CUSTOM)} has two different configs: {settings} and {dict(metric.params)}",
             hint="give the same config to every metric of this class",
         )

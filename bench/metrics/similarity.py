@@ -25,9 +25,9 @@ def cosine(a: Sequence[float], b: Sequence[float]) -> float:
         ValueError: the dimensions differ or a value is not finite.
     """
     if len(a) != len(b):
-        raise ValueError(f"vectors of {len(a)} and {len(b)} dimensions")
+        raise ValueError(f"the two vectors have {len(a)} and {len(b)} dimensions; expected the same number")
     if not all(map(math.isfinite, (*a, *b))):
-        raise ValueError("a vector that is not finite")
+        raise ValueError("a vector contains a number that is not finite")
     a, b = _scaled(a), _scaled(b)
     top = math.fsum(x * y for x, y in zip(a, b, strict=True))
     bottom = math.sqrt(math.fsum(x * x for x in a)) * math.sqrt(math.fsum(y * y for y in b))

@@ -81,10 +81,14 @@ class Anthropic:
         return join_anthropic(events)
 
     def embed_url(self, base_url: str, model: str) -> str:
-        raise ConfigError(f"anthropic/{model} cannot embed", hint="name an embedding model of another provider")
+        raise ConfigError(
+            f"anthropic/{model} is not an embedding model", hint="name an embedding model of another provider"
+        )
 
     def embed_body(self, model: str, texts: Sequence[str], dimensions: int | None) -> dict[str, object]:
-        raise ConfigError(f"anthropic/{model} cannot embed", hint="name an embedding model of another provider")
+        raise ConfigError(
+            f"anthropic/{model} is not an embedding model", hint="name an embedding model of another provider"
+        )
 
     def read_vectors(self, body: object) -> list[tuple[float, ...]]:
         raise ConfigError("the anthropic dialect has no embeddings", hint="name a model of another provider")

@@ -207,7 +207,9 @@ class AnthropicBatches:
     async def _is_ours(self, key: str, tree: Mapping[str, object]) -> bool:
         remote = _id(tree, "batch")
         if tree.get("processing_status") != "ended":
-            raise StillWorking(f"batch {remote} may be ours: its ids can be read when it has ended")
+            raise StillWorking(
+                f"batch {remote} may belong to this run: bench cannot read its ids before the batch has ended"
+            )
         found = await self.results(EndedBatch(id=remote, tree=tree))
         return any(name.startswith(f"{key}-") for name in found)
 
@@ -252,7 +254,7 @@ def _errors(tree: Mapping[str, object]) -> str:
 def _id(tree: Mapping[str, object], what: str) -> str:
     found = tree.get("id")
     if not isinstance(found, str) or not found:
-        raise MappingError(f"the answer names no id of the {what}: {str(tree)[:200]}")
+        raise MappingError(f"the answer contains no id of the {what}: {str(tree)[:200]}")
     return found
 
 

@@ -112,7 +112,7 @@ class CachingEmbedder(ABC):
 
     def _checked(self, vectors: list[tuple[float, ...]], texts: Sequence[str]) -> list[tuple[float, ...]]:
         if len(vectors) != len(texts):
-            raise MappingError(f"{self.name}: {len(texts)} texts were sent, {len(vectors)} vectors came back")
+            raise MappingError(f"{self.name}: {len(texts)} texts were sent, but {len(vectors)} vectors were returned")
         blank = [text for text, vector in zip(texts, vectors, strict=True) if not any(vector) and _has_words(text)]
         if blank:
             raise MappingError(

@@ -152,7 +152,7 @@ class LocalEmbedder(CachingEmbedder):
             vectors = await to_thread.run_sync(self._vectors, texts, limiter=self._turn)
         except Exception as error:  # the runtime raises its own
             raise ConfigError(
-                f"{self.name}: the weights give no vectors: {error}",
+                f"{self.name}: the weights in this folder produce no vectors: {error}",
                 hint="check that the folder has the files of this model",
             ) from error
         return self._checked(vectors, texts)

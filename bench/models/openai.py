@@ -95,7 +95,9 @@ class OpenAI:
         ]
         by_index = {_index(row, at): row for at, row in enumerate(rows)}
         if sorted(by_index) != list(range(len(rows))):
-            raise MappingError(f"embeddings: the indexes are not 0 to {len(rows) - 1}: {shown(sorted(by_index))}")
+            raise MappingError(
+                f"embeddings: the answer must have each index from 0 to {len(rows) - 1}: {shown(sorted(by_index))}"
+            )
         return [vector(by_index[at].get("embedding"), f"embeddings, index {at}") for at in range(len(rows))]
 
 

@@ -78,7 +78,9 @@ def _line(text: str, where: str) -> Line:
     try:
         tree = json.loads(text)
     except ValueError as error:
-        raise ConfigError(f"not JSON: {error}", where=where, hint="one object a line") from error
+        raise ConfigError(
+            f"this line is not JSON: {error}", where=where, hint="write one JSON object per line"
+        ) from error
     if not isinstance(tree, dict) or not isinstance(tree.get("match"), str) or not isinstance(tree.get("reply"), str):
         raise ConfigError('a line needs "match" and "reply", both text', where=where, hint="see docs/use-a-model.md")
     if unknown := sorted(tree.keys() - KEYS):

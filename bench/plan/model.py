@@ -91,7 +91,7 @@ def _check_edition(source: Source, file: OverlayFile, dataset: Dataset) -> None:
         raise DataError(
             f"the overlay is for the dataset {file.dataset_sha256}, this one is {dataset.sha256}",
             where=source.place(("dataset_sha256",)),
-            hint="an overlay belongs to one edition of the data: use one for this edition, or none",
+            hint="use an overlay that was made for this dataset, or run without an overlay",
         )
 
 

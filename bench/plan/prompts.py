@@ -181,7 +181,7 @@ def _kind_and_text(benchmark: str, entry: str, known: Collection[str], folder: P
         return DEFAULT, entry
     raise UsageError(
         f'--judge-prompt: {benchmark} has no question type "{kind}"{near}',
-        hint=f"types: {', '.join(sorted(known))}; write default=TEXT for a text that begins like this",
+        hint=f"types: {', '.join(sorted(known))}; write default=TEXT for a prompt text with = in it",
     )
 
 

@@ -86,7 +86,8 @@ class _Chosen:
         name, at, variant = given.partition("@")
         if at and not VARIANT.fullmatch(variant):
             raise UsageError(
-                f'"{variant}" in "{given}" is not a label of a variant', hint="use letters, digits, - and _: chroma@big"
+                f'"{variant}" in "{given}" is not a valid label of a variant',
+                hint="use letters, digits, - and _: chroma@big",
             )
         return cls(given, load_named(catalog, name))
 

@@ -33,11 +33,12 @@ def ranges_of(request: RunRequest, total: int) -> Ranges:
     if request.shard is not None:
         index, count = (int(part) for part in request.shard.split("/"))
         if not 1 <= index <= count:
-            raise UsageError(f"--shard {request.shard}: i goes from 1 to n")
+            raise UsageError(f"--shard {request.shard}: expected i/n with i from 1 to n")
         start, end = (index - 1) * total // count + 1, index * total // count
         if end < start:
             raise UsageError(
-                f"--shard {request.shard} holds none of the {total} items", hint=f"cut at most {total} shards"
+                f"--shard {request.shard} contains no item: there are only {total} items",
+                hint=f"use at most {total} shards",
             )
     else:
         start, end = request.start or 1, min(request.end or total, total)

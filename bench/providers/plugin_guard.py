@@ -130,7 +130,7 @@ class Minded:
         odd = next((hit for hit in found.hits if not isinstance(hit, Hit)), None) if isinstance(found, Found) else None
         if odd is not None:
             raise PluginFault(
-                f"{self.adapter}: {self.name} gave a hit that is {_shown(odd)}; expected a bench.model.Hit"
+                f"{self.adapter}: {self.name} returned a hit that is {_shown(odd)}; expected a bench.model.Hit"
             )
 
     def _names(self) -> str:

@@ -267,9 +267,9 @@ def _note_rotation(ring: Keyring, index: int, at: str, old: TrustedKey, new: Tru
 def revoke(ring: Keyring, name: str, *, from_index: int, reason: str, at: str) -> KeyChange:
     """Revoke a key from a log index on. trusted.json is changed at once, even if no key can sign the log."""
     if from_index < 0:
-        raise UsageError("--from-index is below 0", hint="0 distrusts everything the key ever signed")
+        raise UsageError("--from-index must be 0 or more", hint="0 revokes all signatures of the key")
     if not reason.strip():
-        raise UsageError("a revocation needs a reason", hint="--reason TEXT")
+        raise UsageError("a revocation needs a reason", hint="give one with --reason TEXT")
     store = ring.trusted()
     leaving = store.named(name)
     until = leaving.revoked_from_index

@@ -126,7 +126,7 @@ def _refuse_circle(said: set[tuple[str, str]], *, old: str, new: str) -> None:
         reached |= later
     if old in reached:
         raise UsageError(
-            f"receipt {new} was superseded by {old} itself, so it cannot replace it",
+            f"receipt {new} cannot replace receipt {old}, because {old} has already replaced {new}",
             hint="publish a new receipt that supersedes both",
         )
 
@@ -271,7 +271,7 @@ def _refuse_unknown(folder: Path, receipt_id: str) -> None:
 
 def _refuse_empty(reason: str | None) -> None:
     if not (reason or "").strip():
-        raise UsageError("a reason is missing", hint="--reason TEXT")
+        raise UsageError("a reason is missing", hint="give one with --reason TEXT")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

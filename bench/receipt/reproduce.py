@@ -188,7 +188,7 @@ def _refuse_other_plan(receipt: Receipt, plan: Plan, environment: Environment) -
     other = changes(_without_version(stated), _without_version(here))
     if other:
         lines = "\n  ".join(f"{path}: {there} -> {now}" for path, there, now in other)
-        raise CannotReproduce(f"the measurement would differ here\n  {lines}")
+        raise CannotReproduce(f"this installation would not measure the same: receipt -> here\n  {lines}")
     machine = environment_of(meta)
     code = receipt.environment
     pairs = (

@@ -238,7 +238,9 @@ def _refuse(pairs: Sequence[tuple[Side, Side]], checks: Sequence[LikeForLike]) -
             differences = f": {texts[0]}" if len(texts) == 1 else "".join(f"\n  {text}" for text in texts)
             told.append(f"A = {a.name}, B = {b.name}{differences}")
     if told:
-        raise UsageError("not like for like: " + "\n".join(told), hint="--force compares anyway and marks the output")
+        raise UsageError(
+            "not like for like: " + "\n".join(told), hint="use --force to compare anyway; the output is then marked"
+        )
 
 
 def _corrected(found: Sequence[PairComparison]) -> Iterator[PairComparison]:

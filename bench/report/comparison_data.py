@@ -407,7 +407,7 @@ async def chosen_targets(
     """
     hint = "RUN_ID:PROVIDER RUN_ID:PROVIDER, or --benchmark B --providers P1 P2"
     if pairs and providers:
-        raise UsageError("RUN_ID:PROVIDER and --providers name the same thing", hint="give one of them")
+        raise UsageError("RUN_ID:PROVIDER and --providers cannot be used together", hint="give one of them")
     if not pairs and not (providers and benchmark):
         raise UsageError("nothing to compare", hint=hint)
     if len(pairs or set(providers)) < 2:

@@ -65,7 +65,7 @@ async def judged_jobs(reader: Reader, provider: str | None) -> list[JobRecord]:
         whose = "" if provider is None else f" of {provider}"
         run = reader.meta.run_id
         hint = f"bench rescore {run} --evaluators llm-judge --judge-model MODEL gives it a judge"
-        raise UsageError(f"run {run} has no judged job{whose}", hint=hint)
+        raise UsageError(f"run {run} has no job with a judge{whose}", hint=hint)
     return found
 
 

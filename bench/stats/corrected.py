@@ -66,7 +66,9 @@ def corrected_share(strata: Sequence[Stratum], level: float = 0.95, *, exact: bo
     above: list[float] = []
     for one in strata:
         if not 0 <= one.right <= one.labelled <= one.size:
-            raise ValueError(f"{one.right} right of {one.labelled} labelled of {one.size}")
+            raise ValueError(
+                f"{one.right} right answers, {one.labelled} labelled, {one.size} in all: each must be at most the next"
+            )
         weight = one.size / total
         share, low, high = _limits(one, level, exact=exact)
         left = math.sqrt((one.size - one.labelled) / (one.size - 1)) if one.size > 1 else float(not one.labelled)

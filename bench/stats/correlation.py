@@ -39,7 +39,7 @@ def pearson(x: Sequence[float], y: Sequence[float]) -> float | None:
 def _paired(x: Sequence[float], y: Sequence[float]) -> int:
     """Return the number of pairs; ValueError for columns of different length, NaN or infinity."""
     if len(x) != len(y):
-        raise ValueError(f"{len(x)} and {len(y)} values do not pair")
+        raise ValueError(f"{len(x)} and {len(y)} values cannot be paired: expected the same number")
     if not all(map(math.isfinite, x)) or not all(map(math.isfinite, y)):
         raise ValueError("cannot compute a correlation: a number is not finite")
     return len(x)
@@ -102,7 +102,7 @@ def _ranks(values: Sequence[float]) -> list[float]:
 def cohen_kappa(a: Sequence[object], b: Sequence[object]) -> float | None:
     """Return (observed - expected) / (1 - expected) of two raters' labels; None without items, or if expected is 1."""
     if len(a) != len(b):
-        raise ValueError(f"{len(a)} and {len(b)} ratings do not pair")
+        raise ValueError(f"{len(a)} and {len(b)} ratings cannot be paired: expected the same number")
     n = len(a)
     if not n:
         return None

@@ -57,7 +57,9 @@ def stderr_clustered(
 def by_cluster(values: Sequence[float], clusters: Sequence[Hashable]) -> dict[Hashable, list[float]]:
     """Return the values of each cluster, in order of first appearance; fast if clusters are adjacent."""
     if len(values) != len(clusters):
-        raise ValueError(f"{len(values)} values and {len(clusters)} clusters do not pair")
+        raise ValueError(
+            f"{len(values)} values and {len(clusters)} clusters cannot be paired: expected the same number"
+        )
     members: dict[Hashable, list[float]] = {}
     start = 0
     for cluster, run in groupby(clusters):

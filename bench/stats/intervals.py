@@ -39,7 +39,7 @@ def interval_wilson(successes: float, n: int, level: float = 0.95) -> Interval |
     if n <= 0:
         return None
     if not 0 <= successes <= n:
-        raise ValueError(f"{successes} successes in {n} trials")
+        raise ValueError(f"{successes} successes in {n} trials: expected 0 to {n}")
     z = normal_quantile(0.5 + level / 2)
     share = successes / n
     scale = 1 + z * z / n

@@ -108,7 +108,9 @@ def flips_of(differences: Sequence[float], clusters: Sequence[Hashable] | None =
     groups = by_cluster(differences, clusters).values() if clusters is not None else [[d] for d in differences]
     sums = sorted(math.fsum(group) for group in groups)
     if len(sums) > SIGN_FLIP_LIMIT:
-        raise ValueError(f"{len(sums)} clusters: the exact sign flip takes at most {SIGN_FLIP_LIMIT}")
+        raise ValueError(
+            f"{len(sums)} clusters are too many: the exact sign-flip test supports at most {SIGN_FLIP_LIMIT}"
+        )
     if not sums:
         return SignFlip(p=1.0, smallest_p=1.0)
     observed = abs(math.fsum(sums))
@@ -176,7 +178,7 @@ def clusters_needed(difference: float, per_cluster: float) -> int | None:
 def differences_of(a: Sequence[float], b: Sequence[float]) -> list[float]:
     """Return a - b for each pair; ValueError for different lengths."""
     if len(a) != len(b):
-        raise ValueError(f"{len(a)} and {len(b)} values do not pair")
+        raise ValueError(f"{len(a)} and {len(b)} values cannot be paired: expected the same number")
     return list(map(sub, a, b))
 
 

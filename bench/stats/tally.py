@@ -98,7 +98,9 @@ class Strays:
 
     def __init__(self, values: Sequence[float], clusters: Sequence[Hashable] | None) -> None:
         if clusters is not None and len(values) != len(clusters):
-            raise ValueError(f"{len(values)} values and {len(clusters)} clusters do not pair")
+            raise ValueError(
+                f"{len(values)} values and {len(clusters)} clusters cannot be paired: expected the same number"
+            )
         self.values = values
         self.clusters = clusters
 

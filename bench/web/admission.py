@@ -51,7 +51,7 @@ def admit(flags: Mapping[str, object]) -> RunRequest:
     for name in sorted(given.keys() - RunRequest.model_fields.keys()):
         raise UsageError(
             f'unknown key "{name}"{did_you_mean(name, RunRequest.model_fields)}',
-            hint="the keys of a run file are known here, see /api/v1/openapi.json",
+            hint="the valid keys are those of a run file; see /api/v1/openapi.json",
         )
     request = RunRequest.combine(None, given)
     for name in sorted(request.model_fields_set):

@@ -73,7 +73,7 @@ def check_path(raw: str) -> None:
         text = unquote(segment, errors="replace")
         hidden = "/" in text or "\\" in text or "%" in text or CONTROL.search(text)
         if not text or text in (".", "..") or hidden or DRIVE.match(text):
-            raise BadId("the path holds a segment that is not an id")
+            raise BadId("a segment of the path is not an id")
 
 
 CONFLICTS = (IdentityError, Locked)

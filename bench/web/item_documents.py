@@ -187,7 +187,7 @@ async def item_document(site: Site, run_id: str, item: str, *, provider: str | N
     texts = _evidence_texts([side for side, _ in every])
     found = [one for one in every if asked is None or one[0]["provider"] in asked]
     if not found:
-        raise NotFound("this run has no such item, or it has not begun", "see the list of items")
+        raise NotFound("this run has no such item, or the item has not begun", "see the list of items")
     return {
         "run_id": run_id,
         "item_id": item,

@@ -70,7 +70,10 @@ async def export_site(workspace: Path, folder: Path, runs: frozenset[str] = froz
         if not (workspace / CHECKPOINTS / name / JOURNAL).is_file():
             raise UsageError(f"there is no run {name}", hint=f"this workspace has: {', '.join(known) or 'none'}")
     if folder.exists() and (not folder.is_dir() or (any(folder.iterdir()) and not (folder / "index.html").is_file())):
-        raise UsageError(f"{folder} holds other files", hint="name an empty folder, or one of an earlier --site")
+        raise UsageError(
+            f"{folder} contains files that bench did not write",
+            hint="name an empty folder, or the folder of an earlier --site",
+        )
     settings = Settings(workspace=workspace, port=0, static=True, only=runs)
     async with open_site(settings) as site, aiohttp.ClientSession() as session:
         crawl = _Crawl(session, site.url, folder, runs)

@@ -138,7 +138,7 @@ ARGUMENTS = {
     "an unknown provider": (("r1:x", "r2:z"), "has no job z"),
     "an unknown model": (("r1:x:acme/m9", "r2:y"), "has no job"),
     "names without a benchmark": (("--providers", "x", "y"), "nothing to compare"),
-    "both ways to name": (("r1:x", "r2:y", "--providers", "x"), "name the same thing"),
+    "both ways to name": (("r1:x", "r2:y", "--providers", "x"), "cannot be used together"),
     "an unknown metric": (("r1:x", "r2:y", "--metric", "acuracy"), "acuracy"),
     "a metric that they lack": (("r1:x", "r2:y", "--metric", "mrr"), "not on both sides"),
     "another benchmark": (("r1:x", "r2:y", "--benchmark", "nope"), "has no job"),

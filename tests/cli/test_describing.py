@@ -53,7 +53,10 @@ def test_a_name_of_any_kind_is_found(bench: Bench, name: str, key: str, value: s
     [("dmo", 'did you mean "demo"?'), ("bm52", 'did you mean "bm25"?'), ("zzzz", "bench list shows what there is")],
 )
 def test_what_nothing_is_called_names_the_nearest(bench: Bench, name: str, hint: str) -> None:
-    assert bench("describe", name, check=2).stderr == f'error: no config has the name "{name}"\nhint: {hint}\n'
+    assert (
+        bench("describe", name, check=2).stderr
+        == f'error: no benchmark, provider or metric has the name "{name}"\nhint: {hint}\n'
+    )
 
 
 def test_a_run_is_described_by_what_it_was_started_with(bench: Bench, tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def test_a_workspace_without_a_run_says_how_to_make_one(
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home"))
     if command == "sign":
         bench("keys", "new")
-    assert "hint: bench run starts one" in bench(command, check=2).stderr
+    assert "hint: start one: bench run" in bench(command, check=2).stderr
 
 
 def test_sign_without_a_run_signs_the_newest(

@@ -152,7 +152,9 @@ def test_a_bug_is_exit_1_with_its_traceback(raising: Raising, capsys: pytest.Cap
     code, out, err = told(capsys)
     assert (code, out) == (1, "")
     assert err.startswith("Traceback (most recent call last):")
-    assert err.endswith("error: ZeroDivisionError: by zero\nhint: a bug: report it with the lines above\n")
+    assert err.endswith(
+        "error: ZeroDivisionError: by zero\nhint: this is a bug in bench: report it with the lines above\n"
+    )
 
 
 def test_an_error_of_ours_that_is_a_bug_shows_its_traceback_too(

@@ -87,7 +87,7 @@ def test_data_of_a_sample_that_is_there_is_not_overwritten_and_no_config_is_left
 def test_a_provider_takes_no_data(bench: Bench, tmp_path: Path) -> None:
     (tmp_path / "d.csv").write_text("a\n1\n")
     done = bench("new", "provider", "mine", "--from", "d.csv", check=2)
-    assert done.stderr == "error: --from takes the data of a benchmark\nhint: leave it out for a provider\n"
+    assert done.stderr == "error: --from is only for a benchmark, not for a provider\nhint: leave --from out\n"
 
 
 # ------------------------------------------------------------------ fields of the data

@@ -46,8 +46,8 @@ def test_notes_on_shipped_configs_are_one_line_per_kind(bench: Bench, tmp_path: 
         ({"metrics": "[{name: m, method: custom, evaluator: './mine.py:Mine'}]"}, "6:11: ./mine.py:Mine: mine.py has"),
         ({"evaluation": "{method: custom, customEvaluator: './mine.py:Mine'}"}, "5:30: ./mine.py:Mine: mine.py has"),
         ({"evaluation": "{method: exact-match, pack: nope@1}"}, "nope@1"),
-        ({"evaluation": "{method: exact-match, pack: longmemeval@1}"}, "5:14: evaluation.method is sealed by the pack"),
-        ({"evaluation": "{method: llm-judge, pack: longmemeval@1, judgePrompts: {default: x}}"}, "is sealed by"),
+        ({"evaluation": "{method: exact-match, pack: longmemeval@1}"}, "5:14: evaluation.method is fixed by the pack"),
+        ({"evaluation": "{method: llm-judge, pack: longmemeval@1, judgePrompts: {default: x}}"}, "is fixed by"),
         ({"evaluation": "{method: exact-match}\noverlay: gone"}, "6:1: there is no overlay overlays/gone.yaml"),
     ],
 )

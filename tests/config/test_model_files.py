@@ -86,7 +86,7 @@ def test_a_known_prefix_may_be_added_to(tmp_path: Path, name: str) -> None:
         (
             GOOD.replace("http://", "http://me:pw@"),
             "mine",
-            [("mine.yaml:3:1: base_url: holds credentials; use auth", "correct the value")],
+            [("mine.yaml:3:1: base_url: contains credentials; use auth", "correct the value")],
         ),
         (
             GOOD.replace("dialect: openai", "dialect: opneai"),

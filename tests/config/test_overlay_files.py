@@ -158,7 +158,7 @@ def test_an_overlay_of_another_edition_says_both_digests(load: Load) -> None:
     assert str(caught.value).startswith(
         "configs/benchmarks/overlays/audit.yaml:2:1: the overlay is for the dataset cd, this one is "
     )
-    assert caught.value.hint == "an overlay belongs to one edition of the data: use one for this edition, or none"
+    assert caught.value.hint == "use an overlay that was made for this dataset, or run without an overlay"
 
 
 def test_every_item_that_is_not_there_is_told(load: Load) -> None:

@@ -132,7 +132,7 @@ def child(folder: Path, text: str, parent: str) -> BenchmarkConfig:
 def test_a_child_may_not_change_what_the_pack_seals(tmp_path: Path, parent: str, text: str, key: str) -> None:
     with pytest.raises(ConfigError) as caught:
         pack_of(child(tmp_path, text, parent), tmp_path)
-    assert caught.value.message == f"{key} is sealed by the pack {parent}@1"
+    assert caught.value.message == f"{key} is fixed by the pack {parent}@1"
     assert caught.value.where is not None and "mine.yaml:3:" in caught.value.where
     assert caught.value.hint == "remove the key, or leave the pack and give the protocol another name"
 

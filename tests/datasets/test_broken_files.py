@@ -278,7 +278,7 @@ def test_an_id_twice_names_both_rows(workspace: Workspace, file: str, data: str,
             f"{workspace.root}/datasets/", ""
         )
     )
-    assert hint == "ids must differ"
+    assert hint == "give each item its own id"
 
 
 def test_twenty_findings_are_told_and_no_more(workspace: Workspace) -> None:

@@ -109,13 +109,13 @@ def test_a_trec_ranking_falls_in_score_whatever_the_order_of_lines(
 @pytest.mark.parametrize(
     ("line", "message", "hint"),
     [
-        ("q1 Q0 b 2 0.7", "5 fields; a line of a TREC run has 6", TREC_HINT),
-        ("q1 Q0 b c 2 0.7 me", "7 fields; a line of a TREC run has 6", TREC_HINT),
+        ("q1 Q0 b 2 0.7", "the line has 5 fields, but a line of a TREC run has 6", TREC_HINT),
+        ("q1 Q0 b c 2 0.7 me", "the line has 7 fields, but a line of a TREC run has 6", TREC_HINT),
         ("q1 Q0 b first 0.7 me", "rank and score must be numbers", TREC_HINT),
         ("q1 Q0 b 1.5 0.7 me", "rank and score must be numbers", TREC_HINT),
         ("q1 Q0 b 2 high me", "rank and score must be numbers", TREC_HINT),
         ("q1 Q0 b 2 nan me", "the score is not a number", TREC_HINT),
-        ('{"item": "q1", "answer": "x"}', "4 fields; a line of a TREC run has 6", TREC_HINT),
+        ('{"item": "q1", "answer": "x"}', "the line has 4 fields, but a line of a TREC run has 6", TREC_HINT),
     ],
 )
 def test_a_line_of_trec_that_does_not_fit_is_named(tmp_path: Path, line: str, message: str, hint: str) -> None:

@@ -128,7 +128,7 @@ def test_an_item_that_nobody_has_names_the_nearest(world: World, item: str, hint
 def test_sessions_and_turns_in_one_file_are_refused(world: World) -> None:
     with pytest.raises(DataError) as refused:
         planned(world, [row("c0q0", "c0t0"), row("c1q0", "c1t1", "answer_1_0", line=2)])
-    assert refused.value.message == '"answer_1_0" is a session, and the hits before it are turns'
+    assert refused.value.message == '"answer_1_0" is a session, but the hits before it are turns'
     assert (refused.value.where, refused.value.hint) == ("theirs:2", "rank sessions or turns in one file, not both")
 
 

@@ -218,8 +218,8 @@ async def test_a_run_that_is_spread_over_a_cluster_is_not_resumed_beside_it(worl
     (world.workspace / "checkpoints/mine/shards").mkdir()
     with pytest.raises(UsageError) as error:
         await world.resume("mine")
-    assert error.value.message == "run mine is spread over a cluster"
-    assert error.value.hint == "end it first: bench resume RUN_ID"
+    assert error.value.message == "run mine is a cluster run that has not ended"
+    assert error.value.hint == "finish it first: bench resume RUN_ID"
 
 
 # ------------------------------------------------------------------ ranges and shards of a new run
@@ -236,11 +236,11 @@ def test_a_shard_is_a_range(tmp_path: Path, shard: str, ranges: object) -> None:
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ({"shard": "0/4"}, "--shard 0/4: i goes from 1 to n"),
-        ({"shard": "5/4"}, "--shard 5/4: i goes from 1 to n"),
-        ({"shard": "1/0"}, "--shard 1/0: i goes from 1 to n"),
-        ({"shard": "0/0"}, "--shard 0/0: i goes from 1 to n"),
-        ({"shard": "1/9"}, "--shard 1/9 holds none of the 8 items"),
+        ({"shard": "0/4"}, "--shard 0/4: expected i/n with i from 1 to n"),
+        ({"shard": "5/4"}, "--shard 5/4: expected i/n with i from 1 to n"),
+        ({"shard": "1/0"}, "--shard 1/0: expected i/n with i from 1 to n"),
+        ({"shard": "0/0"}, "--shard 0/0: expected i/n with i from 1 to n"),
+        ({"shard": "1/9"}, "--shard 1/9 contains no item: there are only 8 items"),
         ({"start": 9}, "--start 9: there are 8 items"),
         ({"shard": "-1/4"}, '--shard: "-1/4" is not a shard: expected i/n, for example 1/4'),
         ({"shard": "1/4/2"}, "--shard: "),

@@ -36,7 +36,7 @@ KEYS = "a metric has name, method, config, breakdown, evaluator"
         ("", 'unknown metric ""', "bench list metrics shows the known names"),
         ("zzz", 'unknown metric "zzz"', "bench list metrics shows the known names"),
         ("mrr@0", 'metric "mrr_at_0": K must be 1 or more', 'write "ndcg_at_10", or give k'),
-        ("rouge_l@5", 'metric "rouge_l" takes no K', 'write "rouge_l"'),
+        ("rouge_l@5", 'metric "rouge_l" has no cutoff K', 'write "rouge_l"'),
         ("hit@9999999999", 'unknown metric "hit_at_9999999999"', "bench list metrics shows the known names"),
         # numbers
         (
@@ -187,10 +187,14 @@ KEYS = "a metric has name, method, config, breakdown, evaluator"
             'metric "accuracy": unknown method "lm_judge"',
             'did you mean "llm_judge" or "llm_as_judge"?',
         ),
-        ({"name": "map", "method": "llm_judge"}, 'metric "map" has no methods', "leave method out, or name accuracy"),
+        (
+            {"name": "map", "method": "llm_judge"},
+            'metric "map" cannot have a method',
+            "leave method out, or name accuracy",
+        ),
         (
             {"name": "mine", "method": "custom"},
-            'metric "mine": method custom needs an evaluator',
+            'metric "mine": method custom needs the key evaluator',
             "name its class: evaluator: ./file.py:Class",
         ),
         ({"name": "token_f1", "method": "bert"}, 'unknown metric "token_f1.bert"', None),
@@ -283,7 +287,7 @@ def test_two_configs_for_one_class_are_a_mistake(tmp_path: Path) -> None:
     opened = open_metrics(entries, k=5, folder=tmp_path)
     with pytest.raises(ConfigError) as caught:
         metrics.evaluators_needed(opened)
-    assert caught.value.message == "./m.py:C is given two configs: {'n': 1} and {'n': 2}"
+    assert caught.value.message == "./m.py:C has two different configs: {'n': 1} and {'n': 2}"
     assert caught.value.hint == "give the same config to every metric of this class"
     assert metrics.evaluators_needed(opened[:1]) == {"custom:./m.py:C": {"n": 1}}
 
@@ -336,11 +340,15 @@ def test_every_problem_of_a_list_is_kept() -> None:
         ),
         (
             {"name": "ingest_to_searchable_p50"},
-            'metric "ingest_to_searchable_p50" is computed from rows only',
+            'metric "ingest_to_searchable_p50" cannot be computed with score',
             "use measure with Row values",
         ),
-        ({"name": "hit", "retrieved": []}, 'metric "hit" needs K', 'write "hit_at_10", or give k'),
-        ({"name": "recall_at_k", "retrieved": []}, 'metric "recall_at_k" needs K', 'write "recall_at_10", or give k'),
+        ({"name": "hit", "retrieved": []}, 'metric "hit" needs a cutoff K', 'write "hit_at_10", or give k'),
+        (
+            {"name": "recall_at_k", "retrieved": []},
+            'metric "recall_at_k" needs a cutoff K',
+            'write "recall_at_10", or give k',
+        ),
     ],
 )
 def test_wrong_inputs_of_one_item_are_told_whole(call: dict[str, object], text: str, hint: str) -> None:

@@ -91,5 +91,5 @@ def test_two_metrics_that_say_different_things_of_one_evaluator_are_refused(tmp_
     found = open_metrics([spec, {**spec, "name": "n", "config": {"a": 2}}], k=5, folder=tmp_path)
     with pytest.raises(ConfigError) as caught:
         evaluators_needed(found)
-    assert str(caught.value) == "./e.py:E is given two configs: {'a': 1} and {'a': 2}"
+    assert str(caught.value) == "./e.py:E has two different configs: {'a': 1} and {'a': 2}"
     assert caught.value.hint == "give the same config to every metric of this class"

@@ -79,7 +79,7 @@ def test_without_k_the_search_limit_is_used() -> None:
 
 
 def test_a_score_that_needs_k_says_so() -> None:
-    with pytest.raises(UnknownMetric, match="needs K"):
+    with pytest.raises(UnknownMetric, match="needs a cutoff K"):
         metrics.score("hit", retrieved=[], relevant={"a"})
 
 

@@ -114,7 +114,7 @@ def test_gains_of_0_and_1_make_both_kinds_of_gain_one() -> None:
 def test_a_grade_that_is_not_finite_is_refused(grade: float) -> None:
     with pytest.raises(ValueError) as caught:
         metrics.score("ndcg@5", retrieved=["a"], relevant={"a": grade, "b": 1})
-    assert str(caught.value) == "a grade that is not finite"
+    assert str(caught.value) == "a grade is not a finite number"
 
 
 DUPLICATED = ["a", "a", "d", "d", "b"]

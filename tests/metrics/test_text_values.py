@@ -468,9 +468,9 @@ def test_a_cosine_knows_no_length_and_no_side(pairs: list[tuple[float, float]], 
 @pytest.mark.parametrize(
     ("a", "b", "text"),
     [
-        ([math.nan, 1.0], [1.0, 1.0], "a vector that is not finite"),
-        ([1.0, 1.0], [1.0, math.inf], "a vector that is not finite"),
-        ([1.0], [1.0, 2.0], "vectors of 1 and 2 dimensions"),
+        ([math.nan, 1.0], [1.0, 1.0], "a vector contains a number that is not finite"),
+        ([1.0, 1.0], [1.0, math.inf], "a vector contains a number that is not finite"),
+        ([1.0], [1.0, 2.0], "the two vectors have 1 and 2 dimensions; expected the same number"),
     ],
 )
 def test_a_vector_that_is_none_is_no_perfect_match(a: list[float], b: list[float], text: str) -> None:

@@ -457,5 +457,5 @@ async def test_the_reader_of_the_fault_server_answers_from_the_context(fault_ser
 async def test_anthropic_has_no_embeddings(tmp_path: Path) -> None:
     from bench.models import open_embedder
 
-    with pytest.raises(ConfigError, match="cannot embed"):
+    with pytest.raises(ConfigError, match="is not an embedding model"):
         open_embedder("anthropic/claude-x", http=Http(), environment=environment("http://127.0.0.1:1"))

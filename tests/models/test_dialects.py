@@ -128,7 +128,7 @@ def test_anthropic_is_found_with_and_without_its_version_and_embeds_nothing(base
         lambda: Anthropic().embed_body("m", ["x"], None),
         lambda: Anthropic().read_vectors({}),
     ):
-        with pytest.raises(ConfigError, match=r"cannot embed|has no embeddings"):
+        with pytest.raises(ConfigError, match=r"is not an embedding model|has no embeddings"):
             ask()
 
 
@@ -259,8 +259,12 @@ def test_vectors_are_read_in_the_order_of_the_texts(dialect: str, body: object) 
 @pytest.mark.parametrize(
     ("dialect", "body", "said"),
     [
-        ("openai", {"data": [{"index": 0, "embedding": [1]}, {"index": 0, "embedding": [1]}]}, "the indexes are not"),
-        ("openai", {"data": [{"index": 1, "embedding": [1]}]}, "the indexes are not 0 to 0"),
+        (
+            "openai",
+            {"data": [{"index": 0, "embedding": [1]}, {"index": 0, "embedding": [1]}]},
+            "the answer must have each index from 0 to",
+        ),
+        ("openai", {"data": [{"index": 1, "embedding": [1]}]}, "the answer must have each index from 0 to 0"),
         ("openai", {"data": [{"index": True, "embedding": [1]}]}, "index is not a whole number"),
         ("openai", {"data": [{"index": "0", "embedding": [1]}]}, "index is not a whole number"),
         ("openai", {"data": [{"embedding": []}]}, "expected a list of finite numbers"),

@@ -88,16 +88,28 @@ def test_a_file_of_the_workspace_stands_in_for_a_built_in(world: World) -> None:
             "write bm25@a and bm25@b for variants",
         ),
         (["bm25@x", "bm25@x"], 'provider "bm25@x" is named twice', "see bench --help"),
-        (["bm25@"], '"" in "bm25@" is not a label of a variant', "use letters, digits, - and _: chroma@big"),
-        (["bm25@a@b"], '"a@b" in "bm25@a@b" is not a label of a variant', "use letters, digits, - and _: chroma@big"),
+        (["bm25@"], '"" in "bm25@" is not a valid label of a variant', "use letters, digits, - and _: chroma@big"),
         (
-            ["bm25@v1.2"],
-            '"v1.2" in "bm25@v1.2" is not a label of a variant',
+            ["bm25@a@b"],
+            '"a@b" in "bm25@a@b" is not a valid label of a variant',
             "use letters, digits, - and _: chroma@big",
         ),
-        (["bm25@a|b"], '"a|b" in "bm25@a|b" is not a label of a variant', "use letters, digits, - and _: chroma@big"),
-        (["bm25@a/b"], '"a/b" in "bm25@a/b" is not a label of a variant', "use letters, digits, - and _: chroma@big"),
-        (["bm25@ü"], '"ü" in "bm25@ü" is not a label of a variant', "use letters, digits, - and _: chroma@big"),
+        (
+            ["bm25@v1.2"],
+            '"v1.2" in "bm25@v1.2" is not a valid label of a variant',
+            "use letters, digits, - and _: chroma@big",
+        ),
+        (
+            ["bm25@a|b"],
+            '"a|b" in "bm25@a|b" is not a valid label of a variant',
+            "use letters, digits, - and _: chroma@big",
+        ),
+        (
+            ["bm25@a/b"],
+            '"a/b" in "bm25@a/b" is not a valid label of a variant',
+            "use letters, digits, - and _: chroma@big",
+        ),
+        (["bm25@ü"], '"ü" in "bm25@ü" is not a valid label of a variant', "use letters, digits, - and _: chroma@big"),
     ],
 )
 def test_a_name_that_means_nothing_or_too_much_is_refused(

@@ -269,9 +269,9 @@ def test_a_range_is_read_in_positions_of_the_full_order(flags: dict[str, object]
     [
         ({"start": 11}, "--start 11: there are 10 items"),
         ({"start": 11, "end": 20}, "--start 11: there are 10 items"),
-        ({"shard": "0/3"}, "--shard 0/3: i goes from 1 to n"),
-        ({"shard": "4/3"}, "--shard 4/3: i goes from 1 to n"),
-        ({"shard": "1/11"}, "--shard 1/11 holds none of the 10 items"),
+        ({"shard": "0/3"}, "--shard 0/3: expected i/n with i from 1 to n"),
+        ({"shard": "4/3"}, "--shard 4/3: expected i/n with i from 1 to n"),
+        ({"shard": "1/11"}, "--shard 1/11 contains no item: there are only 10 items"),
     ],
 )
 def test_a_range_without_an_item_is_refused(flags: dict[str, object], message: str) -> None:

@@ -128,7 +128,7 @@ CLEAR = "return len(self.spaces.pop(space.namespace, {}))"
         ('return "shelf 7"', 'return " "', "version", "the version is empty"),
         (
             "return len(self.rows(space))", "return 5", "empty namespace",
-            "a new namespace is not empty: memories stored 5, hits of a search 0",
+            "a new namespace is not empty: memories stored 5, hits of a search 0; expected 0 and 0",
         ),
         ("rejected = {}", "rejected = {memories[0].id: 'too long'}", "add", "the service rejected 2 memories: "),
         (
@@ -139,11 +139,13 @@ CLEAR = "return len(self.spaces.pop(space.namespace, {}))"
             'return Readiness(state="ready")', 'return Readiness(state="pending", detail="1 of 3")',
             "ready", "not_ready: not ready within 0.2 s: 1 of 3",
         ),
-        (STORE, "pass", "found by own text", 'nothing found for "Ana moved to Lisbon'),
+        (
+            STORE, "pass", "found by own text",
+            'a search for the text of a stored memory has no hits: "Ana moved to Lisbon'),
         (
             HIT, HIT.replace("source_ids=(one.id,)", "source_ids=('x',)"),
             "found by own text",
-            '"Ana moved to Lisbon in May because of a " is not among the first 3 hits for its own text',
+            '"Ana moved to Lisbon in May because of a " is not among the first 3 hits of a search for its own text',
         ),
         (
             HIT, HIT.replace("when=one.when", "when=one.when and one.when + timedelta(days=1)"),
@@ -157,18 +159,18 @@ CLEAR = "return len(self.spaces.pop(space.namespace, {}))"
         ),
         (
             STORE, "self.rows(space).update({f'{one.id}.{len(self.rows(space))}': one for one in memories})",
-            "adding again", "on_unknown is repeat, but a repeated batch is stored twice: [",
+            "adding again", "on_unknown is repeat, but a batch that was sent twice is stored twice: [",
         ),
         (HIT, HIT.replace("content=one.content", "content=one.content[:300]"), "text survives",
-         "long-1 is returned changed"),
+         "long-1 is returned with a changed text"),
         (HIT, HIT.replace("content=one.content", "content=one.content[-9990:]"), "text survives",
-         "long-1 is returned changed"),
+         "long-1 is returned with a changed text"),
         (
             HIT, HIT.replace("content=one.content", "content=one.content.replace(chr(10), ' ')"),
-            "text survives", "awkward-1 is returned changed; found [",
+            "text survives", "awkward-1 is returned with a changed text: found [",
         ),
-        (CLEAR, "return 0", "clear", "5 memories are left after clear"),
-        (CLEAR, "self.spaces.clear()", "other namespace lives", "clearing one namespace emptied the other"),
+        (CLEAR, "return 0", "clear", "5 memories are left after the call clear"),
+        (CLEAR, "self.spaces.clear()", "other namespace lives", "clearing one namespace also cleared the other"),
         (CLEAR, 'raise NotCleared("still 2 there")', "clear", "not_cleared: still 2 there"),
         (
             "words = set(query.text.lower().split())",
@@ -240,10 +242,12 @@ async def test_what_does_not_apply_is_skipped_with_its_reason(tmp_path: Path) ->
     forgetful = await examined(tmp_path, ("version, durability", "keeps_store = False\n    version, durability"))
     assert forgetful.ok
     told = {check.name: (check.outcome, check.detail) for check in forgetful.checks}
-    assert told["empty namespace"] == told["ready"] == ("skip", "keeps no store")
+    assert told["empty namespace"] == told["ready"] == ("skip", "the provider keeps no store")
     assert told["clear"] == ("pass", "nothing to clear")
     unbounded = await examined(tmp_path, ("version, durability", "unbounded = True\n    version, durability"))
-    assert {check.name: check.detail for check in unbounded.checks}["k is kept"] == "returns everything by design"
+    assert {check.name: check.detail for check in unbounded.checks}[
+        "k is kept"
+    ] == "the provider returns all memories by design"
     assert unbounded.ok
 
 
@@ -348,7 +352,7 @@ async def test_adding_again_passes_only_with_what_was_added_again(tmp_path: Path
         (STORE, refuses),
     )
     report = await examined(tmp_path, *changes, ("self.spaces = {}", "self.spaces = {}\n        self.cleared = False"))
-    assert failures(report)["adding again"] == "a memory that was added again is not found"
+    assert failures(report)["adding again"] == "a memory is not found after it was added a second time"
 
 
 @pytest.mark.parametrize(("some", "outcome"), [(True, "pass"), (False, "fail")])

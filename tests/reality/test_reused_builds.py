@@ -315,7 +315,7 @@ async def test_memories_in_files_of_an_adapter_belong_to_one_run(tmp_path: Path)
     world = World.make(tmp_path, corpora=1, items=2)
     ScriptedStore.install(world, durability="file")
     await ingested(world, providers="scripted")
-    with pytest.raises(BenchError, match="the memories of scripted belong to one run"):
+    with pytest.raises(BenchError, match="scripted keeps its memories for the run that ingested them"):
         await world.run(providers="scripted", run_id="r2", reuse_build="r1")
 
 

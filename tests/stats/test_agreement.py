@@ -35,5 +35,5 @@ def test_full_agreement_is_1_or_cannot_be_told_from_chance(labels: list[bool]) -
 def test_without_ratings_there_is_no_agreement() -> None:
     assert cohen_kappa([], []) is None
     assert krippendorff_alpha([[1, None]]) is None
-    with pytest.raises(ValueError, match="do not pair"):
+    with pytest.raises(ValueError, match="cannot be paired"):
         cohen_kappa([1], [])

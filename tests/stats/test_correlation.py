@@ -97,4 +97,4 @@ def test_columns_must_pair(measure: object) -> None:
     assert callable(measure)
     with pytest.raises(ValueError) as caught:
         measure([1.0, 2.0], [1.0])
-    assert str(caught.value) == "2 and 1 values do not pair"
+    assert str(caught.value) == "2 and 1 values cannot be paired: expected the same number"

@@ -71,7 +71,7 @@ def test_a_wilson_interval_of_nothing_is_none() -> None:
 def test_more_successes_than_trials_are_refused(successes: float, n: int) -> None:
     with pytest.raises(ValueError) as caught:
         stats.interval_wilson(successes, n)
-    assert str(caught.value) == f"{successes} successes in {n} trials"
+    assert str(caught.value) == f"{successes} successes in {n} trials: expected 0 to {n}"
 
 
 @pytest.mark.parametrize("level", [95, 1.0, 1.5])

@@ -63,7 +63,7 @@ def test_sides_must_pair() -> None:
     for call in (stats.paired_t, stats.sign_flip):
         with pytest.raises(ValueError) as caught:
             call([1.0, 2.0], [1.0])
-        assert str(caught.value) == "2 and 1 values do not pair"
+        assert str(caught.value) == "2 and 1 values cannot be paired: expected the same number"
 
 
 def enumerated(sums: list[float]) -> float:
@@ -116,7 +116,7 @@ def test_twenty_clusters_are_enumerated_and_twenty_one_are_not() -> None:
     assert stats.sign_flip([1.0] * 20, [0.0] * 20, codes).p == 2 / 2**20
     with pytest.raises(ValueError) as caught:
         stats.sign_flip([1.0] * 21, [0.0] * 21, [*codes, 20])
-    assert str(caught.value) == "21 clusters: the exact sign flip takes at most 20"
+    assert str(caught.value) == "21 clusters are too many: the exact sign-flip test supports at most 20"
 
 
 @pytest.mark.parametrize(

@@ -172,4 +172,4 @@ def test_shares_and_zeros_and_ones_are_known_by_their_bounds(values: list[float]
 def test_values_and_clusters_must_pair() -> None:
     with pytest.raises(ValueError) as caught:
         Strays([1.0, 2.0], ["a"])
-    assert str(caught.value) == "2 values and 1 clusters do not pair"
+    assert str(caught.value) == "2 values and 1 clusters cannot be paired: expected the same number"

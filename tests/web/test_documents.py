@@ -364,7 +364,7 @@ async def test_an_item_that_failed_shows_why_and_one_that_goes_on_is_pending(wor
         (side,) = (await visit.document("/runs/r2/items/q9"))["sides"]
         assert (side["state"], side["loss"], side["verdicts"]) == ("pending", None, [])
         status, error = await refused(visit, "/runs/r1/items/q3?provider=nope")
-        assert (status, error["message"]) == (404, "this run has no such item, or it has not begun")
+        assert (status, error["message"]) == (404, "this run has no such item, or the item has not begun")
 
 
 async def test_hits_beyond_k_and_hits_without_ids_are_shown_as_what_they_are(tmp_path: Path) -> None:

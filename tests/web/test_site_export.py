@@ -72,7 +72,7 @@ async def test_a_site_without_runs_sends_its_visitor_to_the_receipts(tmp_path: P
 
 
 async def test_a_folder_of_other_files_and_an_unknown_run_are_refused(workspace: Path) -> None:
-    with pytest.raises(UsageError, match="holds other files"):
+    with pytest.raises(UsageError, match="contains files that bench did not write"):
         await export_site(workspace, workspace)
     with pytest.raises(UsageError, match="there is no run r9"):
         await export_site(workspace, workspace / "site", frozenset({"r9"}))

@@ -142,7 +142,7 @@ class HitReading:
                 raise answer.error(field, "nothing there")
             value = found[0] if found else None
             if value is not None and not isinstance(value, list):
-                raise answer.error(field, f"is not a list but {kind_of(value)}")
+                raise answer.error(field, f"expected a list, found {kind_of(value)}")
             columns[name] = value
         lengths = {name: len(column) for name, column in columns.items() if column is not None}
         if len(set(lengths.values())) > 1:
@@ -192,7 +192,7 @@ class HitReading:
                 return found[0]
             parts = [part for part in found if part is not None]
             if any(isinstance(part, dict | list) for part in parts):
-                raise answer.error(field, f"is not text but {kind_of(parts[0])}")
+                raise answer.error(field, f"expected text, found {kind_of(parts[0])}")
             present = present or bool(parts)
             text = self.content_join.join(compact(part) for part in parts)
             if text:
@@ -208,7 +208,8 @@ class HitReading:
         found = value if type(value) is float and math.isfinite(value) else number(_scalar(answer, field, value))
         if found is None and value is not None and self.order != "as_returned":
             raise answer.error(
-                field, f"is not a finite number but {compact(value)[:SHOWN_VALUE]}, and hits are sorted by it"
+                field,
+                f"expected a finite number, because hits are sorted by score; found {compact(value)[:SHOWN_VALUE]}",
             )
         return found if found is None or self.transform == "none" else _transformed(found, self.transform)
 

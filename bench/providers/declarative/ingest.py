@@ -51,7 +51,7 @@ class IdMapping:
         keys = [key for answer in answers for key in as_ids(answer.values(self.key))]
         values = self._values(answers) if self.value is not None else list(sent) * (len(keys) if len(sent) == 1 else 1)
         if len(keys) != len(values) and answers:
-            raise answers[-1].error(self.key, f"{len(keys)} ids for {len(values)} memories")
+            raise answers[-1].error(self.key, f"the service returned {len(keys)} ids for {len(values)} memories")
         return dict(zip(keys, values, strict=True))
 
     def _values(self, answers: Sequence[ServiceResponse]) -> list[str]:
@@ -87,7 +87,9 @@ class Refusals:
             ids = as_ids(next(iter(self.id.all(row)), None))
             memory_id = known.get(ids[0]) if ids else None
             if memory_id is None:
-                raise answer.error(self.items, f"a failed element has no id that was sent: {compact(row)[:100]}")
+                raise answer.error(
+                    self.items, f"an element that reports a failure has an unknown id: {compact(row)[:100]}"
+                )
             said = self.message.all(row) if self.message else []
             refused[memory_id] = compact(said[0]) if said else "refused without a reason"
         return refused

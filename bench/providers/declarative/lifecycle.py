@@ -291,7 +291,9 @@ def counted(answer: ServiceResponse, at: Field) -> int:
         return len(value)
     found = whole(value)
     if found is None:
-        raise answer.error(at, f"expected a count, found {kind_of(value)}: {compact(value)[:SHOWN_VALUE]}")
+        raise answer.error(
+            at, f"expected a whole number or a list, found {kind_of(value)}: {compact(value)[:SHOWN_VALUE]}"
+        )
     return found
 
 

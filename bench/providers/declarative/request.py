@@ -99,7 +99,9 @@ class Health:
         since = "still" if self.gone else f"for {self.timeout_s:g} s"
         self.gone = True
         gone = TimeoutError(f"waited {self.timeout_s:g} s")  # a cause: every further call would end like this
-        raise Unavailable(f"{name} answers {LOADING} {since}", hint="is it still loading?") from gone
+        raise Unavailable(
+            f"{name} answers {LOADING} {since}", hint="wait until the service has finished loading, then resume"
+        ) from gone
 
 
 DOTS = frozenset({".", ".."})
@@ -281,7 +283,7 @@ class Wired:
         for name, (path, _) in self.captures.items():
             values = answer.values(path, node) if self._grows(name) else [answer.one(path, node)]
             if None in values:
-                raise answer.error(path, "is null, but later calls need it")
+                raise answer.error(path, "is null, but later calls need this value")
             found[name] = values if self._grows(name) else values[0]
         return found
 

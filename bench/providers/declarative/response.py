@@ -96,7 +96,7 @@ class ServiceResponse:
         """Return the only value below ``node`` (the whole body by default); null is a value."""
         found = field.path.all(self.tree if node is WHOLE else node)
         if len(found) != 1:
-            raise self.error(field, "nothing there" if not found else f"{len(found)} values there, one wanted")
+            raise self.error(field, "nothing there" if not found else f"{len(found)} values found, expected one")
         return found[0]
 
     def values(self, field: Field, node: object = WHOLE) -> list[object]:
@@ -118,7 +118,7 @@ class ServiceResponse:
                 return []
             raise self.error(field, "nothing there")
         if not isinstance(found[0], list):
-            raise self.error(field, f"is not a list but {kind_of(found[0])}")
+            raise self.error(field, f"expected a list, found {kind_of(found[0])}")
         return found[0]
 
 

@@ -278,7 +278,7 @@ class Examination:
     def needs_store(self) -> None:
         """Skip the check for a provider that stores nothing."""
         if not self.provider.keeps_store:
-            raise Skipped("keeps no store")
+            raise Skipped("the provider keeps no store")
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,7 +56,9 @@ async def _empty(exam: Examination) -> str:
     held = await exam.held(exam.first, FACTS[0][0])
     found = len(await exam.hits(exam.first, FACTS[0][0]))
     if held or found:
-        raise Failed(f"a new namespace is not empty: memories stored {held}, hits of a search {found}")
+        raise Failed(
+            f"a new namespace is not empty: memories stored {held}, hits of a search {found}; expected 0 and 0"
+        )
     return "holds nothing"
 
 
@@ -67,7 +69,7 @@ async def _add(exam: Examination) -> str:
 
 async def _ready(exam: Examination) -> str:
     if not exam.provider.keeps_store:
-        raise Skipped("keeps no store")
+        raise Skipped("the provider keeps no store")
     return await exam.until_ready(exam.first, [text for text, _ in FACTS])
 
 
@@ -78,11 +80,11 @@ async def _found(exam: Examination) -> str:
         hits = await exam.hits(exam.first, memory.content)
         reversed_in += reversed_scores(exam.config, hits) is not None
         if not hits:
-            raise Failed(f'nothing found for "{memory.content[:40]}"')
+            raise Failed(f'a search for the text of a stored memory has no hits: "{memory.content[:40]}"')
         own = [hit for hit in hits if memory.id in map(whole_id, hit.source_ids)]
         mapped = mapped and any(hit.source_ids for hit in hits)
         if any(hit.source_ids for hit in hits) and not own:
-            raise Failed(f'"{memory.content[:40]}" is not among the first 3 hits for its own text')
+            raise Failed(f'"{memory.content[:40]}" is not among the first 3 hits of a search for its own text')
         exam.rewrites = exam.rewrites or not any(hit.content == memory.content for hit in own or hits)
         _check_date(memory, own)
     how = "by id" if mapped else "by text; hits have no id that was sent, so retrieval metrics do not apply"
@@ -93,13 +95,15 @@ def _check_date(memory: Memory, own: Sequence[Hit]) -> None:
     """Check that the date of a hit is the date sent; a service that extracts facts may return no date."""
     for hit in own[:1]:
         if hit.when is not None and memory.when is not None and hit.when.date() != memory.when.date():
-            raise Failed(f"the hit of {memory.id} is dated {hit.when.isoformat()}, sent {memory.when.isoformat()}")
+            raise Failed(
+                f"the hit of {memory.id} has the date {hit.when.isoformat()}, but {memory.when.isoformat()} was sent"
+            )
 
 
 async def _dates(exam: Examination) -> str:
     exam.needs_store()
     if not exam.provider.capabilities.timestamps:
-        raise Skipped("declares that memories keep no date (capabilities.timestamps)")
+        raise Skipped("the config declares that memories keep no date (capabilities.timestamps: false)")
     mapped = True
     for memory in exam.memories:
         hits = await exam.hits(exam.first, memory.content)
@@ -108,9 +112,11 @@ async def _dates(exam: Examination) -> str:
         mapped = mapped and any(hit.source_ids for hit in hits)
     endpoints = exam.config.endpoints
     if endpoints is not None and endpoints.search.response.when is not None:
-        raise Failed("no hit has a date, though search.response.when is given")
+        raise Failed("no hit has a date, although search.response.when is set")
     if mapped:
-        raise Skipped("hits have no date and get the date of their memory; search.response.when would read their own")
+        raise Skipped(
+            "hits have no date, so each gets the date of its memory; set search.response.when if the service has dates"
+        )
     raise Failed(
         "hits have no date and cannot be mapped to memories, so the answering model gets no dates: "
         "set search.response.when, or declare capabilities.timestamps: false"
@@ -153,12 +159,12 @@ async def _longest_taken(exam: Examination) -> int | None:
 
 async def _cut(exam: Examination) -> str:
     if exam.provider.unbounded:
-        raise Skipped("returns everything by design")
+        raise Skipped("the provider returns all memories by design")
     exam.needs_store()
     found = [await exam.found(exam.first, FACTS[0][0], k) for k in (1, 2)]
     one, two = (len(each.hits) for each in found)
     if one != 1 or two > 2:
-        raise Failed(f"k = 1 gives {one}, k = 2 gives {two}")
+        raise Failed(f"expected 1 hit for k = 1 and at most 2 hits for k = 2, but k = 1 gives {one}, k = 2 gives {two}")
     sent = [each.returned for each in found]
     if sent[0] <= 1 and sent[1] <= 2:
         return f"1 and {two}"
@@ -177,7 +183,7 @@ def _sends_k(exam: Examination) -> bool:
 async def _apart(exam: Examination) -> str:
     exam.needs_store()
     if exam.single:
-        raise Skipped("one namespace only (scoping single)")
+        raise Skipped("the provider has one namespace only (scoping: single)")
     found = await exam.hits(exam.second, FACTS[0][0])
     if found:
         raise Failed(f"a second namespace finds {len(found)} memories of the first")
@@ -198,9 +204,9 @@ async def _again(exam: Examination) -> str:
     hits = await exam.hits(exam.first, FACTS[1][0], 10)
     sources = [source for hit in hits for source in set(map(whole_id, hit.source_ids))]
     if rule == "repeat" and len(sources) != len(set(sources)):
-        raise Failed(f"on_unknown is repeat, but a repeated batch is stored twice: {sources}")
+        raise Failed(f"on_unknown is repeat, but a batch that was sent twice is stored twice: {sources}")
     if not hits:
-        raise Failed("a memory that was added again is not found")
+        raise Failed("a memory is not found after it was added a second time")
     return f"{rule}: each memory once" if sources else rule
 
 
@@ -219,7 +225,7 @@ async def _survives(exam: Examination) -> str:
         hits += await exam.hits(exam.first, memory.content[-200:], 10)
         if not _in_parts(memory, hits):
             shown = json.dumps([hit.content[:60] for hit in hits], ensure_ascii=False)
-            raise Failed(f"{memory.id} is returned changed; found {shown}")
+            raise Failed(f"{memory.id} is returned with a changed text: found {shown}")
     return "newlines, quotes, emoji, right-to-left text, placeholders, 10,000 characters"
 
 
@@ -240,9 +246,9 @@ async def _nothing_asked(exam: Examination) -> str:
 
 async def _clear(exam: Examination) -> str:
     if not exam.provider.capabilities.clear:
-        raise Skipped("declares that it cannot clear")
+        raise Skipped("the config declares that the provider cannot clear (capabilities.clear: false)")
     if exam.provider.keeps_store and exam.filled and not await exam.held(exam.first, FACTS[0][0]):
-        raise Failed("a namespace with memories looks empty, so clearing cannot be checked")
+        raise Failed("the search finds nothing in a namespace with memories, so clearing cannot be checked")
     await exam.provider.clear(exam.first.space)
     await exam.provider.clear(exam.first.space)
     if not exam.provider.keeps_store:
@@ -250,17 +256,17 @@ async def _clear(exam: Examination) -> str:
     await exam.prepare(exam.first)
     held = await exam.held(exam.first, FACTS[0][0])
     if held:
-        raise Failed(f"{held} memories are left after clear")
+        raise Failed(f"{held} memories are left after the call clear")
     return "twice; nothing is left"
 
 
 async def _other_lives(exam: Examination) -> str:
     exam.needs_store()
     if exam.single:
-        raise Skipped("one namespace only (scoping single)")
+        raise Skipped("the provider has one namespace only (scoping: single)")
     found = await exam.hits(exam.second, OTHER)
     if not found:
-        raise Failed("clearing one namespace emptied the other")
+        raise Failed("clearing one namespace also cleared the other")
     return "still there"
 
 
