@@ -96,7 +96,7 @@ def dispute(
     for flag, given in (("--judge-model", judges), ("--judge-prompt", prompts)):
         if len(given) < LEAST:
             raise UsageError(
-                f"a dispute needs {flag} at least twice; it was given {len(given)} times",
+                f"a dispute needs {flag} at least twice; given: {len(given)}",
                 hint=f"repeat {flag} with another value",
             )
     if not targets:

@@ -214,7 +214,7 @@ def test_an_interrupt_is_told_with_what_it_found(
     assert told(capsys) == (
         code,
         "",
-        f"error: the command was stopped by {name};  the report was being written\nhint: bench results r\n",
+        f"error: the command was stopped by {name}; the report was being written\nhint: bench results r\n",
     )
     assert json.loads(told(capsys, "--json")[1])["error"]["kind"] == "interrupted"
 

@@ -284,8 +284,11 @@ def test_two_sides_say_who_is_ahead_and_a_receipt_is_a_side(
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (("r", "--judge-model", "openai/soft", "--judge-prompt", "a.txt", "b.txt"), "--judge-model: 1 given"),
-        (("r", *TWO[:3]), "--judge-prompt: 0 given"),
+        (
+            ("r", "--judge-model", "openai/soft", "--judge-prompt", "a.txt", "b.txt"),
+            "needs --judge-model at least twice; given: 1",
+        ),
+        (("r", *TWO[:3]), "needs --judge-prompt at least twice; given: 0"),
         (TWO, "no answers were given"),
         (("x.json", *TWO), "does not contain the name of its benchmark"),
         (("x.json", *TWO, "--benchmark", "demo"), "no row has the fields of a known result file"),

@@ -211,7 +211,7 @@ def test_a_signal_outside_of_the_run_s_own_watch_says_what_it_found(number: int,
     done = forked.run([sys.executable, "-c", source], text=True)
     name = signal.Signals(number).name
     assert (done.returncode, done.stdout) == (code, "")
-    assert done.stderr == f"error: the command was stopped by {name};  nothing was called yet\nhint: give it again\n"
+    assert done.stderr == f"error: the command was stopped by {name}; nothing was called yet\nhint: give it again\n"
 
 
 def test_ranges_merge_to_the_report_of_the_whole(bench: Bench, tmp_path: Path) -> None:
