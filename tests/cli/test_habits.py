@@ -145,6 +145,9 @@ def test_a_key_of_another_workspace_is_used_again(
     assert first["fingerprint"] == second["fingerprint"] == third["fingerprint"]
     assert (tmp_path / "two/keys/me.pub").read_text() == (tmp_path / "one/keys/me.pub").read_text()
     assert "already" in bench("keys", "new", "me", "--workspace", "two", check=2).stderr
-    assert "trusted.json already has this key, as me" in bench("keys", "trust", "one/keys/me.pub", "--workspace", "two", check=2).stderr
+    assert (
+        "trusted.json already has this key, as me"
+        in bench("keys", "trust", "one/keys/me.pub", "--workspace", "two", check=2).stderr
+    )
     private = tmp_path / "home/bench/keys/me.key"
     assert "PRIVATE" not in bench("keys", "trust", str(private), "--workspace", "two", check=None).stdout
