@@ -249,7 +249,7 @@ def _refuse(work: Work, one: Cleanable) -> None:
     from bench.engine.cleanup import sweepable
 
     if public_logs(one.folder):
-        raise UsageError(f"{one.folder} holds a public log", hint="move the log to another folder first")
+        raise UsageError(f"{one.folder} contains a public log", hint="move the log to another folder first")
     if one.running:
         raise Locked(f"run {one.folder.name} is held by {one.holder}", hint=f"bench pause {one.folder.name} first")
     if one.namespaces:

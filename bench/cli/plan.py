@@ -94,7 +94,7 @@ def _cache_text(plan: Plan) -> str:
 
 
 def _in_turn(lane: Lane) -> str:
-    return ", one corpus at a time (scoping single)" if lane.provider.config.scoping.single else ""
+    return ", one corpus at a time (scoping: single)" if lane.provider.config.scoping.single else ""
 
 
 def _jobs(plan: Plan) -> None:

@@ -123,7 +123,9 @@ def check_gates(plan: Plan) -> None:
     known = {_first_name(metric.name) for lane in plan.lanes for metric in lane.benchmark.scoring.metrics}
     for name, wanted in plan.request.min_score.items():
         if _first_name(name) not in known:
-            raise UsageError(f"--min-score {name}: no benchmark of this run computes it", hint="add it with --metrics")
+            raise UsageError(
+                f"--min-score {name}: no benchmark of this run computes this metric", hint="add it with --metrics"
+            )
         if not _is_number(wanted):
             raise UsageError(f"--min-score {name}={wanted}: expected a number")
 

@@ -89,7 +89,7 @@ def _export(found: Verification, question: VerificationRequest, folder: Path) ->
     from bench.receipt.verify import export
 
     if len(found.outcomes) != 1:
-        raise UsageError("--export takes one receipt", hint="name a single receipt file")
+        raise UsageError("--export can be used with one receipt only", hint="name a single receipt file")
     command = export(found.outcomes[0], question, folder)
     say = console.note if current.get().json else console.line
     say(f"cd {folder} && {command}")

@@ -204,7 +204,7 @@ class Cluster:
                     client = await Client(place, asynchronous=True, set_as_default=False, timeout=CONNECT_S)
                 except OSError:
                     raise UsageError(
-                        f"--cluster {address}: no dask scheduler answers there within {CONNECT_S} s",
+                        f"--cluster {address}: no dask scheduler answers within {CONNECT_S} s",
                         hint="start one with: dask scheduler, and workers with: dask worker ADDRESS --nthreads 1",
                     ) from None
                 async with client:

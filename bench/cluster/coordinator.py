@@ -61,7 +61,7 @@ def shards_of(plan: Plan, count: int) -> list[Shard]:
     if request.limit is not None or request.sample is not None:
         raise UsageError(
             f"--{'limit' if request.limit is not None else 'sample'} would apply to every shard separately",
-            hint="with --cluster choose by --start and --end, --items, --items-of or --question-type",
+            hint="with --cluster, select items by --start and --end, --items, --items-of or --question-type",
         )
     positions, breaks = _selected(plan)
     if not 1 <= count <= len(positions):

@@ -126,7 +126,7 @@ def plan_of(order: ShardOrder) -> tuple[Plan, Environment]:
     plan = make_plan(Catalog.load(workspace), RunRequest.model_validate(dict(order.request)), environment)
     if plan.digest != order.digest:
         raise IdentityError(
-            f"{workspace} lacks files or variables of the run",
+            f"{workspace} does not have all files and variables of the run",
             changes=changes(order.identity, plan.identity),
             hint=f"give the worker the same configs, datasets and variables ({WORKSPACE} names its workspace)",
         )

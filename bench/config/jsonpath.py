@@ -66,7 +66,7 @@ class Path:
         """Return the only value, which may be null; PathMissing if there is none or several."""
         found = self.all(value)
         if len(found) != 1:
-            raise PathMissing(f"{self.text} gives {len(found) or 'no'} value{'s' if found else ''}")
+            raise PathMissing(f"{self.text} matches {len(found) or 'no'} value{'s' if found else ''}, expected one")
         return found[0]
 
     def get(self, value: object) -> object | None:

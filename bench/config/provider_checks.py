@@ -109,7 +109,7 @@ def _passwords(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
         written = VARIABLE.sub(lambda match: match[2] or "", text)
         if without_password(written) != written:
             hint = "put it into an environment variable, and write ${NAME} here"
-            yield ConfigError(f"{name_of(path)} holds a password", where=source.place(path), hint=hint)
+            yield ConfigError(f"{name_of(path)} contains a password", where=source.place(path), hint=hint)
 
 
 def _calls(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
@@ -189,7 +189,7 @@ def _operations(source: Source, config: ProviderConfig) -> Iterator[ConfigError]
             )
     if config.capabilities.clear and endpoints.clear is None:
         yield ConfigError(
-            "no endpoints.clear",
+            "endpoints.clear is missing",
             where=source.place(("endpoints",)),
             hint="add it, or set capabilities: {clear: false}",
         )

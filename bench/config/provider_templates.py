@@ -79,7 +79,7 @@ def _literal_problems(source: Source, compiled: Sequence[TreePath]) -> Iterator[
             yield ConfigError(
                 f'unknown variable "{name}" in {name_of(path)}; the text is sent unchanged',
                 where=source.place(path),
-                hint=f"known here: {known}; a literal is written $${{{name}}}",
+                hint=f"known variables: {known}; a literal is written $${{{name}}}",
             )
 
 
@@ -98,7 +98,7 @@ def _problems(source: Source, template: _Template) -> Iterator[ConfigError]:
         yield ConfigError(
             f'unknown variable "{name}" in {shown}{guess}',
             where=source.place((*template.place, *place)),
-            hint=f"known here: {', '.join(sorted(template.names))}",
+            hint=f"known variables: {', '.join(sorted(template.names))}",
         )
 
 

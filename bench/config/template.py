@@ -397,7 +397,7 @@ def _known(slot: _Slot, names: Collection[str], where: str | None) -> _Slot:
     raise ConfigError(
         f'unknown name "{slot.name}" in template{did_you_mean(slot.name, names)}',
         where=where,
-        hint=f"names here: {listed}",
+        hint=f"known names: {listed}",
     )
 
 

@@ -139,7 +139,7 @@ def _refuse_tabs(text: str, label: str) -> None:
     for number, line in enumerate(text.split("\n"), 1):
         if "\t" in line:
             raise ConfigError(
-                "tab character",
+                "a tab character is not allowed here",
                 where=f"{label}:{number}:{line.index(chr(9)) + 1}",
                 hint='use spaces; inside text write "\\t" in double quotes',
             )

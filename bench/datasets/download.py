@@ -182,7 +182,10 @@ def _offset_of(response: aiohttp.ClientResponse, asked: int) -> int:
         case 206 if response.headers.get("Content-Range", "").startswith(f"bytes {asked}-"):
             return asked
         case 401 | 403:
-            raise FetchError(f"{response.host} refuses the file ({response.status})", hint="HF_TOKEN names the token")
+            raise FetchError(
+                f"{response.host} refuses the file ({response.status})",
+                hint="set HF_TOKEN to a token that may read the file",
+            )
         case 206 | 416:
             raise RangeRefused(f"{response.host} cannot continue the download at byte {asked}")
         case 408 | 425 | 429 | 500 | 502 | 503 | 504:

@@ -279,5 +279,5 @@ def require_coverage(gaps: Sequence[Gap], *, benchmark: str, where: str | None =
     raise DataError(
         f"evidence of {items} items of {benchmark} is missing in the texts that would be sent: {listed}{more}",
         where=where,
-        hint="map the missing field (a caption?), or correct formatTemplate",
+        hint="map the field that contains the evidence, such as a caption, or correct formatTemplate",
     )

@@ -85,7 +85,7 @@ class AddedField(ABC):
     def added(self, row: Mapping[str, object], place: RowPlace, brought: dict[str, str]) -> Mapping[str, object]:
         """Return the new field with its value; empty if the row has no value for it."""
         if self.name in row and not self.reads_itself:
-            raise self._fail(place, "the rows have this field already", "choose another name")
+            raise self._fail(place, "the rows already have a field with this name", "choose another name")
         found = self._value(row, place, brought)
         return {self.name: found}
 

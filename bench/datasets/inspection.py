@@ -207,7 +207,7 @@ class Scanner:
         except RecursionError as error:
             raise too_deep(place) from error
         except OutOfRange as error:
-            raise place.error("", "holds a number beyond the range of a double", hint="write it as text") from error
+            raise place.error("", "contains a number beyond the range of a double", hint="write it as text") from error
         except ValueError as error:
             text = "holds half of a surrogate pair, which is not Unicode text"
             raise place.error("", text, hint="fix the escape \\ud8xx in the row") from error

@@ -431,7 +431,7 @@ class RowFile:
         return values
 
     def _changed(self) -> DataError:
-        return DataError("the file has changed since it was checked", where=self.label, hint="start again")
+        return DataError("the file has changed since it was checked", where=self.label, hint="run the command again")
 
     def _lines(self, file: BinaryIO) -> Iterator[FileRow]:
         offset, index = 0, 0

@@ -52,7 +52,7 @@ class Selection:
         end = total if self.end is None else self.end
         if start < 1 or end < start:
             raise UsageError(
-                f"the range {start}..{end} holds no item", hint="positions count from 1, both ends included"
+                f"the range {start}..{end} contains no item", hint="positions count from 1, both ends included"
             )
         return min(start - 1, total), min(end, total)
 

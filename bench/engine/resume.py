@@ -229,7 +229,9 @@ async def extended_plan(
     plan = make_plan(catalog, RunRequest.combine(stored, flags), environment)
     other = changes(_but_selection(meta.identity), _but_selection(plan.identity))
     if other:
-        raise IdentityError(f"run {meta.run_id} can get more items; its other settings are fixed", changes=other)
+        raise IdentityError(
+            f"run {meta.run_id} can get more items, but its other settings cannot change", changes=other
+        )
     _check_wider(meta.run_id, before, plan)
     new = run_meta(plan, meta.run_id, CodeState())
     async with Journal.resume(path) as journal:

@@ -137,7 +137,7 @@ def _official_text(placed: Path | None, file_name: str, digest: str | None, wher
         raise ConfigError(
             f"{path.name} is not the official text: sha256 {found}, expected {digest or '(none is published)'}",
             where=where or str(path),
-            hint="place the unchanged official template, or remove the file",
+            hint="replace the file with the official text, or remove it",
         )
     return content.decode("utf-8")
 

@@ -396,7 +396,7 @@ def open_evaluator(
         return None
     if name == CUSTOM:
         hint = "write evaluation: {method: custom, customEvaluator: ./file.py:Class}"
-        raise ConfigError("the config names no evaluator of its own", where=where, hint=hint)
+        raise ConfigError("the config does not name a custom evaluator", where=where, hint=hint)
     if name not in BUILT_IN:
         return _installed(name, given, where)
     built_in = BUILT_IN[name]

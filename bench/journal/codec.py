@@ -147,4 +147,6 @@ def storable(path: Path) -> Iterator[None]:
     try:
         yield
     except (TypeError, ValueError) as error:
-        raise JournalError(f"a row cannot be stored: {error}", where=str(path), hint="report this") from error
+        raise JournalError(
+            f"a row cannot be stored: {error}", where=str(path), hint="this is a bug in bench: report it"
+        ) from error

@@ -150,7 +150,8 @@ def examine_header(path: Path) -> None:
     promised = int.from_bytes(header[28:32], "big") * (65536 if page_bytes == 1 else page_bytes)
     if path.stat().st_size < promised and not _has_wal(path):
         raise JournalError(
-            f"the file was cut: {path.stat().st_size} of {promised} bytes are there; it was not changed", where=where
+            f"the file was cut: {path.stat().st_size} of {promised} bytes were found; bench did not change the file",
+            where=where,
         )
 
 
@@ -158,7 +159,7 @@ def refuse_newer(path: Path, version: int) -> None:
     """Raise an error for a schema of a newer version of bench."""
     if version > VERSION:
         raise JournalError(
-            f"the journal has version {version}, this program knows up to {VERSION}",
+            f"the journal has version {version}; this program can read versions up to {VERSION}",
             where=str(path),
             hint="use a newer bench",
         )

@@ -222,7 +222,11 @@ async def _prepare(path: Path, connection: aiosqlite.Connection) -> None:
     if owner not in (0, APPLICATION_ID) or (owner == 0 and tables):
         raise JournalError("this SQLite file belongs to another program", where=str(path), hint="move it away")
     if version > VERSION:
-        raise JournalError(f"it has version {version}, this program knows {VERSION}", where=str(path), hint=_REBUILD)
+        raise JournalError(
+            f"the file has version {version}; this program can read only version {VERSION}",
+            where=str(path),
+            hint=_REBUILD,
+        )
     if version == 0:
         await connection.executescript(
             f"BEGIN IMMEDIATE;\n{_SQL['schema']}\nPRAGMA application_id = {APPLICATION_ID};\n"

@@ -89,7 +89,7 @@ def guarded(metric: Metric, label: str) -> Callable[[Row], float | None]:
         if value is None:
             return None
         if not isinstance(value, int | float) or not abs(value) <= LARGEST:
-            raise EvaluatorFailed(f"metric {label} returned {value!r} for item {row.item_id}")
+            raise EvaluatorFailed(f"metric {label} returned {value!r} for item {row.item_id}; expected a finite number")
         return float(value)
 
     return score
@@ -179,7 +179,7 @@ class Registry:
             return None
         if isinstance(request.k, int) and asked not in (None, request.k):
             raise UnknownMetric(
-                f'metric "{request.name}": k = {asked!r}, but its name has {request.k}',
+                f'metric "{request.name}": k = {asked!r}, but its name already sets {request.k}',
                 hint="leave k out, or choose the name that has it",
             )
         cut: object = request.k if isinstance(request.k, int) else asked
@@ -244,7 +244,7 @@ class Registry:
                 )
             if key in request.preset and request.preset[key] != value:
                 raise UnknownMetric(
-                    f'metric "{request.name}": {key} = {value!r}, but its name has {request.preset[key]!r}',
+                    f'metric "{request.name}": {key} = {value!r}, but its name already sets {request.preset[key]!r}',
                     hint=f"leave {key} out, or choose the name that has it",
                 )
             checked[key] = parameter.read(value)

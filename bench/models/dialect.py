@@ -352,7 +352,7 @@ def _json(event: str) -> object:
     try:
         return json.loads(event)
     except (ValueError, RecursionError) as error:
-        raise Unavailable(f"the stream holds an event that is not JSON: {event[:200]!r}") from error
+        raise Unavailable(f"the stream contains an event that is not JSON: {event[:200]!r}") from error
 
 
 def _cut(events: Sequence[object]) -> Unavailable:

@@ -197,7 +197,7 @@ def _check_rates(lanes: Sequence[Lane], request: RunRequest) -> None:
         if name not in known:
             near = get_close_matches(name, known, n=1)
             hint = f'did you mean "{near[0]}"?' if near else f"endpoints: {', '.join(endpoints) or 'none'}"
-            raise UsageError(f"--rate {name}: no job of this run has such an endpoint", hint=hint)
+            raise UsageError(f"--rate {name}: no job of this run has this endpoint", hint=hint)
 
 
 def _spread_by(request: RunRequest) -> str | None:
@@ -213,9 +213,9 @@ def _check_single(lanes: Sequence[Lane], request: RunRequest) -> None:
         name = lane.provider.label
         if (spread := _spread_by(request)) is not None:
             hint = f"run it without {spread}"
-            raise UsageError(f"{name} has one namespace (scoping single): several workers cannot share it", hint=hint)
+            raise UsageError(f"{name} has one namespace (scoping: single): several workers cannot share it", hint=hint)
         if not {Phase.SEARCH, Phase.ANSWER, Phase.EVALUATE}.intersection(request.phases) and _corpora(lane) > 1:
-            text = f"{name} has one namespace (scoping single): it cannot keep {_corpora(lane)} corpora at once"
+            text = f"{name} has one namespace (scoping: single): it cannot keep {_corpora(lane)} corpora at once"
             raise UsageError(text, hint="run every phase, or choose one corpus with --items-of")
 
 

@@ -105,7 +105,7 @@ def _unknown(name: str, part: str, known: Sequence[str], what: str) -> UsageErro
     hint = f'did you mean "{near[0]}"?' if near else f"bench list {what}s shows the known ones"
     if dot and owner in known and kind in CallPrices.model_fields:
         hint = f"write {owner}: {{{kind}: USD}}"
-    return UsageError(f'no {what} has the name "{name}" in prices', hint=hint)
+    return UsageError(f'prices contains "{name}", but there is no {what} with this name', hint=hint)
 
 
 PROMPT_TOKENS = 200

@@ -217,7 +217,7 @@ def _changed(config: ProviderConfig, sets: Mapping[str, object]) -> ProviderConf
     if config.path is None:
         if "name" in sets:
             raise UsageError(
-                f"--set {config.name}.name: the name of a provider cannot be set", hint="a variant is NAME@LABEL"
+                f"--set {config.name}.name: the name of a provider cannot be set", hint="write a variant as NAME@LABEL"
             )
         tree = config.model_dump(mode="json", exclude_unset=True)
         for path, value in sets.items():

@@ -229,7 +229,10 @@ def _model_of(
     named = [str(spec.config["model"]) for spec in specs if spec.method in methods and "model" in spec.config]
     models = list(dict.fromkeys(map(resolve_name, named)))
     if len(models) > 1:
-        raise ConfigError(f"metrics name two models, {models[0]} and {models[1]}", hint="make two runs and compare")
+        raise ConfigError(
+            f"the metrics of this benchmark need two models, {models[0]} and {models[1]}",
+            hint="make one run per model, then compare the runs",
+        )
     if models and any(name not in (None, NO_MODEL, ANY_MODEL) and resolve_name(name) != models[0] for name in given):
         raise UsageError(f"--{flag}: a metric of this benchmark names {models[0]}", hint="leave the flag out")
     return next(iter(models), None)

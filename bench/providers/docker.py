@@ -187,7 +187,7 @@ class Compose:
     async def _run(self, *arguments: str) -> str:
         program = shutil.which("docker", path=self.context.environment.get("PATH"))
         if program is None:
-            raise self._not_available("there is no docker command")
+            raise self._not_available("the docker command is not installed")
         return await self._output([program, "compose", "-p", self.project, "-f", self.file, *arguments])
 
     async def _output(self, command: Sequence[str]) -> str:

@@ -126,7 +126,7 @@ class Minded:
 
     def _check(self, found: object) -> None:
         if not isinstance(found, self.wanted):
-            raise PluginFault(f"{self.adapter}: {self.name} gave {_shown(found)}; expected {self._names()}")
+            raise PluginFault(f"{self.adapter}: {self.name} returned {_shown(found)}; expected {self._names()}")
         odd = next((hit for hit in found.hits if not isinstance(hit, Hit)), None) if isinstance(found, Found) else None
         if odd is not None:
             raise PluginFault(

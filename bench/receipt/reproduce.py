@@ -142,7 +142,9 @@ def request_of(receipt: Receipt, run_id: str) -> RunRequest:
     run, selection = receipt.run, receipt.benchmark.selection
     unknown = sorted(selection.filter.keys() - {*FILTERS, "seed"})
     if unknown:  # also what would be a flag here: a receipt chooses items, never what a run does
-        raise CannotReproduce(f"the receipt selects its items by {', '.join(unknown)}, which is not known here")
+        raise CannotReproduce(
+            f"the receipt selects its items by {', '.join(unknown)}, which this version of bench does not know"
+        )
     filters = {name: value for name, value in selection.filter.items() if name in FILTERS}
     by_role = {use.role: f"{use.provider}/{use.requested}" if use.provider else use.requested for use in receipt.models}
     flags: dict[str, object] = {

@@ -219,7 +219,7 @@ def _chosen(report: Report, request: SigningRequest) -> list[JobReport]:
         raise UsageError(f"run {report.run_id} has no such job", hint="bench results shows the jobs of a run")
     if request.output.suffix == ".json" and len(found) != 1:
         raise UsageError(
-            f"--output names one file, and {len(found)} jobs would be signed",
+            f"--output is one file, but {len(found)} jobs would be signed",
             hint="name a folder, or choose with --benchmark and --provider",
         )
     return found

@@ -171,7 +171,8 @@ def verify(paths: Sequence[Path], question: VerificationRequest) -> Verification
         outcomes += [verify_file(file, question, inside) for file in files]
     if question.items is not None and len(outcomes) > 1:
         raise UsageError(
-            f"--items names one file, and {len(outcomes)} receipts were checked", hint="name a single receipt file"
+            f"--items can be used with one receipt only, but {len(outcomes)} receipts were checked",
+            hint="name a single receipt file",
         )
     return Verification(outcomes=tuple(outcomes), logs=tuple(logs), successors=successors)
 
@@ -227,7 +228,7 @@ def verify_file(path: Path, question: VerificationRequest, place: LogPlace | Non
 def _rows_not_receipt(path: Path) -> UsageError:
     receipt = path.with_name(path.name.removesuffix(ROWS) + ".json")
     hint = f"bench verify {receipt}" if receipt.is_file() else "name the receipt that the rows belong to"
-    return UsageError(f"{path}: these are the rows of a receipt, not the receipt", hint=hint)
+    return UsageError(f"{path}: this file contains the rows of a receipt, not the receipt", hint=hint)
 
 
 def _check_own(

@@ -55,7 +55,9 @@ class WitnessKey:
             found = cls(name=name, key=PublicKey.from_raw(raw[1:]))
             if found.id.hex() == stated:
                 return found
-        raise UsageError(f'"{text}" is not the key of a witness', hint="NAME+ID+KEY, as bench log cosign prints it")
+        raise UsageError(
+            f'"{text}" is not the key of a witness', hint="write NAME+ID+KEY, as bench log cosign prints it"
+        )
 
     @property
     def id(self) -> bytes:
@@ -105,7 +107,9 @@ def witness_log(folder: Path, store: TrustStore, *, name: str, file: Path, key: 
         VerificationError: the log has no checkpoint, or an older one than was seen.
     """
     if not NAME.fullmatch(name):
-        raise UsageError(f'"{name}" is not the name of a witness', hint="such as witness.example/w1, no + and no space")
+        raise UsageError(
+            f'"{name}" is not the name of a witness', hint="use a name such as witness.example/w1, without + and spaces"
+        )
     view = read_log(folder)
     checkpoint = view.checkpoint()
     if view.note is None or checkpoint is None:

@@ -411,7 +411,7 @@ async def chosen_targets(
     if not pairs and not (providers and benchmark):
         raise UsageError("nothing to compare", hint=hint)
     if len(pairs or set(providers)) < 2:
-        raise UsageError("a comparison needs two sides", hint="name a second one")
+        raise UsageError("a comparison needs two sides", hint="name a second side")
     if pairs:
         return [(ComparisonTarget.parse(text), None) for text in pairs]
     return [(target, job) for target, job in await newest_targets(workspace, benchmark or "", providers)]

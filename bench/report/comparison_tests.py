@@ -201,7 +201,7 @@ def _named(name: str, side: Side, shared: Sequence[str]) -> str:
     if found is None:
         raise UsageError(
             f"the metric {name} is not on both sides of {side.record.benchmark}",
-            hint=f"both have: {', '.join(shared) or 'none'}; bench rescore adds metrics",
+            hint=f"metrics of both sides: {', '.join(shared) or 'none'}; bench rescore adds metrics",
         )
     if not can_be_paired(side.measures[found]):
         raise UsageError(

@@ -225,7 +225,7 @@ def _secret(settings: Settings) -> Secret | None:
     if not is_loopback(settings.host):
         raise UsageError(
             f"{settings.host} can be reached from other machines: a token is needed",
-            hint=f"name a token file with --token-file or {TOKEN_VARIABLE}, or stay on 127.0.0.1",
+            hint=f"name a token file with --token-file or {TOKEN_VARIABLE}, or listen on 127.0.0.1",
         )
     return Secret.at(settings.workspace / CHECKPOINTS / ".token") if settings.runs else None
 

@@ -142,7 +142,9 @@ async def apart(make: Make[Document], *arguments: object) -> Document:
     command = [sys.executable, "-m", "bench.web.cache", make.__module__, make.__qualname__, json.dumps(arguments)]
     done = await anyio.run_process(command, stderr=subprocess.DEVNULL, check=False)
     if done.returncode != 0:
-        raise JournalError("a document could not be created", hint="the same bench command shows the reason")
+        raise JournalError(
+            "a document could not be created", hint="run the same command in a terminal to see the reason"
+        )
     return cast("Document", read(json.loads(done.stdout)))
 
 

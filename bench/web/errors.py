@@ -66,7 +66,7 @@ def check_path(raw: str) -> None:
     """
     path = raw.partition("?")[0]
     if not path.startswith("/"):
-        raise BadId("the path is not one of this site")
+        raise BadId("this site has no page with this path")
     if path == "/":
         return
     for segment in path[1:].split("/"):

@@ -37,8 +37,12 @@ def test_a_gate_may_be_spelt_as_any_name_of_its_metric(tmp_path: Path, name: str
 @pytest.mark.parametrize(
     ("gate", "text", "hint"),
     [
-        ("bleu=0.5", "--min-score bleu: no benchmark of this run computes it", "add it with --metrics"),
-        ("nonsense=0.5", "--min-score nonsense: no benchmark of this run computes it", "add it with --metrics"),
+        ("bleu=0.5", "--min-score bleu: no benchmark of this run computes this metric", "add it with --metrics"),
+        (
+            "nonsense=0.5",
+            "--min-score nonsense: no benchmark of this run computes this metric",
+            "add it with --metrics",
+        ),
         ("mrr=high", "--min-score mrr=high: expected a number", "see bench --help"),
         ("mrr=nan", "--min-score mrr=nan: expected a number", "see bench --help"),
         ("mrr=inf", "--min-score mrr=inf: expected a number", "see bench --help"),

@@ -68,10 +68,10 @@ def test_kinds_and_tags_stand_in_any_order(line: str, kinds: list[str], tags: se
 @pytest.mark.parametrize(
     ("line", "text"),
     [
-        ("cats", 'list: unknown "cats"'),
-        ("--tag rag", 'list: unknown "--tag"'),
-        ("--tagsrag", 'list: unknown "--tagsrag"'),
-        ("runs --limit", 'list: unknown "--limit"'),
+        ("cats", 'bench list does not know "cats"'),
+        ("--tag rag", 'bench list does not know "--tag"'),
+        ("--tagsrag", 'bench list does not know "--tagsrag"'),
+        ("runs --limit", 'bench list does not know "--limit"'),
         ("--tags", "--tags needs a value"),
         ("--tags=", "--tags needs a value"),
         ("--tags --json", "--tags needs a value"),

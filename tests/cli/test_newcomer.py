@@ -119,7 +119,7 @@ def test_what_child_processes_print_stays_out_of_the_event_stream(tmp_path: Path
 @pytest.mark.parametrize(
     ("flags", "said"),
     [
-        (("--rate", "bm52.add=5/s"), "no job of this run has such an endpoint"),
+        (("--rate", "bm52.add=5/s"), "no job of this run has this endpoint"),
         (("--answer-prompt", "nowhere.txt"), "no such prompt file: nowhere.txt"),
     ],
 )

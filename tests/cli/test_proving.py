@@ -166,7 +166,7 @@ def test_a_valid_receipt_says_what_was_measured_and_who_says_so(bench: Bench, re
         (("verify",), "no receipt was given"),
         (("verify", "RECEIPT", "--items", "gone"), "no such file: gone"),
         (("verify", "RECEIPT", "--dataset", "gone"), "no such file: gone"),
-        (("verify", "RECEIPT", "RECEIPT", "--export", "x"), "--export takes one receipt"),
+        (("verify", "RECEIPT", "RECEIPT", "--export", "x"), "--export can be used with one receipt only"),
         (("publish",), "name a receipt to publish, or --retract ID"),
         (("publish", "RECEIPT", "--retract", "X"), "name a receipt to publish, or --retract ID"),
         (("sign", "nobody"), 'no run "nobody"'),

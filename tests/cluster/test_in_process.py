@@ -171,5 +171,5 @@ async def test_where_nobody_answers_it_is_said_how_to_start_one(monkeypatch: pyt
     with pytest.raises(UsageError) as told:
         async with Cluster.open(address, token="t"):
             pass
-    assert str(told.value) == f"--cluster {address}: no dask scheduler answers there within 0.2 s"
+    assert str(told.value) == f"--cluster {address}: no dask scheduler answers within 0.2 s"
     assert told.value.hint.startswith("start one with: dask scheduler")

@@ -82,7 +82,7 @@ async def test_a_worker_that_joins_too_late_to_be_asked_is_told_so_by_its_shard(
 @pytest.mark.parametrize(
     ("address", "said"),
     [
-        ("tcp://127.0.0.1:9", "no dask scheduler answers there within 3 s"),
+        ("tcp://127.0.0.1:9", "no dask scheduler answers within 3 s"),
         ("somewhere", "expected tcp://HOST:PORT"),
         ("local:0", "expected tcp://HOST:PORT"),
     ],

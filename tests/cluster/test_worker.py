@@ -131,7 +131,7 @@ def test_other_data_is_refused_with_what_differs(world: World) -> None:
     rows.write_text(rows.read_text().replace("W0y0", "X"))
     with pytest.raises(IdentityError, match=r"benchmarks\.facts\.dataset") as told:
         plan_of(order)
-    assert str(told.value).startswith(f"{world.workspace.resolve()} lacks files or variables of the run\n")
+    assert str(told.value).startswith(f"{world.workspace.resolve()} does not have all files and variables of the run\n")
     assert WORKSPACE in told.value.hint
 
 

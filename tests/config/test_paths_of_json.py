@@ -111,11 +111,11 @@ def test_a_path_that_the_library_refuses_is_refused_in_its_words(text: str) -> N
 @pytest.mark.parametrize(
     ("text", "tree", "said"),
     [
-        ("$.a", {}, "$.a gives no value"),
-        ("$.a[0]", {"a": []}, "$.a[0] gives no value"),
-        ("$.a.b", {"a": "text"}, "$.a.b gives no value"),
-        ("$.a[*]", {"a": [1, 2]}, "$.a[*] gives 2 values"),
-        ("$.a[*]", {"a": []}, "$.a[*] gives no value"),
+        ("$.a", {}, "$.a matches no value, expected one"),
+        ("$.a[0]", {"a": []}, "$.a[0] matches no value, expected one"),
+        ("$.a.b", {"a": "text"}, "$.a.b matches no value, expected one"),
+        ("$.a[*]", {"a": [1, 2]}, "$.a[*] matches 2 values, expected one"),
+        ("$.a[*]", {"a": []}, "$.a[*] matches no value, expected one"),
     ],
 )
 def test_one_value_is_asked_for(text: str, tree: object, said: str) -> None:

@@ -94,7 +94,7 @@ def test_a_password_in_a_connection_string_is_refused_at_its_place(tmp_path: Pat
     text = "name: acme\ntype: local\nadapter: bench.providers.pgvector:Pgvector\nlocal: {database: {url: '%s'}}\n"
     hint = "put it into an environment variable, and write ${NAME} here"
     for url in ("postgresql://me:hunter22@db/x", "${DB_URL:-postgresql://me:hunter22@db/x}"):
-        assert refused(text % url, tmp_path) == [("4:20: local.database.url holds a password", hint)]
+        assert refused(text % url, tmp_path) == [("4:20: local.database.url contains a password", hint)]
     for fine in ("${DB_URL}", "postgresql://me:${PASSWORD}@db/x", "postgresql://me@db/x", "http://127.0.0.1:8000"):
         assert parse(text % fine, tmp_path).local["database"] == {"url": fine}
 
@@ -174,7 +174,7 @@ def test_a_password_in_a_connection_string_is_refused_at_its_place(tmp_path: Pat
         (
             '  clear: {method: DELETE, path: "/u/${runTag}"}\n',
             "",
-            [("4:1: no endpoints.clear", "add it, or set capabilities: {clear: false}")],
+            [("4:1: endpoints.clear is missing", "add it, or set capabilities: {clear: false}")],
         ),
         (
             'contentField: "$.t"}',

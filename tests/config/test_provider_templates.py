@@ -146,7 +146,7 @@ def test_a_template_is_told_at_its_line(old: str, new: str, said: str | None) ->
 def test_the_hint_lists_what_is_known_there() -> None:
     source = Source.parse(FILE.replace("path: /count", "path: '/count/${zzz}'"), Path("x.yaml"))
     (problem,) = template_problems(source)
-    assert problem.hint == f"known here: {', '.join(sorted(EVERYWHERE | {'db', 'first', 'second'}))}"
+    assert problem.hint == f"known variables: {', '.join(sorted(EVERYWHERE | {'db', 'first', 'second'}))}"
 
 
 def test_an_element_of_a_loop_is_known_inside_its_call_only() -> None:

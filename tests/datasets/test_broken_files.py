@@ -240,7 +240,7 @@ def test_a_number_beyond_every_double_is_refused(workspace: Workspace, number: s
     row = ROW.replace('"A"', number)
     data = f"[{row}]" if file == "x.json" else row
     assert told(workspace, file, data.encode()) == (
-        f"{place}: row holds a number beyond the range of a double",
+        f"{place}: row contains a number beyond the range of a double",
         LARGE,
     )
 
@@ -320,7 +320,7 @@ def test_a_file_that_changed_after_its_check_is_told(workspace: Workspace, file:
     with pytest.raises(DataError) as caught:
         dataset.item("1")
     assert str(caught.value) == f"{path}: the file has changed since it was checked"
-    assert caught.value.hint == "start again"
+    assert caught.value.hint == "run the command again"
 
 
 def test_a_file_that_went_away_after_its_check_is_told(workspace: Workspace) -> None:

@@ -142,8 +142,8 @@ async def test_an_address_may_be_given_and_is_checked_the_same_way(hub, config, 
 @pytest.mark.parametrize(
     ("status", "said", "hint"),
     [
-        (401, "127.0.0.1 refuses the file (401)", "HF_TOKEN names the token"),
-        (403, "127.0.0.1 refuses the file (403)", "HF_TOKEN names the token"),
+        (401, "127.0.0.1 refuses the file (401)", "set HF_TOKEN to a token that may read the file"),
+        (403, "127.0.0.1 refuses the file (403)", "set HF_TOKEN to a token that may read the file"),
         (404, "127.0.0.1 answers 404 for /datasets/acme/set/resolve/main/big.bin.json", "check data.path"),
         (410, "127.0.0.1 answers 410 for /datasets/acme/set/resolve/main/big.bin.json", "check data.path"),
     ],

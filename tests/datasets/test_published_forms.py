@@ -228,7 +228,7 @@ def test_lists_side_by_side_become_objects(workspace: Workspace) -> None:
 
 def test_a_field_that_the_rows_have_is_not_replaced(workspace: Workspace) -> None:
     data = {**BASE["data"], "with": {"text": {"decode": "a"}}}  # type: ignore[dict-item]
-    assert "data.with.text: the rows have this field already" in refusal(workspace, [ROW], data=data)
+    assert "data.with.text: the rows already have a field with this name" in refusal(workspace, [ROW], data=data)
     data = {**BASE["data"], "with": {"text": {"decode": "text"}}}  # type: ignore[dict-item]
     assert contents(opened(workspace, [{**ROW, "text": '"Tea"'}], data=data)) == ["Tea"]
 
@@ -277,7 +277,7 @@ def test_a_template_says_which_part_is_missing(workspace: Workspace) -> None:
     assert dataset.item("r").question == "Tea: what?"
     assert 'topic is missing, which the value "${topic}: ' in refusal(workspace, [ROW], **changes)
     told = refusal(workspace, [ROW], schema__question="$keys[-1]")
-    assert "$keys[-1]: only 0 [*] in the path" in told
+    assert "$keys[-1]: only 0 [*] in this path" in told
 
 
 def test_of_a_list_the_first_counts_and_of_answers_all(workspace: Workspace) -> None:

@@ -142,12 +142,12 @@ KEYS = "a metric has name, method, config, breakdown, evaluator"
         ({"name": "rouge_l", "config": {"k": 1}}, 'metric "rouge_l" has no parameter "k"', 'did you mean "variant"?'),
         (
             {"name": "recall_all@5", "config": {"variant": "any"}},
-            "metric \"recall_all_at_5\": variant = 'any', but its name has 'all'",
+            "metric \"recall_all_at_5\": variant = 'any', but its name already sets 'all'",
             "leave variant out, or choose the name that has it",
         ),
         (
             {"name": "hit@5", "config": {"k": 3}},
-            'metric "hit_at_5": k = 3, but its name has 5',
+            'metric "hit_at_5": k = 3, but its name already sets 5',
             "leave k out, or choose the name that has it",
         ),
         (

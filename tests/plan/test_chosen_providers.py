@@ -254,7 +254,11 @@ def test_what_is_set_changes_the_digest_of_the_config_and_the_file_stays(world: 
             '--set bm25: capabilities.max_k must be a whole number, not "many"',
             "write a whole number",
         ),
-        ({"bm25.name": "mine"}, "--set bm25.name: the name of a provider cannot be set", "a variant is NAME@LABEL"),
+        (
+            {"bm25.name": "mine"},
+            "--set bm25.name: the name of a provider cannot be set",
+            "write a variant as NAME@LABEL",
+        ),
     ],
 )
 def test_what_cannot_be_set_says_why(world: World, sets: dict[str, object], message: str, hint: str) -> None:

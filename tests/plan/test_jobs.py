@@ -236,7 +236,7 @@ def test_a_rate_that_would_limit_nothing_is_refused(
 ) -> None:
     with pytest.raises(UsageError) as caught:
         world.plan(**flags, rate=[f"{name}=5/s"])
-    assert caught.value.message == f"--rate {name}: no job of this run has such an endpoint"
+    assert caught.value.message == f"--rate {name}: no job of this run has this endpoint"
     assert caught.value.hint == hint
 
 

@@ -92,5 +92,5 @@ def test_parts_select_what_each_of_them_selects_alone(parts: list[tuple[int, int
 
 @pytest.mark.parametrize("part", [(0, 3), (4, 3)])
 def test_a_part_that_cannot_be_is_refused_as_a_range_is(part: tuple[int, int]) -> None:
-    with pytest.raises(UsageError, match="holds no item"):
+    with pytest.raises(UsageError, match="contains no item"):
         select(Numbers(), Selection(parts=(part,)))

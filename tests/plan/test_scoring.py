@@ -106,7 +106,7 @@ def test_where_nothing_is_evaluated_metrics_bring_nothing(world: World) -> None:
     ("flags", "message", "where"),
     [
         ({"evaluators": "exact-mach"}, 'unknown evaluator "exact-mach"', None),
-        ({"evaluators": "custom"}, "the config names no evaluator of its own", None),
+        ({"evaluators": "custom"}, "the config does not name a custom evaluator", None),
         ({"evaluators": "custom:./absent.py:Mine"}, "./absent.py:Mine: no file absent.py in {folder}", None),
         ({"evaluators": "semantic-similarity"}, "evaluator semantic-similarity: needs an embedding model", None),
         ({"metrics": "acuracy"}, 'unknown metric "acuracy"; did you mean "accuracy"?', None),

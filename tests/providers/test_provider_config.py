@@ -208,7 +208,7 @@ def test_each_mistake_is_named_at_its_place(old: str, new: str, place: str, said
 
 def test_missing_clear_must_be_declared(tmp_path: Path) -> None:
     text = GOOD[: GOOD.index("  clear:")]
-    assert any("no endpoints.clear" in one for one in refused(text, tmp_path))
+    assert any("endpoints.clear is missing" in one for one in refused(text, tmp_path))
     assert load(text + "capabilities: {clear: false}\n", tmp_path).endpoints is not None
 
 

@@ -81,7 +81,7 @@ def test_rows_are_called_rows_and_the_receipt_beside_them_is_named(signed: Calla
     question = VerificationRequest(trust=ring.trusted())
     with pytest.raises(UsageError) as caught:
         verify([rows], question)
-    assert str(caught.value) == f"{rows}: these are the rows of a receipt, not the receipt"
+    assert str(caught.value) == f"{rows}: this file contains the rows of a receipt, not the receipt"
     assert caught.value.hint == f"bench verify {path}"
     path.unlink()
     with pytest.raises(UsageError) as caught:
@@ -274,7 +274,8 @@ def test_one_items_file_serves_one_receipt(bench: Call, signed: Callable[..., Pa
     for words in ((path, path), (path.parent,)):
         code, lines = bench("verify", *words, "--items", items)
         assert (code, lines) == (2, [
-            "error: --items names one file, and 2 receipts were checked", "hint: name a single receipt file",
+            "error: --items can be used with one receipt only, but 2 receipts were checked",
+            "hint: name a single receipt file",
         ])  # fmt: skip
 
 
@@ -287,7 +288,10 @@ def test_an_export_takes_one_good_receipt_and_says_how_to_check_it(
     assert (code, lines[-1]) == (0, f"cd {out} && {openssl}")
     assert (out / "sig.bin").stat().st_size == 64
     code, lines = bench("verify", path, path, "--export", tmp_path / "two")
-    assert (code, lines[-2:]) == (2, ["error: --export takes one receipt", "hint: name a single receipt file"])
+    assert (code, lines[-2:]) == (
+        2,
+        ["error: --export can be used with one receipt only", "hint: name a single receipt file"],
+    )
     path.write_bytes(path.read_bytes().replace(b'"demo"', b'"demO"'))
     code, lines = bench("verify", path, "--export", tmp_path / "bad")
     told = "nothing was exported: parse, schema and signature must be ok, and the key known"

@@ -152,7 +152,7 @@ async def test_a_process_that_fails_altogether_is_a_problem_of_that_document() -
     with pytest.raises(JournalError) as refused:
         await apart(posixpath.join, "no", "coroutine")  # type: ignore[arg-type]
     assert str(refused.value) == "a document could not be created"
-    assert refused.value.hint == "the same bench command shows the reason"
+    assert refused.value.hint == "run the same command in a terminal to see the reason"
 
 
 @pytest.mark.usefixtures("forks")

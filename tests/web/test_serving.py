@@ -61,7 +61,9 @@ async def test_an_address_that_others_reach_needs_a_named_token_file(tmp_path: P
         async with open_site(Settings(workspace=tmp_path, host=host, port=0, runs=runs)):
             pass
     assert str(refused.value) == f"{host} can be reached from other machines: a token is needed"
-    assert refused.value.hint == ("name a token file with --token-file or MEMORYBENCH_TOKEN_FILE, or stay on 127.0.0.1")
+    assert refused.value.hint == (
+        "name a token file with --token-file or MEMORYBENCH_TOKEN_FILE, or listen on 127.0.0.1"
+    )
     assert not list(tmp_path.iterdir()), "nothing was made"
 
 

@@ -125,7 +125,7 @@ class Preparing:
                 if not call.is_repeatable:
                     raise NotCleared(
                         f"{values['runTag']}: the answer of {call.key} was lost, and its result cannot be looked up",
-                        hint=f'look for it at the service; "existing" in {call.key} finds it the next time',
+                        hint=f'delete the object at the service, or add "existing" to {call.key} to find it',
                     )
                 captures = merge_captures(captures, call.captured(await call.each({**seen, **await self._sizes()})))
         return captures
