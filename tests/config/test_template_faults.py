@@ -13,7 +13,7 @@ NAMES = ("question", "answer", "metadata.*")
 FILTERS = (
     "write ${name|filter}; filters: json, lines, iso, date, time, upper, lower, truncate, default, join, match, letter"
 )
-KNOWN = "known names:  answer, metadata.*, question"
+KNOWN = "known names: answer, metadata.*, question"
 
 
 def refused(text: str, names: tuple[str, ...] = NAMES) -> tuple[str, str]:

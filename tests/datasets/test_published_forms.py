@@ -367,9 +367,9 @@ def test_a_name_that_no_row_has_is_told(workspace: Workspace) -> None:
 @pytest.mark.parametrize(
     ("step", "words"),
     [
-        ({"decode": "a", "file": "x.json"}, "one of decode, zip and file"),
+        ({"decode": "a", "file": "x.json"}, "one of these keys: decode, zip, file"),
         ({"file": "x.json", "key": "a"}, "key and by must be used together: set both"),
-        ({"decode": "a", "many": True}, "by and many need a file"),
+        ({"decode": "a", "many": True}, "by and many can be used only together with file"),
         ({"decode": "${a"}, "unclosed"),
     ],
 )

@@ -128,7 +128,7 @@ def test_all_errors_of_a_file_come_at_once(tmp_path: Path) -> None:
         ("endpoints:", "scoping: {strategy: sometimes}\nendpoints:", "8:11", "containerTags"),
         ("endpoints:", "scoping: {sanitize: {max_length: 10}}\nendpoints:", "8:22", "24"),
         ("endpoints:", "scoping: {runIdFormat: '${benchmark}'}\nendpoints:", "8:11", "benchmarkId"),
-        ("endpoints:", "vars: {runTag: x}\nendpoints:", "8:8", "shadows"),
+        ("endpoints:", "vars: {runTag: x}\nendpoints:", "8:8", "has the same name as the request variable"),
         ("endpoints:", "ingest: {unit: chunk}\nendpoints:", "8:1", "size"),
         ("endpoints:", "ingest: {text: '${spaeker}: ${content}'}\nendpoints:", "8:10", "speaker"),
         ("endpoints:", "ingest: {batch: {max_items: 5}}\nendpoints:", "8:18", "$.items"),
