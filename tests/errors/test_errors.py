@@ -74,7 +74,7 @@ def test_the_drawing_names_every_class_and_its_exit_code() -> None:
 
 @pytest.mark.parametrize("one", [one for one in classes() if one not in (BenchError, CallError)])
 def test_every_class_says_what_to_do_and_what_it_is(one: type[BenchError]) -> None:
-    assert (one.__doc__ or "").endswith(".")
+    assert (one.__doc__ or "").rstrip().endswith(".")
     assert one.default_hint != BenchError.default_hint
     assert re.fullmatch(r"[a-z_]+", one.kind)
 
