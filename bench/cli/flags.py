@@ -153,7 +153,7 @@ class RunFlags(SelectionFlags):
     item_timeout: Annotated[Maybe, Parameter(group=LIMITS)] = None
     """maximum time of all phases of an item: seconds, or for example 15m"""
     no_circuit_breaker: Annotated[Switch, Parameter(group=LIMITS)] = None
-    """continue even if the first 20 searches return nothing"""
+    """continue even if the first 20 searches return nothing, or the first 10 items fail with the same error"""
     batch: Annotated[Switch, Parameter(group=LIMITS)] = None
     """send answers and verdicts to the batch endpoints of models: about half the price, up to a day later"""
     cache: Annotated[Literal["read", "write", "readwrite"] | None, Parameter(group=LIMITS)] = None

@@ -170,7 +170,7 @@ class PageSection(ConfigModel):
     param: str
     """URL parameter for the cursor"""
     max_pages: Annotated[int, Field(ge=1, le=1000)] = 5
-    """maximum requests per search"""
+    """maximum requests"""
 
 
 class MultipartSection(ConfigModel):
@@ -265,6 +265,8 @@ class Existing(RequestSection):
     """path of the list of candidates; by default the response is the only candidate"""
     match: dict[str, object] = Field(default_factory=dict)
     """path in a candidate -> required value"""
+    page: PageSection | None = None
+    """paging: further requests until a candidate matches"""
 
     @model_validator(mode="after")
     def _told_apart(self) -> Self:

@@ -255,7 +255,8 @@ class Operation(ConfigModel):
     reuse_build: str = "never"
     """a run id: search the corpora that it ingested; auto: of the newest matching run; never: ingest"""
     circuit_breaker: bool = True
-    """false: a job continues even if its first 20 searches are all empty; or ``no_circuit_breaker: true``"""
+    """false: a job continues even if its first 20 searches are all empty, or its first 10 items all fail with the same
+    rejected request; or ``no_circuit_breaker: true``"""
     max_error_rate: Annotated[float, Field(ge=0, le=1)] = DEFAULT_MAX_ERROR_RATE
     max_cost: Annotated[float, Field(gt=0)] | None = None
     """maximum USD that a run may cost"""

@@ -21,7 +21,7 @@ from bench.engine.isolation import DEEP_K, look, shares_text
 from bench.engine.outcome import Failure
 from bench.engine.run_context import Attempt, reread
 from bench.model import Hit, Memory, Space
-from bench.providers import Counts
+from bench.providers import AtLeast, Counts
 from bench.providers.batching import whole_id
 
 LOOKS = 3
@@ -69,7 +69,7 @@ async def _by_count(ingest: IngestPass, doubts: Collection[int]) -> set[int] | F
             return _away(counted)
         if counted.value == before + sizes:
             return set(doubts)
-        if counted.value != before:
+        if counted.value != before or isinstance(counted.value, AtLeast):
             return None
     return set()
 

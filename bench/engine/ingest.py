@@ -39,7 +39,7 @@ from bench.errors import CallError, Contaminated, IngestFailed, NotReady
 from bench.journal import CorpusKind, CorpusRow, ProbeRow
 from bench.model import Ingested, Memory, Space
 from bench.plan.validity import in_words
-from bench.providers import Assumes, Counts, Finishes, Prepares, merge_captures, outlives
+from bench.providers import Assumes, AtLeast, Counts, Finishes, Prepares, merge_captures, outlives
 from bench.providers.batching import batches, pieces
 
 PARALLEL_BATCHES = 8
@@ -472,6 +472,8 @@ class IndexWait:
         while before < held < sent and not (self.lane.loses or self.lane.build_halted):
             await self.lane.live.stopping.pause_for(min(provider.wait.interval_s, provider.wait.timeout_s))
             before, held = held, await reread(lambda: provider.count(self.space))
+        if held < sent and isinstance(held, AtLeast):
+            return {}
         self.lane.loses = self.lane.loses or held < sent
         return {"sent": sent, "held": held}
 

@@ -33,7 +33,7 @@ import anyio
 from bench.engine.anonymizer import Veil, opaque
 from bench.errors import CallError, NotCleared, Rejected
 from bench.model import Found, Hit, Memory, Query, Space
-from bench.providers import Counts, Provider
+from bench.providers import AtLeast, Counts, Provider
 from bench.providers.batching import whole_id
 
 START_CHARS = 200
@@ -175,7 +175,8 @@ class Sentinel:
     async def _still(self, answer: Found) -> bool:
         now: object = tuple(hit.id for hit in answer.hits)
         if isinstance(self.provider, Counts):
-            now = await self.provider.count(self.space)
+            count = await self.provider.count(self.space)
+            now = now if isinstance(count, AtLeast) else count
         before, self._before = self._before, now
         return now == before
 

@@ -117,6 +117,8 @@ async def _prepare_some(build: OpenLane, corpora: Iterator[str], handover: Hando
         with bind(corpus=corpus_id):
             outcome = await prepare(build, corpus_id)
             _tell(build, outcome)
+        if isinstance(outcome, Ready):
+            _count_corpus(build, corpus_id, None)
         if isinstance(outcome, Ready) and build.asks:
             outcome.open_items = sum(one.todo.count_of(corpus_id) for one in build.members)
             outcome.all_good = not build.left_out(corpus_id)
@@ -142,6 +144,7 @@ async def _corpus_failed(build: OpenLane, corpus_id: str, failure: Failure) -> N
         if build.live.stopping.asked:
             break
         await end_failed(lane, ref, failure)
+    _count_corpus(build, corpus_id, failure)
     if failure.stops_lane:
         for lane in build.members:
             lane.halts.stop(lane.plan.jobs, failure)
@@ -150,6 +153,11 @@ async def _corpus_failed(build: OpenLane, corpus_id: str, failure: Failure) -> N
         history = CorpusState.of(await build.live.journal.corpus(build.key, corpus_id))
         if history.held:
             await build.clear(corpus_id, build.space(corpus_id, history))
+
+
+def _count_corpus(build: OpenLane, corpus_id: str, failure: Failure | None) -> None:
+    for lane in build.members:
+        lane.halts.count_end("corpus", lane.plan.jobs, failure, items=lane.todo.count_of(corpus_id))
 
 
 async def _ask_all(build: OpenLane, handover: Handover[Ready, LaneItem], done: MemoryObjectSendStream[Ready]) -> None:

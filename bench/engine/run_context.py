@@ -32,6 +32,7 @@ A provider that refuses stops its lane; a model that refuses stops only the jobs
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -44,11 +45,12 @@ from bench.engine.isolation import Ownership
 from bench.engine.outcome import PLUGIN, Failure
 from bench.engine.progress import Progress
 from bench.engine.stopping import Stop, Stopping, monotonic_us
-from bench.errors import JournalError, MappingError, Unavailable, raised_at
+from bench.errors import JournalError, MappingError, Rejected, Unavailable, raised_at
 from bench.events import log
 from bench.http import Http, recording
 from bench.journal import CorpusKind, CorpusRow, Event, Journal
 from bench.model import Call
+from bench.patterns import pattern
 from bench.plan import Job, Lane, Plan
 from bench.providers.builtin.store import working
 from bench.settings import Environment
@@ -271,6 +273,12 @@ def _times(calls: Sequence[Call], took_us: int, work_us: int | None = None) -> d
 
 FIRST_ITEMS = 20
 """number of empty searches at the start that stop a lane"""
+FIRST_FAILURES = 10
+"""number of equal failures at the start that stop the jobs they concern"""
+WRONG_REQUEST = frozenset({Rejected.kind, MappingError.kind})
+"""error kinds that a repetition does not change"""
+_OF_ONE_CALL = pattern(r'"input"\s*:.*|; body:.*|(?=[\w.-]*\d)(?=[\w.-]*[A-Za-z])[\w.-]{12,}')
+"""parts of an error text that differ from call to call: the request repeated in a 422, the body, ids"""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -285,6 +293,10 @@ class Halts:
     """all jobs of the lane are stopped"""
     _searched: int = 0
     _found_any: bool = False
+    _first: dict[str, str] = field(default_factory=dict)
+    """what was done -> the only error text so far; empty after a success or another error"""
+    _alike: Counter[str] = field(default_factory=Counter)
+    _lost: Counter[str] = field(default_factory=Counter)
 
     def stop(self, jobs: Iterable[Job], failure: Failure) -> None:
         """Stop these jobs; requests in flight finish."""
@@ -312,3 +324,23 @@ class Halts:
         elif self._searched == FIRST_ITEMS:
             self.live.journal.append(Event(kind="nothing_found", scope=self.lane.key, message=text))
             self.live.progress.events.append(f"{self.lane.key}: {text}")
+
+    def count_end(self, done: str, jobs: Sequence[Job], failure: Failure | None, *, items: int = 1) -> None:
+        """Count a success or failure of what was ``done`` for some items, such as their search.
+
+        When all of the first ones fail with the same wrong request, and more items are lost than a valid job may lose,
+        the breaker stops ``jobs``.
+        """
+        request = self.live.plan.request
+        if not request.circuit_breaker or self._first.get(done) == "":
+            return
+        text = _OF_ONE_CALL.sub("", failure.message) if failure and failure.kind in WRONG_REQUEST else ""
+        if failure is None or self._first.setdefault(done, text) != text:
+            self._first[done] = ""
+            return
+        self._alike[done] += 1
+        self._lost[done] += items
+        planned = self.lane.benchmark.n_selected * self.lane.benchmark.epochs
+        if text and self._alike[done] >= FIRST_FAILURES and self._lost[done] > request.max_error_rate * planned:
+            told = f"{done}: the first {self._alike[done]} all failed with the same error, so the job stops"
+            self.stop(jobs, Failure(kind="circuit_breaker", message=f"{told}: {failure.message}"))

@@ -17,6 +17,7 @@ from __future__ import annotations
 from bench.providers.factory import open_provider
 from bench.providers.protocol import (
     Assumes,
+    AtLeast,
     Batching,
     Capabilities,
     Counts,
@@ -40,6 +41,7 @@ from bench.providers.snapshot import copy_store, store_digest
 
 __all__ = [
     "Assumes",
+    "AtLeast",
     "Batching",
     "Capabilities",
     "Counts",

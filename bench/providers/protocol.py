@@ -247,7 +247,13 @@ class Assumes(Protocol):
 class Counts(Protocol):
     """A provider that can count the memories of a namespace (0 when it does not exist)."""
 
-    async def count(self, space: Space) -> int: ...
+    async def count(self, space: Space) -> int:
+        """Return the number of memories; `AtLeast` if there may be more."""
+        ...
+
+
+class AtLeast(int):
+    """A count that may be the length of the first page of a list."""
 
 
 @runtime_checkable

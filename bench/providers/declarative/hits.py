@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from bench.config.provider_calls import SearchCall, SearchResponse
 from bench.model import MORE_HITS, UNREADABLE, Found, Hit, Query, Space
-from bench.providers.declarative.request import ProviderWire, Wired
+from bench.providers.declarative.request import Paging, ProviderWire, Wired
 from bench.providers.declarative.response import Field, ServiceResponse, as_ids, compact, kind_of, says_more
 from bench.providers.declarative.sources import Marks, Sent, Sources
 from bench.providers.declarative.variables import Shape, of_space
@@ -271,9 +271,7 @@ class Searching:
     vectors: Vectors | None
     constants: Mapping[str, str]
     capabilities: Capabilities
-    cursor: tuple[Field, str] | None
-    """path of the next page's cursor, and the query parameter for it"""
-    max_pages: int
+    paging: Paging
     ids: bool
 
     @classmethod
@@ -281,7 +279,6 @@ class Searching:
         cls, wire: ProviderWire, config: ProviderConfig, search: SearchCall, shape: Shape, vectors: Vectors | None
     ) -> Searching:
         """Compile the search of a config."""
-        page = search.page
         return cls(
             call=wire.call("search", search, traffic="search", judged="search"),
             reading=HitReading.of(search.response, "search.response", wire=wire, threaded=shape.threaded),
@@ -289,8 +286,7 @@ class Searching:
             vectors=vectors,
             constants=wire.constants,
             capabilities=Capabilities.said_in(config),
-            cursor=(Field.at("search.page.cursor", page.cursor), page.param) if page else None,
-            max_pages=page.max_pages if page else 1,
+            paging=Paging.of(search.page, "search.page"),
             ids=config.capabilities.ids and search.response.id_from != "none",
         )
 
@@ -316,22 +312,16 @@ class Searching:
         hits: list[Hit] = []
         unreadable, more = False, False
         extra: tuple[tuple[str, str], ...] = ()
-        for _ in range(self.max_pages):
+        for _ in range(self.paging.max_pages):
             answer = await self.call.send(values, extra)
             page = self.reading.read(answer, space) if answer.ok else HitPage(())
             hits += page.hits
             unreadable = unreadable or page.unreadable
             more = len(hits) < k and not self.reading.plain and answer.ok and says_more(answer.tree, len(hits))
-            cursor = self._next(answer)
-            if self.cursor is None or cursor is None or len(hits) >= k or extra == ((self.cursor[1], cursor),):
+            following = self.paging.after(answer)
+            if not following or len(hits) >= k or following == extra:
                 break
-            extra = ((self.cursor[1], cursor),)
+            extra = following
         if extra:  # the last page may bring more than was left to ask for
             hits = hits[:k]
         return hits, [name for name, holds in ((UNREADABLE, unreadable), (MORE_HITS, more)) if holds]
-
-    def _next(self, answer: ServiceResponse) -> str | None:
-        if self.cursor is None or not answer.ok:
-            return None
-        found = self.cursor[0].path.all(answer.tree)
-        return compact(found[0]) if found and found[0] not in (None, "", False) else None

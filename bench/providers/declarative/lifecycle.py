@@ -33,8 +33,8 @@ from bench.config.provider_calls import ClearCall, Existing, SetupCall, VerifyCa
 from bench.errors import IngestFailed, NotCleared, NotReady
 from bench.model import Readiness, Space
 from bench.providers.declarative.ingest import IdMapping, Reading
-from bench.providers.declarative.request import ProviderWire, Wired
-from bench.providers.declarative.response import Field, ServiceResponse, compact, kind_of
+from bench.providers.declarative.request import Paging, ProviderWire, Wired
+from bench.providers.declarative.response import Field, ServiceResponse, compact, kind_of, may_be_a_page, says_more
 from bench.providers.declarative.variables import STORED, of_space
 from bench.providers.embedding import Vectors
 from bench.providers.protocol import Waiting, merge_captures
@@ -54,6 +54,7 @@ class ExistingProbe:
     call: Wired
     results: Field | None
     match: tuple[tuple[Path, Node], ...]
+    paging: Paging
 
     @classmethod
     def of(cls, wire: ProviderWire, existing: Existing, key: str) -> ExistingProbe:
@@ -62,22 +63,39 @@ class ExistingProbe:
             wire.call(key, existing, traffic="status"),
             Field.at(f"{key}.results", existing.results) if existing.results else None,
             tuple((compile_path(path), wire.compiler.tree(value)) for path, value in existing.match.items()),
+            Paging.of(existing.page, f"{key}.page"),
         )
 
     async def find(self, values: Mapping[str, object]) -> tuple[ServiceResponse, object] | None:
         """Return the response and the matching candidate in it.
 
         The result is None when nothing matches, or for a status in ``treat_as_ok``.
+
+        Raises:
+            MappingError: nothing matches, and the listing has pages that were not read.
         """
-        answer = await self.call.send(values)
-        if not answer.ok:
-            return None
-        if self.results is None:
-            return answer, answer.tree
-        wanted = [(path, node.fill(Scope(values))) for path, node in self.match]
-        for row in answer.rows(self.results):
-            if all(path.all(row) == [value] for path, value in wanted):
-                return answer, row
+        seen = 0
+        extra: tuple[tuple[str, str], ...] = ()
+        for _ in range(self.paging.max_pages):
+            answer = await self.call.send(values, extra)
+            if not answer.ok:
+                return None
+            if self.results is None:
+                return answer, answer.tree
+            wanted = [(path, node.fill(Scope(values))) for path, node in self.match]
+            rows = answer.rows(self.results)
+            for row in rows:
+                if all(path.all(row) == [value] for path, value in wanted):
+                    return answer, row
+            seen += len(rows)
+            following = self.paging.after(answer)
+            if not following or not rows or following == extra:
+                break
+            extra = following
+        if says_more(answer.tree, seen):
+            raise answer.error(
+                self.results, f"only the first {seen} of a longer list, and none matches: add page, or narrow the query"
+            )
         return None
 
 
@@ -146,6 +164,7 @@ def _compiled(wire: ProviderWire, call: SetupCall) -> tuple[Wired, ExistingProbe
 
 
 SHOWN_VALUE = 100
+FIRST_PAGE = ", or this counts only the first page of a list"
 ABREAST = 16
 """concurrent status calls for jobs"""
 
@@ -270,7 +289,14 @@ class Watch:
                 return "pending", f'"{test.path.text}" is {", ".join(map(compact, found))}'
         if self.count is not None:
             count = counted(answer, self.count)
-            return ("ready", "") if count >= sent else ("pending", f"{count} of {sent} there")
+            return (
+                ("ready", "")
+                if count >= sent
+                else (
+                    "pending",
+                    f"{count} of {sent} there" + (FIRST_PAGE if may_be_a_page(answer.tree, count) else ""),
+                )
+            )
         return "ready", ""
 
 

@@ -20,10 +20,18 @@ from bench.providers.declarative.http_channel import HttpChannel
 from bench.providers.declarative.ingest import Adding, Reading, run_steps
 from bench.providers.declarative.lifecycle import Clearing, Preparing, Watch, counted, waiting_of
 from bench.providers.declarative.request import Channel, ProviderWire, Wired
-from bench.providers.declarative.response import Field, compact, says_more
+from bench.providers.declarative.response import Field, compact, may_be_a_page, says_more
 from bench.providers.declarative.variables import Shape, of_space
 from bench.providers.embedding import Vectors
-from bench.providers.protocol import Batching, Capabilities, Durability, OnUnknown, ProviderContext, merge_captures
+from bench.providers.protocol import (
+    AtLeast,
+    Batching,
+    Capabilities,
+    Durability,
+    OnUnknown,
+    ProviderContext,
+    merge_captures,
+)
 
 if TYPE_CHECKING:
     from bench.config.provider import ProviderConfig
@@ -159,7 +167,10 @@ class Declarative:
 
     async def _count(self, space: Space) -> int:
         answer = await self._counting.send(self._values(space))
-        return counted(answer, self._counted) if answer.ok else 0
+        if not answer.ok:
+            return 0
+        count = counted(answer, self._counted)
+        return AtLeast(count) if may_be_a_page(answer.tree, count) else count
 
     async def _upstream_version(self) -> str:
         answer = await self._versioning.send(self._wire.constants)

@@ -27,7 +27,7 @@ from urllib.parse import quote
 import anyio
 
 from bench.config.provider_body import ABSENT, Compiler, Missing, Node, Scope, Text, as_text
-from bench.config.provider_calls import MultipartSection, RequestSection
+from bench.config.provider_calls import MultipartSection, PageSection, RequestSection
 from bench.errors import MappingError, Unavailable
 from bench.http import Endpoint
 from bench.http import FormField as HttpPart
@@ -193,6 +193,25 @@ class ProviderWire:
             judged=judged,
             reads_parts=reads_parts,
         )
+
+
+@value_dataclass(frozen=True, slots=True)
+class Paging:
+    """A compiled ``page``."""
+
+    cursor: Field | None
+    param: str = ""
+    max_pages: int = 1
+
+    @classmethod
+    def of(cls, page: PageSection | None, key: str) -> Paging:
+        """Compile the section at ``key``; without one there is one page."""
+        return cls(None) if page is None else cls(Field.at(f"{key}.cursor", page.cursor), page.param, page.max_pages)
+
+    def after(self, answer: ServiceResponse) -> tuple[tuple[str, str], ...]:
+        """Return the query parameter that requests the page after this one; empty after the last."""
+        found = self.cursor.path.all(answer.tree) if self.cursor is not None and answer.ok else []
+        return ((self.param, compact(found[0])),) if found and found[0] not in (None, "", False) else ()
 
 
 Form = Mapping[str, tuple[Node, Node | None, str | None]]

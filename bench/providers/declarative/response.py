@@ -172,7 +172,10 @@ MORE = (
     "has_more", "hasMore", "has_next", "hasNext", "has_next_page", "hasNextPage", "next_cursor", "nextCursor",
     "next_page", "next_page_token", "nextPageToken", "next",
 )  # fmt: skip
-TOTALS = ("total", "total_count", "totalCount", "total_results", "totalResults", "total_hits", "totalHits")
+TOTALS = (
+    "total", "total_count", "totalCount", "total_results", "totalResults", "total_hits", "totalHits",
+    "total_items", "totalItems",
+)  # fmt: skip
 PAGINGS = ("pagination", "paging", "page_info", "pageInfo", "meta", "page")
 MESSAGES = ("message", "msg", "detail", "reason", "warning", "info")
 ABOUT_CALL = frozenset((*MESSAGES, *STATUSES, "request_id", "requestId", "trace_id", "traceId", "timestamp"))
@@ -354,10 +357,29 @@ def says_more(tree: object, returned: int) -> bool:
     """Return True when a response, or its paging block, reports more hits than it contains."""
     if not isinstance(tree, dict):
         return False
-    blocks = [tree, *(tree[name] for name in (*ENVELOPES, *PAGINGS) if isinstance(tree.get(name), dict))]
+    blocks = _blocks(tree)
     if any(type(total := block.get(name)) is int and total > returned for block in blocks for name in TOTALS):
         return True
     return any(block.get(name) not in (None, False, "", 0, "null") for block in blocks for name in MORE)
+
+
+def _blocks(tree: Mapping[str, object]) -> list[dict[str, object]]:
+    """Return a response and the objects in it that hold its result or paging."""
+    return [one for one in (tree, *map(tree.get, (*ENVELOPES, *PAGINGS))) if isinstance(one, dict)]
+
+
+def may_be_a_page(tree: object, count: int) -> bool:
+    """Return True when a count in a response may be the length of the first page: a list has this length, and no total
+    confirms it.
+    """
+    if isinstance(tree, list):
+        return len(tree) == count > 0
+    if not isinstance(tree, dict) or count == 0:
+        return False
+    blocks = _blocks(tree)
+    totals = [total for block in blocks for name in TOTALS if type(total := block.get(name)) is int]
+    is_length = any(isinstance(one, list) and len(one) == count for block in blocks for one in block.values())
+    return any(total > count for total in totals) or (is_length and (count not in totals or says_more(tree, count)))
 
 
 def _first(reads: Callable[[object], str], tree: object) -> str:

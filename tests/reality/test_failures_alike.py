@@ -1,0 +1,104 @@
+"""A request that is wrong for every item is not sent for every item."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from bench.model import State
+from tests.reality.chat_stub import Reply, completion, serving
+from tests.reality.conftest import WorldOn
+from tests.reality.memory_stub import MemoryStub
+from tests.small_world import World
+
+WRONG_MODEL = (400, {"error": {"message": "m is not a valid model ID", "code": 400}})
+
+
+def rejects(call: int, _: web.Request, body: dict[str, object]) -> web.Response:
+    wrong = {"type": "missing", "loc": ["body", "user_id"], "msg": "Field required", "input": body}
+    return web.json_response({"detail": [wrong], "request_id": f"req-00{call}-4f8a77e1"}, status=422)
+
+
+def answered(world: World, reply: Callable[[dict[str, Any]], Reply]) -> Any:
+    served = serving(reply)
+    stub = served.__enter__()
+    world.write(
+        "configs/models/local.yaml",
+        f"name: local\ndialect: openai\nbase_url: {stub.url}\nauth: {{type: none}}\n",
+    )
+    return served, stub
+
+
+async def test_a_search_that_is_rejected_for_each_of_the_first_ten_items_stops_the_job(world_on: WorldOn) -> None:
+    stub = MemoryStub({"search": rejects})
+    world = await world_on(stub, corpora=1, items=30)
+    outcome = await world.run(providers="faulty", run_id="r", isolation="off", concurrency=1)
+    assert (outcome.exit_code, outcome.jobs[0].states, stub.calls("search")) == (3, {State.ERROR: 10}, 10)
+    assert outcome.resume == "bench run --resume r"
+    assert outcome.message.startswith("search: the first 10 all failed with the same error, so the job stops: faulty.")
+    assert "Field required" in outcome.message
+    stub.answers = {}
+    again = await world.resume("r")
+    assert (again.exit_code, again.jobs[0].states) == (0, {State.MEASURED: 30})
+
+
+@pytest.mark.parametrize("flags", [{"circuit_breaker": False}, {"max_error_rate": 1.0}, {"max_error_rate": 0.95}])
+async def test_a_run_that_accepts_such_errors_goes_on(flags: dict[str, Any], world_on: WorldOn) -> None:
+    stub = MemoryStub({"search": rejects})
+    world = await world_on(stub, corpora=1, items=12)
+    outcome = await world.run(providers="faulty", run_id="r", isolation="off", concurrency=1, **flags)
+    assert stub.calls("search") == 12 and outcome.jobs[0].pending == 0
+
+
+async def test_errors_that_differ_or_follow_a_success_stop_nothing(world_on: WorldOn) -> None:
+    def numbered(call: int, *_: object) -> web.Response:
+        return web.json_response({"error": f"your question has {call} tokens, 4 are allowed"}, status=400)
+
+    def later(call: int, request: web.Request, body: dict[str, object]) -> web.Response | None:
+        return rejects(call, request, body) if call > 1 else None
+
+    for odd in (numbered, later):
+        stub = MemoryStub({"search": odd})
+        world = await world_on(stub, corpora=1, items=15)
+        await world.run(providers="faulty", isolation="off", concurrency=1)
+        assert stub.calls("search") == 15
+
+
+async def test_a_wrong_model_stops_its_own_job_and_no_other(world_on: WorldOn) -> None:
+    memory = MemoryStub()
+    world = await world_on(memory, corpora=1, items=14)
+    served, chat = answered(world, lambda body: WRONG_MODEL if body["model"] == "m" else completion("W0y0"))
+    outcome = await world.run(
+        providers="faulty", run_id="r", isolation="off", concurrency=1, answering_models=["local/m", "local/good"]
+    )
+    served.__exit__(None, None, None)
+    asked = [body["model"] for body in chat.asked]
+    assert (outcome.exit_code, asked.count("m"), asked.count("good")) == (3, 10, 14)
+    assert outcome.message.startswith("answer of local/m: the first 10 all failed with the same error")
+
+
+async def test_a_wrong_judge_stops_before_every_answer_is_judged(world_on: WorldOn) -> None:
+    world = await world_on(MemoryStub(), corpora=1, items=14)
+    world.write(
+        "configs/benchmarks/judged.yaml",
+        "name: judged\nversion: '1'\nextends: facts\nevaluation: {method: llm-judge}\n",
+    )
+    served, chat = answered(world, lambda body: WRONG_MODEL if body["model"] == "judge" else completion("W0y0"))
+    outcome = await world.run(
+        benchmarks="judged", providers="faulty", run_id="r", isolation="off", concurrency=1,
+        answering_model="local/m", judge_model="local/judge",
+    )  # fmt: skip
+    served.__exit__(None, None, None)
+    asked = [body["model"] for body in chat.asked]
+    assert (outcome.exit_code, asked.count("judge"), asked.count("m")) == (3, 10, 10)
+
+
+async def test_an_add_that_is_rejected_for_each_of_the_first_ten_corpora_stops_the_job(world_on: WorldOn) -> None:
+    stub = MemoryStub({"add": rejects})
+    world = await world_on(stub, corpora=14, items=1)
+    outcome = await world.run(providers="faulty", run_id="r", isolation="off", concurrency=1)
+    assert (outcome.exit_code, stub.calls("add")) == (3, 10)
+    assert outcome.message.startswith("corpus: the first 10 all failed with the same error")
