@@ -92,9 +92,10 @@ class ExistingProbe:
             if not following or not rows or following == extra:
                 break
             extra = following
-        if says_more(answer.tree, seen):
+        if rows and says_more(answer.tree, seen):
             raise answer.error(
-                self.results, f"only the first {seen} of a longer list, and none matches: add page, or narrow the query"
+                self.results or self.call.key,
+                f"only the first {seen} of a longer list, and none matches: add page, or narrow the query",
             )
         return None
 
