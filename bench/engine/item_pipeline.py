@@ -144,7 +144,7 @@ async def answer(
         cost_usd=said.cost_usd,
         saved_usd=said.saved_usd,
         ignored=said.ignored,
-        flags=flags_of(said, item, text, most=prompt.max_tokens),
+        flags=flags_of(said, item, text, most=prompt.max_tokens, context=context.texts),
         messages=tuple((message.role, message.content) for message in prompt.messages),
     )
 

@@ -27,7 +27,7 @@ from bench.journal import JournaledPhase
 from bench.journal.rows import OK
 from bench.model import Call, Completion, Hit, Item
 from bench.models import cleaned, no_answer
-from bench.models.answer_text import signs
+from bench.models.answer_text import QUOTES, quotes_context, signs
 from bench.models.dialect import Finish
 from bench.models.reply import UNTIMED
 from bench.values import dataclass
@@ -180,7 +180,7 @@ CUT, REFUSED, EMPTY, UNENDED, UNKNOWN, AT_LIMIT = "cut", "refused", "empty", "no
 stopped with exactly the allowed number of tokens"""
 
 
-def flags_of(said: Completion, item: Item, prompt: str, *, most: int) -> tuple[str, ...]:
+def flags_of(said: Completion, item: Item, prompt: str, *, most: int, context: Sequence[str] = ()) -> tuple[str, ...]:
     """Return the flags of an answer for reports: from its finish, its text and its endpoint."""
     ended = {"length": CUT, "refusal": REFUSED}.get(said.finish)
     if said.finish == "other":
@@ -189,7 +189,8 @@ def flags_of(said: Completion, item: Item, prompt: str, *, most: int) -> tuple[s
         ended = AT_LIMIT
     own = ended or (EMPTY if not said.text.strip() and said.finish == "stop" else None)
     seen = signs(said.text, question=item.question, prompt=prompt, accepted=(*item.answers, *item.choices))
-    return (*([] if own is None else [own]), *seen, *said.flags)
+    quotes = [QUOTES] if quotes_context(said.text, context) else []
+    return (*([] if own is None else [own]), *seen, *quotes, *said.flags)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

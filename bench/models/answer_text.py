@@ -26,6 +26,7 @@ ERROR_TEXT, NO_VALUE, TEMPLATE, TAKEN_BACK, ECHO, ODD = (
     "error_text", "no_value", "template", "taken_back", "echo", "odd_characters",
 )  # fmt: skip
 TOOL_CALL_TEXT, AS_JSON, CUT_JSON = "tool_call", "json_text", "cut_json"
+OTHER_MARKS, QUOTES = "other_marks", "quotes_context"
 
 _LONGEST = 20_000
 _SHORT = 600
@@ -87,6 +88,8 @@ def signs(text: str, *, question: str = "", prompt: str = "", accepted: Sequence
     """
     text = text[:_LONGEST]
     found = [ODD] if is_odd(text) else []
+    if _has_other_marks(text, accepted):
+        found.append(OTHER_MARKS)
     if is_tool_call(text):
         found.append(TOOL_CALL_TEXT)
     form, maybe = form_of(text), []
@@ -98,13 +101,47 @@ def signs(text: str, *, question: str = "", prompt: str = "", accepted: Sequence
         maybe.append(TEMPLATE)
     if took_back(text) is not None:
         maybe.append(TAKEN_BACK)
-    if not found and is_json_object(text):
+    if TOOL_CALL_TEXT not in found and is_json_object(text):
         maybe.append(AS_JSON)
     elif len(text) < _LONGEST and is_cut_json(text):
         maybe.append(CUT_JSON)
     if question and form.rstrip("?") == form_of(question).rstrip("?"):
         maybe.append(ECHO)
     return (*found, *maybe) if maybe and not _is_accepted(text, accepted) else tuple(found)
+
+
+_PLAIN_MARKS = str.maketrans(
+    {**dict.fromkeys("’‘ʼ′`´", "'"), **dict.fromkeys("“”„″", '"'), **dict.fromkeys("‐‑‒–—−", "-")}
+)
+"""typographic quotes, hyphens, dashes and minus signs -> the plain ones"""
+
+
+def _has_other_marks(text: str, accepted: Sequence[str]) -> bool:
+    """Return True when a text holds a gold only if quotes, hyphens and dashes of every form are equal."""
+    if text.isascii() and all(map(str.isascii, accepted)):
+        return False
+    form, golds = _spaced(text), [gold for gold in map(_spaced, accepted) if gold]
+    plain = form.translate(_PLAIN_MARKS)
+    return any(gold.translate(_PLAIN_MARKS) in plain for gold in golds) and not any(gold in form for gold in golds)
+
+
+def _spaced(text: str) -> str:
+    return " ".join(text.lower().split())
+
+
+_LEAST_QUOTED = 20
+"""characters of the shortest text that counts as quoted"""
+_DATE = pattern(r"^\[[\d: -]{10,16}\] ")
+
+
+def quotes_context(text: str, context: Sequence[str]) -> bool:
+    """Return True when a text repeats two or more texts of its context, and at least half of them, word for word."""
+    if len(text) < 2 * _LEAST_QUOTED or len(context) < 2:
+        return False
+    said = _spaced(text)
+    shown = {_spaced(_DATE.sub("", one)) for one in context}
+    held = sum(len(one) >= _LEAST_QUOTED and one in said for one in shown)
+    return held >= 2 and 2 * held >= len(shown)
 
 
 def repeats_prompt(text: str, prompt: str) -> bool:

@@ -51,6 +51,7 @@ def make_plan(catalog: Catalog, request: RunRequest, environment: Environment, *
     """
     names = request.benchmarks or DEMO
     datasets = [open_benchmark(catalog.benchmark(name), catalog.workspace) for name in names]
+    _refuse_repeated([dataset.config.name for dataset in datasets])
     total = max(len(dataset) for dataset in datasets)
     chosen = ranges_of(request, total) if ranges is None else ranges
     benchmarks = [plan_benchmark(dataset, request, ranges=chosen, folder=catalog.workspace) for dataset in datasets]
@@ -93,6 +94,12 @@ def make_plan(catalog: Catalog, request: RunRequest, environment: Environment, *
         workers=1 if _one_process(lanes, request) else request.workers or 1,
         notes=tuple(dict.fromkeys([*_notes(lanes), *_without_effect(lanes, request, environment, files)])),
     )
+
+
+def _refuse_repeated(names: Sequence[str]) -> None:
+    twice = next((name for at, name in enumerate(names) if name in names[:at]), None)
+    if twice is not None:
+        raise UsageError(f'benchmark "{twice}" is named twice', hint="name it once; --epochs repeats its items")
 
 
 def _cutoffs(

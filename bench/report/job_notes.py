@@ -33,6 +33,8 @@ from bench.models.answer_text import (
     ERROR_TEXT,
     NO_VALUE,
     ODD,
+    OTHER_MARKS,
+    QUOTES,
     TAKEN_BACK,
     TEMPLATE,
     TOOL_CALL_TEXT,
@@ -64,6 +66,10 @@ SEEMINGS: Mapping[str, str] = {
     "early without reporting it; raise --max-answer-tokens, or look at its stop sequences",
     AFTER_FINISH: "of streams that continued after their finish: what came later is left out; does the server write "
     "the next turn too?",
+    OTHER_MARKS: "with the gold in it but for the form of its quotes, hyphens or dashes (’ ‑ –): rules that look for a "
+    "text, such as contains, count it as wrong; a judge does not",
+    QUOTES: "with most of their context in them word for word: rules that look for a text, such as contains, find the "
+    "gold there whatever the answer says; let the prompt ask for a short answer",
     ODD: "with hidden, look-alike or decomposed characters in it, which an equal gold may not match",
 }
 """flag of an answer -> its description in the note"""

@@ -1,0 +1,68 @@
+"""Answers that a rule for texts judges by their form: other quotes and dashes, and a context that is repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from bench.models.answer_text import OTHER_MARKS, quotes_context, signs
+from tests.reality.chat_stub import completion
+from tests.reality.test_answers import FACTS, Job, Serve, job, serve, workspace
+
+__all__ = ["job", "serve", "workspace"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "gold", "differs"),
+    [
+        ("Don’t panic.", "don't panic", True),
+        ("A T‑shirt.", "T-shirt", True),
+        ("2010–2012", "2010-2012", True),
+        ("−5 degrees", "-5", True),
+        ("Tove's cat", "Tove’s cat", True),
+        ("Tove’s cat", "Tove’s cat", False),
+        ("She doesn’t say; Pelle", "Pelle", False),
+        ("She doesn’t say", "Pelle", False),
+        ("Tove's cat", "Tove's cat", False),
+    ],
+)
+def test_an_answer_that_lacks_the_gold_by_a_mark_alone_has_a_sign(answer: str, gold: str, differs: bool) -> None:
+    assert (OTHER_MARKS in signs(answer, accepted=[gold])) == differs
+
+
+@pytest.mark.parametrize(
+    ("answer", "quotes"),
+    [
+        ("I do not know. Sources: {0} {1} {2}", True),
+        ("[1] {0}\n[2] {1}", True),
+        ("{0}", False),
+        ("Pelle", False),
+    ],
+)
+def test_an_answer_quotes_its_context_where_it_repeats_most_of_it(answer: str, quotes: bool) -> None:
+    texts = [content for _, content, _, _ in FACTS[:3]]
+    assert quotes_context(answer.format(*texts), [f"[2024-01-31 12:00] {text}" for text in texts]) == quotes
+
+
+def test_a_gold_that_is_found_in_a_repeated_context_is_told(serve: Serve, job: Job) -> None:
+    serve(lambda body: completion(f"I cannot tell from this:\n{body['messages'][-1]['content']}"))
+    found = job()
+    assert found["metrics"]["contains_match"]["value"] == 1.0
+    assert "4 answers with most of their context in them word for word: rules that look for a text" in found["shown"]
+
+
+def test_other_marks_beside_a_gold_that_is_found_or_missing_show_nothing(serve: Serve, job: Job) -> None:
+    serve(completion("Under the blue pot – that’s where. Pelle‑alto"))
+    assert "the form of its quotes" not in job()["shown"]
+
+
+def test_a_benchmark_that_is_named_twice_is_refused_and_nothing_is_called(
+    bench: Callable[..., Any], serve: Serve
+) -> None:
+    stub = serve(completion("Pelle"))
+    done = bench(
+        "run", "--benchmarks", "mini", "mini", "--providers", "bm25", "--answering-model", "local/m", check=2
+    )  # fmt: skip
+    assert 'benchmark "mini" is named twice' in done.stderr and not stub.asked
