@@ -92,9 +92,9 @@ def test_the_generic_form_equals_the_full_name() -> None:
 def test_a_parameter_at_its_default_is_accepted_and_a_contradiction_is_not() -> None:
     inputs = {"retrieved": ["a"], "relevant": {"a"}}
     assert metrics.score("recall_all_at_5", params={"variant": "all", "duplicates": "keep"}, **inputs) == 1
-    with pytest.raises(UnknownMetric, match="its name has"):
+    with pytest.raises(UnknownMetric, match="its name already sets"):
         metrics.score("recall_all_at_5", params={"variant": "any"}, **inputs)
-    with pytest.raises(UnknownMetric, match="its name has"):
+    with pytest.raises(UnknownMetric, match="its name already sets"):
         metrics.score("hit_at_5", params={"k": 3}, **inputs)
 
 

@@ -85,7 +85,7 @@ def test_missing_below_a_variable_is_an_error_of_the_run() -> None:
         ({"a": {"$json": 1, "b": 2}}, "cannot be used together", ("a", "$json")),
         ({"a": {"$or": []}}, "unknown operator", ("a", "$or")),
         ({"a": ["@.id"]}, "inside .each", ("a", 0)),
-        ({"a": {"$each": "x", "$do": 1}}, "path to a list", ("a", "$each")),
+        ({"a": {"$each": "x", "$do": 1}}, "JSONPath to a list", ("a", "$each")),
         ({"a": "$.x[?@.y]"}, "unsupported part of JSONPath", ("a",)),
         ({"a": {"$each": "$.items", "$do": "@.idd"}}, 'did you mean "id"', ("a", "$do")),
         ({"a": {"$each": "$.messages", "$do": "@.txt"}}, "unknown field", ("a", "$do")),
