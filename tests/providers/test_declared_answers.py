@@ -59,7 +59,7 @@ async def test_empty_result_is_a_result_and_a_missing_list_is_not() -> None:
     assert (await asked({}, {"results": []})).hits == ()
     for body, said in (
         ({"hits": []}, "nothing there"),
-        ({"results": {}}, "not a list but an object"),
+        ({"results": {}}, "expected a list, found an object"),
         ({"results": None}, "null"),
     ):
         with pytest.raises(MappingError, match=rf'search.response.results "\$.results": .*{said}'):
@@ -383,7 +383,7 @@ async def test_partial_failure_is_matched_by_id() -> None:
         assert set(got.ids) == {"m1"}
         assert play.space.captures["$sent"] == ["m1"]
     async with playing(changes, {"POST /add": {"r": [{"id": "??", "status": "failed"}]}}) as play:
-        with pytest.raises(MappingError, match="no id that was sent"):
+        with pytest.raises(MappingError, match="an element that reports a failure has an unknown id"):
             await play.add("a", "b")
 
 

@@ -466,8 +466,8 @@ def test_a_rotation_on_a_log_that_does_not_hold_changes_nothing(ring: Keyring) -
 
 REVOKED: list[tuple[int, str, str, str]] = [
     (-1, "lost", "--from-index must be 0 or more", "0 revokes all signatures of the key"),
-    (0, "", "a revocation needs a reason", "--reason TEXT"),
-    (0, " \t\n", "a revocation needs a reason", "--reason TEXT"),
+    (0, "", "a revocation needs a reason", "give one with --reason TEXT"),
+    (0, " \t\n", "a revocation needs a reason", "give one with --reason TEXT"),
 ]
 
 
