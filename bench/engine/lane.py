@@ -61,6 +61,9 @@ async def _work(build: OpenLane, corpora: Iterator[str]) -> None:
             workers.start_soon(_leave_all, build, leaving.clone())
         done.close()
         leaving.close()
+    for lane in build.members:
+        if (note := getattr(lane.readers.embedders.get(lane.key), "cut_note", None)) is not None:
+            lane.tell_once("texts_cut", note)
     if not build.live.errand.rescores and build.live.errand.only is None:
         await _sweep(build)
 

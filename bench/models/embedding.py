@@ -21,10 +21,10 @@ from bench.config.model import merged
 from bench.errors import CallError, MappingError, Rejected, Unavailable
 from bench.http import Endpoint, Http, Metered, Request, Response
 from bench.models import reply as usages
-from bench.models.chat import Price, priced
+from bench.models.chat import SEEN_SHARE, Price, priced
 from bench.models.dialect import Dialect
 from bench.models.names import Target
-from bench.tokens import count_tokens
+from bench.tokens import count_tokens, fewest_tokens
 from bench.visible import visible
 
 CACHE_BYTES = 256 * 2**20
@@ -65,6 +65,18 @@ class CachingEmbedder(ABC):
         self._flying: dict[str, anyio.Event] = {}
         """texts that are being embedded, with the event that a second caller waits for"""
         self._dimension = options.dimensions
+        self._embedded = 0
+        self._cut = 0
+
+    @property
+    def cut_note(self) -> str | None:
+        """Return a note if the model read only the beginning of some texts; None if it read all of them."""
+        if not self._cut:
+            return None
+        return (
+            f"{self.name} read only the beginning of {self._cut} of {self._embedded} texts, which are longer than it "
+            "takes: what stands further back is not searched; send smaller memories with ingest: {unit: chunk}"
+        )
 
     @abstractmethod
     async def _fetch(self, texts: Sequence[str]) -> list[tuple[float, ...]]:
@@ -183,6 +195,9 @@ class RemoteEmbedder(CachingEmbedder):
             body = response.json()
             vectors[:] = self._checked(self._dialect.read_vectors(body), texts)
             used = usages.normalise(target.dialect, body, prompt="".join(texts))
+            self._embedded += len(texts)
+            if not used.estimated and 0 < used.input_tokens < SEEN_SHARE * sum(map(fewest_tokens, texts)):
+                self._cut += len(texts)
             named = body.get("model") if isinstance(body, dict) else None
             model = named if isinstance(named, str) and named else target.model
             return Metered(model=model, usage=used, cost_usd=priced(target, self._price, used, returned=None))

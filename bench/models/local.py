@@ -158,4 +158,9 @@ class LocalEmbedder(CachingEmbedder):
         return self._checked(vectors, texts)
 
     def _vectors(self, texts: Sequence[str]) -> list[tuple[float, ...]]:
+        self._embedded += len(texts)
+        tokenizer = getattr(getattr(self._model, "model", None), "tokenizer", None)
+        if tokenizer is not None and tokenizer.truncation:
+            long = [text for text in texts if len(text) > tokenizer.truncation["max_length"]]
+            self._cut += sum(bool(one.overflowing) for one in tokenizer.encode_batch(long)) if long else 0
         return [tuple(vector.tolist()) for vector in self._model.embed(list(texts), batch_size=len(texts))]

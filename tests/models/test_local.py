@@ -159,3 +159,12 @@ def test_other_weights_are_another_plan(tmp_path: Path, files: Files) -> None:
     assert weights(NAME, files).identity() == known
     write_weights(folder, ["other", "words"])
     assert weights(NAME, files).identity() != known
+
+
+async def test_a_text_that_is_longer_than_the_model_takes_is_counted(files: Files) -> None:
+    async with Http() as http:
+        embedder: Any = open_embedder(NAME, http=http, environment=NOTHING, files=files)
+        await embedder.embed(["my dog " * 50], kind="document")
+        assert embedder.cut_note is None
+        await embedder.embed(["the train left at nine " * 4000], kind="document")
+        assert embedder.cut_note.startswith(f"{NAME} read only the beginning of 1 of 2 texts")
