@@ -75,7 +75,7 @@ class CachingEmbedder(ABC):
             return None
         return (
             f"{self.name} read only the beginning of {self._cut} of {self._embedded} texts, which are longer than it "
-            "takes: what stands further back is not searched; send smaller memories with ingest: {unit: chunk}"
+            "takes: the rest of them is not searched; send smaller memories with ingest: {unit: chunk}"
         )
 
     @abstractmethod
