@@ -230,7 +230,7 @@ def _shard(value: str) -> str:
         raise ValueError(f'"{value}" is not a shard: expected i/n, for example 1/4')
     if len(value) > LONGEST_SHARD:
         raise ValueError(
-            f'"{value[:LONGEST_SHARD]}..." is not a shard: each of its two numbers has at most nine digits'
+            f'"{value[:LONGEST_SHARD]}..." is not a shard: expected i/n with at most nine digits in each number'
         )
     return value
 

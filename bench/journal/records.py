@@ -132,7 +132,7 @@ class ItemRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unscored:
-    """A reason for missing verdicts of a judge, with its number of items."""
+    """A reason why verdicts of a judge are missing, and the number of items without a verdict for this reason."""
 
     evaluator: str
     reason: str

@@ -1,6 +1,7 @@
-"""Find the class that a config names: built-in, interpreter, file, module, entry point.
+"""Find the class of a provider: a built-in, a class in a file or module, or the class of an entry point.
 
-A plug-in that cannot be loaded is a ConfigError with the distribution or file; other providers are not affected.
+A config without ``adapter`` uses ``Declarative``, which makes the calls that the config describes. A plug-in that
+cannot be loaded raises a ConfigError that names the distribution or file; other providers are not affected.
 """
 
 from __future__ import annotations

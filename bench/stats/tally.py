@@ -1,4 +1,4 @@
-"""Compact storage of a million numbers: equal values are counted, others are in arrays by cluster.
+"""Compact storage of a million numbers: clusters with few different values store counts, other clusters arrays.
 
 Sums are exact integers that are rounded once, so results do not depend on the order or storage of the numbers::
 

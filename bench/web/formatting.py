@@ -88,7 +88,11 @@ COMMON = frozenset({"the", "and", "for", "was", "her", "his", "she", "him", "you
 
 
 def pieces(text: object, words: object, *, same: bool = True) -> list[tuple[str, bool]]:
-    """Split a text into (piece, marked): marked are the words that are in ``words``, or not with ``same=False``."""
+    """Split a text into (piece, marked).
+
+    The words that ``words`` contains are marked; with ``same=False``, the words that it does not contain. Short and
+    common words are never marked.
+    """
     other = {word.casefold() for word in WORD.findall(str(words or ""))}
     found: list[tuple[str, bool]] = []
     for part in WORD_OR_REST.findall(str(text or "")):

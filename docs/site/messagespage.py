@@ -11,8 +11,8 @@ from docs.site.markdown import page, table
 
 LEAD = """\
 All error messages, by package, with their hints. `{name}` is replaced by a value. Some messages begin with a verb, such
-as `is malformed`. They follow the place (`FILE:LINE`) and the name of a field. For the common errors, see
-[Troubleshooting](../troubleshooting.md)."""
+as `is malformed`. They follow the place (`FILE:LINE`) and the name of a field. A message that ends with *not* is
+followed by the wrong value. For the common errors, see [Troubleshooting](../troubleshooting.md)."""
 
 SOURCE = Path(bench.__file__).parent
 
