@@ -18,6 +18,7 @@ from collections.abc import Hashable, Sequence
 from bench.datasets.history import RawSession
 from bench.datasets.index import IdTable
 from bench.datasets.questions import RawItem
+from bench.metrics.text_normalization import words
 from bench.patterns import pattern
 from bench.visible import is_odd
 
@@ -58,6 +59,8 @@ _MARKED = pattern(
     r"\s*(?=.*\w)(?:.*\w{2,}[.;,:]|[\"'“”«»*_`].*[\"'“”«»*_`]|.*(?:&(?:amp|quot|lt|gt|nbsp|#\d{1,5});|\\[nt\"]).*)\s*",
     re.DOTALL,
 )
+LEAST_LEAK, LEAST_LEAKS = 4, 4
+"""characters of a gold, and number of questions, from which golds inside questions are reported"""
 LONGEST = 60
 """longest example in a note, in characters"""
 
@@ -72,6 +75,9 @@ class ItemTexts:
         self._first = IdTable()
         self._repeated: list[str] = []
         self._n_repeated = self._n_differing = 0
+        self._n_answerable = 0
+        self._leaks: list[str] = []
+        self._n_leaks = 0
         self._signs: dict[str, tuple[int, list[str]]] = {}
         """a problem -> the number of items that have it, and the first few of them"""
 
@@ -100,11 +106,23 @@ class ItemTexts:
         self._note(TWICE, raw, _twice(raw.choices))
         if raw.abstention:
             return
+        self._look_for_leak(raw)
         for sign, form in _GOLDS.items():
             found = next((text for text in raw.answers if len(text) < LONGEST_GOLD and form.fullmatch(text)), None)
             self._note(sign, raw, found)
         if self._literal and raw.answers and all(_is_marked(text) for text in raw.answers):
             self._note(MARKED, raw, raw.answers[0])
+
+    def _look_for_leak(self, raw: RawItem) -> None:
+        if raw.choices or not raw.answers:
+            return
+        self._n_answerable += 1
+        asked = f" {' '.join(words(raw.question))} "
+        golds = (" ".join(words(gold)) for gold in raw.answers if len(gold) < LONGEST_GOLD)
+        if any(len(gold) >= LEAST_LEAK and f" {gold} " in asked for gold in golds):
+            self._n_leaks += 1
+            if len(self._leaks) < EXAMPLES:
+                self._leaks.append(raw.id)
 
     def _note(self, sign: str, raw: RawItem, text: str | None) -> None:
         if text is not None:
@@ -120,6 +138,11 @@ class ItemTexts:
             asked = "1 question is" if self._n_repeated == 1 else f"{self._n_repeated} questions are"
             other = f", {self._n_differing} of them with another gold" if self._n_differing else ""
             found.append(f"{asked} asked again of the same history under another id{other}: {_some(self._repeated)}")
+        if self._n_leaks >= LEAST_LEAKS and 2 * self._n_leaks > self._n_answerable:
+            found.append(
+                f"{self._n_leaks} of {self._n_answerable} questions contain their own gold, so an answer that repeats "
+                f"the question is right: does questionField name the whole prompt? ({', '.join(self._leaks)})"
+            )
         for sign, (count, examples) in sorted(self._signs.items()):
             items = "1 item has" if count == 1 else f"{count} items have"
             found.append(f"{items} {sign}: {_some(examples)}")

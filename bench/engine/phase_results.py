@@ -27,7 +27,7 @@ from bench.journal import JournaledPhase
 from bench.journal.rows import OK
 from bench.model import Call, Completion, Hit, Item
 from bench.models import cleaned, no_answer
-from bench.models.answer_text import QUOTES, quotes_context, signs
+from bench.models.answer_text import CONTRADICTS, QUOTES, contradicts_gold, quotes_context, signs
 from bench.models.dialect import Finish
 from bench.models.reply import UNTIMED
 from bench.values import dataclass
@@ -189,8 +189,11 @@ def flags_of(said: Completion, item: Item, prompt: str, *, most: int, context: S
         ended = AT_LIMIT
     own = ended or (EMPTY if not said.text.strip() and said.finish == "stop" else None)
     seen = signs(said.text, question=item.question, prompt=prompt, accepted=(*item.answers, *item.choices))
-    quotes = [QUOTES] if quotes_context(said.text, context) else []
-    return (*([] if own is None else [own]), *seen, *quotes, *said.flags)
+    if quotes_context(said.text, context):
+        seen = (*seen, QUOTES)
+    if not item.choices and contradicts_gold(said.text, item.answers):
+        seen = (*seen, CONTRADICTS)
+    return (*([] if own is None else [own]), *seen, *said.flags)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

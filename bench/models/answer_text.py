@@ -26,7 +26,7 @@ ERROR_TEXT, NO_VALUE, TEMPLATE, TAKEN_BACK, ECHO, ODD = (
     "error_text", "no_value", "template", "taken_back", "echo", "odd_characters",
 )  # fmt: skip
 TOOL_CALL_TEXT, AS_JSON, CUT_JSON = "tool_call", "json_text", "cut_json"
-OTHER_MARKS, QUOTES = "other_marks", "quotes_context"
+OTHER_MARKS, QUOTES, CONTRADICTS = "other_marks", "quotes_context", "contradicts_gold"
 
 _LONGEST = 20_000
 _SHORT = 600
@@ -123,6 +123,28 @@ def _has_other_marks(text: str, accepted: Sequence[str]) -> bool:
     form, golds = _spaced(text), [gold for gold in map(_spaced, accepted) if gold]
     plain = form.translate(_PLAIN_MARKS)
     return any(gold.translate(_PLAIN_MARKS) in plain for gold in golds) and not any(gold in form for gold in golds)
+
+
+_FINAL = pattern(r"^\W*(?:the |my )?final answer\W*(?:is\b)?\W*(?=\w)", re.IGNORECASE | re.MULTILINE)
+_DENIED = pattern(r"(?:\bnot|n['’]t|\bnever|\bneither|\bnor) (?!only |just )(?:(?!but )\w+ ){0,2}$")
+_BEFORE = 40
+"""characters before a gold in which a negation is looked for"""
+
+
+def contradicts_gold(text: str, golds: Sequence[str]) -> bool:
+    """Return True when a text holds a gold only after a negation, or only outside of its stated final answer."""
+    form = _spaced(text[:_LONGEST])
+    held = [gold for gold in map(_spaced, golds) if gold and gold in form]
+    if not held:
+        return False
+    stated = [found.end() for found in _FINAL.finditer(text[:_LONGEST])]
+    if stated:
+        return not any(gold in _spaced(text[stated[-1] :]) for gold in held)
+    return all(
+        _DENIED.search(form[max(0, found.start() - _BEFORE) : found.start()])
+        for gold in held
+        for found in re.finditer(re.escape(gold), form)
+    )
 
 
 def _spaced(text: str) -> str:

@@ -28,6 +28,7 @@ from bench.metrics.protocol import Measure
 from bench.model import Phase
 from bench.models.answer_text import (
     AS_JSON,
+    CONTRADICTS,
     CUT_JSON,
     ECHO,
     ERROR_TEXT,
@@ -70,6 +71,8 @@ SEEMINGS: Mapping[str, str] = {
     "text, such as contains, count it as wrong; a judge does not",
     QUOTES: "with most of their context in them word for word: rules that look for a text, such as contains, find the "
     "gold there whatever the answer says; let the prompt ask for a short answer",
+    CONTRADICTS: "with the gold in them only after a word such as not, or only before another final answer: rules that "
+    "look for a text, such as contains, count them as right; a judge does not",
     ODD: "with hidden, look-alike or decomposed characters in it, which an equal gold may not match",
 }
 """flag of an answer -> its description in the note"""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from bench.models.answer_text import OTHER_MARKS, quotes_context, signs
+from bench.models.answer_text import OTHER_MARKS, contradicts_gold, quotes_context, signs
 from tests.reality.chat_stub import completion
 from tests.reality.test_answers import FACTS, Job, Serve, job, serve, workspace
 
@@ -66,3 +68,49 @@ def test_a_benchmark_that_is_named_twice_is_refused_and_nothing_is_called(
         "run", "--benchmarks", "mini", "mini", "--providers", "bm25", "--answering-model", "local/m", check=2
     )  # fmt: skip
     assert 'benchmark "mini" is named twice' in done.stderr and not stub.asked
+
+
+@pytest.mark.parametrize(
+    ("answer", "contradicts"),
+    [
+        ("It is not Pelle.", True),
+        ("She didn't call it Pelle.", True),
+        ("Candidates: Pelle, Nisse.\n\nFinal answer: Nisse", True),
+        ("Pelle? No.\n**Final answer:** I do not know", True),
+        ("Not Nisse but Pelle.", False),
+        ("It is not only Pelle.", False),
+        ("It is not Pelle. Wait, it is Pelle.", False),
+        ("Candidates: Pelle, Nisse.\n\nFinal answer: Pelle", False),
+        ("I do not know, maybe Pelle", False),
+        ("Nisse", False),
+    ],
+)
+def test_a_gold_that_an_answer_denies_is_no_support(answer: str, contradicts: bool) -> None:
+    assert contradicts_gold(answer, ["Pelle"]) == contradicts
+
+
+def test_golds_that_are_denied_are_told(serve: Serve, job: Job) -> None:
+    serve(completion("Final answer: Oslo, and not under the blue pot, Pelle, Umea or alto"))
+    assert "only after a word such as not" not in job()["shown"], "the last line is the final answer"
+
+
+def test_a_gold_outside_of_the_final_answer_is_told(serve: Serve, job: Job) -> None:
+    serve(completion("It may be under the blue pot, Pelle, Umea or alto.\nFinal answer: Oslo"))
+    found = job()
+    assert found["metrics"]["contains_match"]["value"] == 1.0
+    assert (
+        "4 answers with the gold in them only after a word such as not, or only before another final" in found["shown"]
+    )
+
+
+@pytest.mark.parametrize(("share", "told"), [(4, True), (2, False)])
+def test_questions_that_contain_their_gold_are_told_of_the_data(
+    share: int, told: bool, bench: Callable[..., Any], workspace: Path
+) -> None:
+    path = workspace / "configs/benchmarks/mini/data.jsonl"
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    for row in rows[:share]:
+        row["question"] = f"Q: {row['question']} A: {row['answer']}"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = bench("run", "--benchmarks", "mini", "--providers", "bm25", "--answering-model", "builtin/extractive")
+    assert ("4 of 4 questions contain their own gold" in done.stdout) == told
