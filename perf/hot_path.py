@@ -37,7 +37,7 @@ PARTS: Mapping[str, tuple[tuple[str, ...], int]] = {
     "HTTP client": (
         ("aiohttp", "yarl", "multidict", "anyio", "bench/http/client", "bench/http/transport", "bench/http/errors",
          "bench/http/retry", "urllib"), 1050),
-    "event loop": (("asyncio", "selectors", "_weakrefset"), 600),
+    "event loop": (("asyncio", "selectors", "_weakrefset"), 580),
     "limiter and slots": (("bench/http/rate_limiter", "bench/http/adaptive_concurrency"), 45),
     "request encoding": (
         ("json/encoder", "bench/config/template", "bench/config/provider_body", "bench/config/model",
@@ -46,7 +46,7 @@ PARTS: Mapping[str, tuple[tuple[str, ...], int]] = {
     "response decoding": (
         ("json/decoder", "json/__init__", "json/scanner", "bench/http/message", "bench/config/jsonpath",
          "bench/scalars", "bench/providers", "bench/models", "bench/reasoning", "bench/redaction",
-         "bench/visible"), 735),
+         "bench/visible"), 755),
     "verdicts and metrics": (
         ("bench/evaluators", "bench/structured", "bench/metrics", "bench/stats", "bench/engine/evaluate"), 205),
     "progress": (("bench/engine/progress", "bench/engine/work_queue", "bench/engine/stopping"), 78),

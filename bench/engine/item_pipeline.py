@@ -295,7 +295,7 @@ class ItemEpoch:
         if result is not None:
             result = result.timed(done.times_us).billed(done.calls)
             self.lane.count_search(empty=not result.hits)
-        self.lane.halts.count_end("search", self.lane.plan.jobs, done.failure)
+        self.lane.halts.count_end("search", lambda: self.lane.plan.jobs, done.failure)
         self._append(key, done, result, done.failure)
         return result if result is not None else done.failure
 
@@ -315,7 +315,7 @@ class ItemEpoch:
             return None
         result = done.value.timed(done.times_us) if done.value is not None else None
         failure = done.failure if result is None else result.failure
-        self.lane.halts.count_end(f"answer of {model}", self.lane.plan.jobs_of(model), failure)
+        self.lane.halts.count_end(f"answer of {model}", lambda: self.lane.plan.jobs_of(model), failure)
         self._append(key, done, result, failure)
         return result if failure is None else failure
 
@@ -329,10 +329,13 @@ class ItemEpoch:
         )
         if done is None:
             return False
-        same_judge = [one for one in self.lane.plan.jobs if one.judge == job.judge]
+
+        def same_judge() -> list[Job]:
+            return [one for one in self.lane.plan.jobs if one.judge == job.judge]
+
         self.lane.halts.count_end(f"evaluation by {job.judge}", same_judge, done.failure)
         if done.value is None:
-            return self._failed(done.failure, [job], concerns=same_judge, calls=done.calls)
+            return self._failed(done.failure, [job], concerns=same_judge(), calls=done.calls)
         key = self._key(job.key, Phase.EVALUATE)
         self.lane.live.journal.append(done.value.entry(key, done, self.lane.live.errand.generation))
         return True

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncIterator, Iterator
+from functools import partial
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
@@ -160,7 +161,9 @@ async def _corpus_failed(build: OpenLane, corpus_id: str, failure: Failure) -> N
 
 def _count_corpus(build: OpenLane, corpus_id: str, failure: Failure | None) -> None:
     for lane in build.members:
-        lane.halts.count_end("corpus", lane.plan.jobs, failure, items=lane.todo.count_of(corpus_id))
+        lane.halts.count_end(
+            "corpus", partial(getattr, lane.plan, "jobs"), failure, items=lane.todo.count_of(corpus_id)
+        )
 
 
 async def _ask_all(build: OpenLane, handover: Handover[Ready, LaneItem], done: MemoryObjectSendStream[Ready]) -> None:

@@ -325,14 +325,15 @@ class Halts:
             self.live.journal.append(Event(kind="nothing_found", scope=self.lane.key, message=text))
             self.live.progress.events.append(f"{self.lane.key}: {text}")
 
-    def count_end(self, done: str, jobs: Sequence[Job], failure: Failure | None, *, items: int = 1) -> None:
+    def count_end(
+        self, done: str, jobs: Callable[[], Sequence[Job]], failure: Failure | None, *, items: int = 1
+    ) -> None:
         """Count a success or failure of what was ``done`` for some items, such as their search.
 
         When all of the first ones fail with the same wrong request, and more items are lost than a valid job may lose,
         the breaker stops ``jobs``.
         """
-        request = self.live.plan.request
-        if not request.circuit_breaker or self._first.get(done) == "":
+        if self._first.get(done) == "" or not self.live.plan.request.circuit_breaker:
             return
         text = _OF_ONE_CALL.sub("", failure.message) if failure and failure.kind in WRONG_REQUEST else ""
         if failure is None or self._first.setdefault(done, text) != text:
@@ -341,6 +342,10 @@ class Halts:
         self._alike[done] += 1
         self._lost[done] += items
         planned = self.lane.benchmark.n_selected * self.lane.benchmark.epochs
-        if text and self._alike[done] >= FIRST_FAILURES and self._lost[done] > request.max_error_rate * planned:
+        if (
+            text
+            and self._alike[done] >= FIRST_FAILURES
+            and self._lost[done] > self.live.plan.request.max_error_rate * planned
+        ):
             told = f"{done}: the first {self._alike[done]} all failed with the same error, so the job stops"
-            self.stop(jobs, Failure(kind="circuit_breaker", message=f"{told}: {failure.message}"))
+            self.stop(jobs(), Failure(kind="circuit_breaker", message=f"{told}: {failure.message}"))

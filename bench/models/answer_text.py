@@ -127,20 +127,21 @@ def _has_other_marks(text: str, accepted: Sequence[str]) -> bool:
 
 _FINAL = pattern(r"^\W*(?:the |my )?final answer\W*(?:is\b)?\W*(?=\w)", re.IGNORECASE | re.MULTILINE)
 _DENIED = pattern(r"(?:\bnot|n['’]t|\bnever|\bneither|\bnor) (?!only |just )(?:(?!but )\w+ ){0,2}$")
+_DOUBTFUL = pattern(r"\b(?:not|never|neither|nor)\s|n['’]t\s|final answer", re.IGNORECASE)
 _BEFORE = 40
 """characters before a gold in which a negation is looked for"""
 
 
 def contradicts_gold(text: str, golds: Sequence[str]) -> bool:
     """Return True when a text holds a gold only after a negation, or only outside of its stated final answer."""
-    form = _spaced(text[:_LONGEST])
-    held = [gold for gold in map(_spaced, golds) if gold and gold in form]
-    if not held:
+    text = text[:_LONGEST]
+    if _DOUBTFUL.search(text) is None:
         return False
-    stated = [found.end() for found in _FINAL.finditer(text[:_LONGEST])]
+    stated, form = [found.end() for found in _FINAL.finditer(text)], _spaced(text)
+    held = [gold for gold in map(_spaced, golds) if gold and gold in form]
     if stated:
-        return not any(gold in _spaced(text[stated[-1] :]) for gold in held)
-    return all(
+        return bool(held) and not any(gold in _spaced(text[stated[-1] :]) for gold in held)
+    return bool(held) and all(
         _DENIED.search(form[max(0, found.start() - _BEFORE) : found.start()])
         for gold in held
         for found in re.finditer(re.escape(gold), form)
@@ -153,16 +154,20 @@ def _spaced(text: str) -> str:
 
 _LEAST_QUOTED = 20
 """characters of the shortest text that counts as quoted"""
-_DATE = pattern(r"^\[[\d: -]{10,16}\] ")
+_DATE = pattern(r"(?:^|(?<=\0))\[[\d: -]{10,16}\] ")
+_BREAK = pattern(r" ?\0 ?")
 
 
 def quotes_context(text: str, context: Sequence[str]) -> bool:
     """Return True when a text repeats two or more texts of its context, and at least half of them, word for word."""
-    if len(text) < 2 * _LEAST_QUOTED or len(context) < 2:
+    if (size := len(text)) < 2 * _LEAST_QUOTED:
         return False
+    lengths = sorted(map(len, context))
+    if (count := len(lengths)) < 2 or sum(lengths[: (count + 1) // 2]) > 2 * size:
+        return False  # even the shortest half of them is too long to be repeated
     said = _spaced(text)
-    shown = {_spaced(_DATE.sub("", one)) for one in context}
-    held = sum(len(one) >= _LEAST_QUOTED and one in said for one in shown)
+    shown = {*_BREAK.sub("\0", _spaced(_DATE.sub("", "\0".join(context)))).split("\0")}
+    held = sum(len(one) >= _LEAST_QUOTED for one in filter(said.__contains__, shown))
     return held >= 2 and 2 * held >= len(shown)
 
 
