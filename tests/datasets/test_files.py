@@ -220,7 +220,7 @@ def test_a_new_benchmark_of_any_shape_validates(workspace: Workspace, row) -> No
     report = validate_benchmark(started.path, Catalog.load(workspace.root))
     assert report.ok, [str(error) for error in report.errors]
     assert len(list(workspace.open("mine").items(Selection(limit=5)))) == 1
-    with pytest.raises(UsageError, match="already there"):
+    with pytest.raises(UsageError, match=r"configs/benchmarks/mine\.yaml exists already"):
         new_benchmark("mine", data, workspace.root)
 
 

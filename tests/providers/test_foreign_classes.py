@@ -81,16 +81,16 @@ FIND = 'return Found(hits=(Hit(id="a", content=query.text),), requested=query.k,
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        (FIND, "return None", r"own\.py:Own: search gave None; expected bench\.model\.Found"),
-        (FIND, "return []", r"search gave a list; expected bench\.model\.Found"),
+        (FIND, "return None", r"own\.py:Own: search returned None; expected bench\.model\.Found"),
+        (FIND, "return []", r"search returned a list; expected bench\.model\.Found"),
         (FIND, 'return Found(hits=("Ana",), requested=1, returned=1)',
          r"a hit that is a str; expected a bench\.model\.Hit"),
         ("async def search", "def search", r"search is not a coroutine"),
-        ('return Readiness(state="ready")', "return True", r"ready gave a bool; expected bench\.model\.Readiness"),
+        ('return Readiness(state="ready")', "return True", r"ready returned a bool; expected bench\.model\.Readiness"),
         ("return Ingested(ids={one.id: (one.id,) for one in memories})", "pass",
-         r"ingest gave None; expected bench\.model"),
+         r"ingest returned None; expected bench\.model\.Ingested"),
         ("async def clear(self, space):\n        return None", "async def clear(self, space):\n        return 'ok'",
-         r"clear gave a str; expected builtins\.int or None"),
+         r"clear returned a str; expected builtins\.int or None"),
     ],
 )  # fmt: skip
 async def test_a_wrong_answer_says_which_method_and_what_is_wanted(
