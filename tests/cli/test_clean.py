@@ -91,7 +91,7 @@ def test_a_run_with_a_broken_journal_can_be_deleted_and_is_named(bench: Bench, t
     listed = bench("clean", "torn")
     assert "torn: " in listed.stderr
     assert listed.stdout.endswith(" MB, the data that it left at providers is not known\n")
-    assert "left as it is" not in listed.stderr
+    assert "it was not changed" not in listed.stderr
     assert json.loads(bench("clean", "torn", "--json").stdout)["runs"][0]["namespaces"] is None
     bench("clean", "torn", "--yes")
     assert not (tmp_path / "checkpoints/torn").exists()

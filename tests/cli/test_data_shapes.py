@@ -179,7 +179,8 @@ def test_a_path_without_its_beginning_is_told(bench: Bench) -> None:
         (b'{"id": "r1", "q": "  ", "a": "x", "talk": ["y"], "ids": ["s"]}\n', ["m.jsonl:1", "q is empty (row r1)"]),
         (b'{"id": "r1", "q": "?", "a": null, "talk": ["y"], "ids": ["s"]}\n', ["m.jsonl:1", "a is missing"]),
         (b'{"id": 1, "q": "?", "a": "x", "talk": ["y"], "ids": ["s"]}\n'
-         b'{"id": "1", "q": "?", "a": "x", "talk": ["y"], "ids": ["s"]}\n', ["m.jsonl:2", 'item id "1" occurs twice: datasets/m.jsonl:1 and']),
+         b'{"id": "1", "q": "?", "a": "x", "talk": ["y"], "ids": ["s"]}\n',
+         ["m.jsonl:2", 'item id "1" occurs twice: datasets/m.jsonl:1 and datasets/m.jsonl:2']),
     ],
 )  # fmt: skip
 def test_a_messy_file_is_refused_with_its_place(bench: Bench, raw: bytes, parts: list[str]) -> None:

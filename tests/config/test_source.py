@@ -88,7 +88,11 @@ def test_the_branch_of_a_union_that_reads_farther_is_told() -> None:
         ('{"a": NaN}', "x.json", "x.json:1:7"),
         ('{"a": 1} x', "x.json", "x.json:1:10: text after the end"),
         ("- a\n", "x.yaml", "a config must be a map of keys"),
-        ("a: !!python/object:os.system x\n", "x.yaml", "x.yaml:1:4: the YAML tag python/object:os.system is not supported"),
+        (
+            "a: !!python/object:os.system x\n",
+            "x.yaml",
+            "x.yaml:1:4: the YAML tag python/object:os.system is not supported",
+        ),
         ("a: .nan\n", "x.yaml", "not a finite number"),
         ("a: &a 1\nb: {<<: *a}\n", "x.yaml", "merge keys"),
         ("a: 1\n---\nb: 2\n", "x.yaml", "x.yaml:2:1"),

@@ -123,7 +123,11 @@ def test_a_value_is_what_yaml_1_2_says_it_is(text: str, expected: object) -> Non
             "correct the YAML",
         ),
         ("a: b\nk: \x07\n", "x.yaml:2:4: the character U+0007 is not allowed", "take it out, or escape it in quotes"),
-        ("a:\n - b\tc\n", "x.yaml:2:5: a tab character is not allowed here", 'use spaces; inside text write "\\t" in double quotes'),
+        (
+            "a:\n - b\tc\n",
+            "x.yaml:2:5: a tab character is not allowed here",
+            'use spaces; inside text write "\\t" in double quotes',
+        ),
         (
             'k: "\\ud800"\n',
             "x.yaml:1:4: half of a surrogate pair, which is not Unicode text",
