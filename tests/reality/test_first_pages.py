@@ -14,7 +14,7 @@ from tests.reality.conftest import WorldOn
 from tests.reality.memory_stub import MemoryStub
 from tests.small_world import PROVIDER, World
 
-PAGE = 2
+PAGE = 10
 LISTED = """
 setup:
   - name: space
@@ -58,7 +58,7 @@ async def test_the_length_of_a_page_is_never_told_as_memories_that_the_service_l
     value: str, answer: Any, world_on: WorldOn
 ) -> None:
     stub = counting(MemoryStub(), answer)
-    world = await world_on(stub, corpora=1, items=3, sessions=3)
+    world = await world_on(stub, corpora=1, items=3, sessions=PAGE + 1)
     world.provider("faulty", base=PROVIDER.replace('value: "$.count"', f'value: "{value}"'))
     outcome = await world.run(providers="faulty", run_id="r")
     assert outcome.jobs[0].states == {State.MEASURED: 3} and stub.calls("count") > 1
@@ -80,7 +80,7 @@ async def test_a_number_of_all_memories_that_is_too_small_is_told(answer: Any, w
 
 async def test_a_wait_for_a_number_that_a_page_never_reaches_names_the_page(world_on: WorldOn) -> None:
     stub = counting(MemoryStub(), lambda kept: {"items": kept[:PAGE]})
-    world = await world_on(stub, corpora=1, items=3, sessions=3)
+    world = await world_on(stub, corpora=1, items=3, sessions=PAGE + 1)
     wait = """
 wait:
   request: {method: GET, path: /v1/memories, query: {namespace: $.runTag}}
@@ -93,7 +93,7 @@ wait:
     outcome = await world.run(providers="faulty", run_id="r", isolation="off")
     assert outcome.jobs[0].states == {State.NOT_READY: 3}
     ((text,),) = world.query("r", "select distinct text from message where text like '%there%'")
-    assert "2 of 3 there, or this counts only the first page of a list" in text
+    assert "10 of 11 there, or this counts only the first page of a list" in text
 
 
 def spaces(stub: MemoryStub, size: int) -> MemoryStub:

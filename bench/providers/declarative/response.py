@@ -368,18 +368,25 @@ def _blocks(tree: Mapping[str, object]) -> list[dict[str, object]]:
     return [one for one in (tree, *map(tree.get, (*ENVELOPES, *PAGINGS))) if isinstance(one, dict)]
 
 
+_LEAST_PAGE, _PAGE_STEPS = 10, (5, 8, 12)
+"""the length of a page is at least this, and a multiple of one of these, such as 10, 25, 64 or 100"""
+
+
 def may_be_a_page(tree: object, count: int) -> bool:
-    """Return True when a count in a response may be the length of the first page: a list has this length, and no total
-    confirms it.
+    """Return True when a count in a response may be the length of the first page: a list has this length, which is
+    usual for pages, and no total confirms it; or the response says that there is more.
     """
+    is_size = count >= _LEAST_PAGE and not all(count % size for size in _PAGE_STEPS)
     if isinstance(tree, list):
-        return len(tree) == count > 0
+        return is_size and len(tree) == count
     if not isinstance(tree, dict) or count == 0:
         return False
     blocks = _blocks(tree)
     totals = [total for block in blocks for name in TOTALS if type(total := block.get(name)) is int]
     is_length = any(isinstance(one, list) and len(one) == count for block in blocks for one in block.values())
-    return any(total > count for total in totals) or (is_length and (count not in totals or says_more(tree, count)))
+    if any(total > count for total in totals) or (is_length and says_more(tree, count)):
+        return True
+    return is_size and is_length and count not in totals
 
 
 def _first(reads: Callable[[object], str], tree: object) -> str:
