@@ -150,7 +150,7 @@ def examine_header(path: Path) -> None:
     promised = int.from_bytes(header[28:32], "big") * (65536 if page_bytes == 1 else page_bytes)
     if path.stat().st_size < promised and not _has_wal(path):
         raise JournalError(
-            f"the file was cut: {path.stat().st_size} of {promised} bytes were found; bench did not change the file",
+            f"the file was cut: {path.stat().st_size} of {promised} bytes were found; it was not changed",
             where=where,
         )
 
