@@ -126,7 +126,10 @@ def _has_other_marks(text: str, accepted: Sequence[str]) -> bool:
 
 
 _FINAL = pattern(r"^\W*(?:the |my )?final answer\W*(?:is\b)?\W*(?=\w)", re.IGNORECASE | re.MULTILINE)
-_DENIED = pattern(r"(?:\bnot|n['’]t|\bnever|\bneither|\bnor) (?!only |just )(?:(?!but )\w+ ){0,2}$")
+_DENIED = pattern(
+    r"(?:\bnot|n['’]t|\bnever|\bneither|\bnor) "
+    r"(?:(?:an?|the|his|her|my|your|their|in|on|at|by|to|of|from|with|called|named|(?:call|name) \w+) ){0,2}$"
+)
 _DOUBTFUL = pattern(r"\b(?:not|never|neither|nor)\s|n['’]t\s|final answer", re.IGNORECASE)
 _BEFORE = 40
 """characters before a gold in which a negation is looked for"""

@@ -101,7 +101,8 @@ async def test_a_shard_whose_workers_all_die_ends_with_how_they_died(world: Worl
     def kill_all() -> None:
         while not ended.is_set():
             for one in workers_of(os.getpid()):
-                one.kill()
+                with suppress(psutil.NoSuchProcess):
+                    one.kill()
             time.sleep(0.01)
 
     killer = threading.Thread(target=kill_all)
