@@ -19,8 +19,8 @@ RUN = ("run", "--run-id", "r", "--providers", "bm25", "--limit", "20")
 
 @pytest.fixture
 def world(tmp_path: Path, fault_server: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> World:
-    """A benchmark of facts and a provider whose every third search is refused, in the folder of ``bench``."""
-    url = fault_server("search:status:code=400,every=3")
+    """A benchmark of facts and a provider that refuses every third question, in the folder of ``bench``."""
+    url = fault_server("search:status:code=400,every=3,match=What opens")
     world = World.make(tmp_path, url, corpora=2, items=6)
     monkeypatch.setenv("FAULT_URL", url)
     return world
