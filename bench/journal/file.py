@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import aiosqlite
+from anyio import CancelScope
 
 from bench.config.value_rules import unreserved
 from bench.errors import DiskFull, JournalError, Locked, UsageError, is_disk_full
@@ -288,7 +289,11 @@ async def open_reading(path: Path) -> AsyncIterator[aiosqlite.Connection]:
             with reported(path):
                 version = await connection.execute_fetchall("PRAGMA user_version")
             refuse_newer(path, int(next(iter(version))[0]))
-            yield connection
+            try:
+                yield connection
+            finally:
+                with CancelScope(shield=True):  # a canceled close leaves the query of a canceled reader without a file
+                    await connection.close()
 
 
 @asynccontextmanager

@@ -15,7 +15,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from bench.journal import CorpusKind, Journal, JournaledPhase, Key, Reader, RunState
+from bench.journal import CorpusKind, Journal, JournaledPhase, Key, Reader, RunMeta, RunState
+from bench.journal.file import create, open_reading
 from bench.journal.reader import ITEMS_AT_ONCE
 from bench.model import Phase, State, Verdict
 from tests.journal.journal_samples import (
@@ -261,3 +262,16 @@ async def test_an_unknown_owner_has_nothing(tmp_path: Path) -> None:
         assert await reader.item(CHAIN, "nothing") == []
         assert [batch async for batch in reader.values("nobody")] == []
         assert [facts async for facts in reader.corpora("nobody")] == []
+
+
+async def test_a_reader_that_is_canceled_in_a_query_closes_its_file_after_it(tmp_path: Path) -> None:
+    path = tmp_path / "journal.sqlite"
+    await create(path, RunMeta(run_id="r", plan_digest="d", identity={}))
+    slow = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 300000) SELECT count(*) FROM n"
+    with anyio.move_on_after(0.02) as scope:
+        async with open_reading(path) as connection, anyio.create_task_group() as readers:
+            for _ in range(3):
+                readers.start_soon(connection.execute_fetchall, slow)
+    assert scope.cancelled_caught
+    with pytest.raises(ValueError, match="no active connection"):
+        await connection.execute("SELECT 1")
