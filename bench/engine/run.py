@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cache
 from pathlib import Path
 
 import anyio
@@ -184,16 +185,21 @@ def inmost(group: BaseExceptionGroup[BaseException]) -> BaseException:
 def settled_memory() -> Iterator[None]:
     """Make the garbage collector run rarely and skip loaded objects; it used a seventh of an item's CPU time."""
     before = gc.get_threshold()
-    frozen_by_host = gc.get_freeze_count() > FROZEN_BY_PYTHON
-    if not frozen_by_host:
+    if not frozen_by_host():
         gc.freeze()
     gc.set_threshold(*SELDOM)
     try:
         yield
     finally:
         gc.set_threshold(*before)
-        if not frozen_by_host:
+        if not frozen_by_host():
             gc.unfreeze()
+
+
+@cache
+def frozen_by_host() -> bool:
+    """Return True if this process froze objects before its first run; the count visits each of them, so it is kept."""
+    return gc.get_freeze_count() > FROZEN_BY_PYTHON
 
 
 Announce = Callable[[RunMeta], None]

@@ -25,7 +25,7 @@ from bench.model import Phase
 from bench.models import check_model, resolve_name
 from bench.plan.benchmark import at_cutoff, plan_benchmark
 from bench.plan.budget import budget_note, elsewhere
-from bench.plan.cost_estimate import check_prices, unused_prices
+from bench.plan.cost_estimate import check_prices, tiny_prices, unused_prices
 from bench.plan.crash_cost import crash_notes
 from bench.plan.identity import digest, identity_of
 from bench.plan.model import NONE, BenchmarkPlan, Job, Lane, Plan, ProviderPlan
@@ -300,6 +300,7 @@ def _without_effect(
     if (request.workers or 1) > 1 and (why := _one_process(running, request)) is not None:
         yield f"--workers has no effect: {why}"
     yield from unused_prices(request.prices, running)
+    yield from tiny_prices(request.prices)
     yield from filter(None, [budget_note(running, request)])
     yield from crash_notes(running, request)
     yield from elsewhere(running, request, environment, files)

@@ -28,7 +28,7 @@ from typing import Literal
 
 from bench.config.catalog import Catalog
 from bench.config.provider_checks import BUILT_INS
-from bench.config.traffic import CallPrices, Prices
+from bench.config.traffic import CallPrices, Prices, TokenPrices
 from bench.errors import ConfigError, UsageError
 from bench.evaluators.graded import AUDIT, SEVERAL_CALLS
 from bench.model import Usage
@@ -38,6 +38,9 @@ from bench.plan.provider import load_named
 from bench.providers.builtin.base import AT_ONCE
 from bench.providers.endpoints import endpoint_of
 from bench.tokens import CHARS_PER_TOKEN, quarters
+
+LOWEST = Decimal("0.005")
+"""USD per million tokens; list prices of input and output are higher"""
 
 
 def call_prices(prices: Prices, provider: ProviderPlan) -> CallPrices:
@@ -87,6 +90,19 @@ def unused_prices(prices: Prices, lanes: Sequence[Lane]) -> Iterator[str]:
     for name in prices:
         if name not in models | providers:
             yield f'the price of "{name}" has no effect: nothing in this run has that name'
+
+
+def tiny_prices(prices: Prices) -> Iterator[str]:
+    """Yield a note for each token price that is lower than any list price, such as a price per thousand tokens."""
+    for name, price in prices.items():
+        known = price.known if isinstance(price, TokenPrices) else {}
+        tiny = {kind: usd for kind, usd in known.items() if kind in ("input", "output") and 0 < usd < LOWEST}
+        for kind, usd in tiny.items():
+            yield (
+                f'the {kind} price of "{name}" is USD {usd} per million tokens, lower than any list price: '
+                f"a price per thousand tokens is {(usd * 1000).normalize():f} per million, one per token "
+                f"{(usd * 1_000_000).normalize():f}"
+            )
 
 
 def _is_provider(catalog: Catalog, name: str) -> bool:

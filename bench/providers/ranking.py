@@ -19,6 +19,7 @@ from bench.metrics.text_normalization import search_words
 from bench.model import (
     SCORES_FALL,
     SCORES_RISE,
+    TEXT_CONSTANT,
     TEXT_CUT,
     TEXT_DIFFERS,
     TEXT_FOLDED,
@@ -83,12 +84,14 @@ def text_flags(pairs: Sequence[tuple[str, str]]) -> list[str]:
     if not changed:
         return []
     shorter = [(hit.rstrip(".… "), memory.lstrip()) for hit, memory in changed if len(hit) < len(memory.strip())]
+    constant = len({hit for hit, _ in pairs}) == 1 < len({memory for _, memory in pairs})
     cut = bool(shorter) and all(len(hit) >= SHORTEST_CUT and memory.startswith(hit) for hit, memory in shorter)
     spoiled = any(_is_spoiled(hit, memory) for hit, memory in changed)
-    other = not spoiled and any(_shares_nothing(hit, memory) for hit, memory in changed)
+    other = not (spoiled or constant) and any(_shares_nothing(hit, memory) for hit, memory in changed)
     folded = not spoiled and any(_is_folded(hit, memory) for hit, memory in changed)
     wider = len(changed) == len(pairs) and all(_holds_more(hit, memory) for hit, memory in changed)
     flags = (
+        (TEXT_CONSTANT, constant),
         (TEXT_CUT, cut),
         (TEXT_SPOILED, spoiled),
         (TEXT_DIFFERS, other),

@@ -19,6 +19,7 @@ from bench.model import (
     SCORES_FALL,
     SCORES_RISE,
     SHARED_MEMORY,
+    TEXT_CONSTANT,
     TEXT_CUT,
     TEXT_DIFFERS,
     TEXT_FOLDED,
@@ -71,6 +72,11 @@ ASKED: Mapping[str, tuple[float, str]] = {
         FEW,
         "a hit shares no word with the memory that it maps to in {}: is the id that of another memory, or is the text "
         "outdated? Look at search.response.id_from",
+    ),
+    TEXT_CONSTANT: (
+        FEW,
+        "all hits have the same text in {} although they map to different memories: the answering model does not see "
+        "the memories. Look at search.response.text",
     ),
     TEXT_FOLDED: (
         FEW,

@@ -141,3 +141,21 @@ def test_a_budget_of_what_costs_nothing_needs_no_price(world: World) -> None:
     require_prices(world.plan(**free))
     require_prices(world.plan(**free | {"providers": "faulty", "prices": {"faulty": {"add": 0, "search": 0}}}))
     assert not [text for text in world.plan(**free).notes if "--max-cost" in text]
+
+
+@pytest.mark.parametrize(
+    ("prices", "told"),
+    [
+        ({"input": "0.00015", "output": "0.0006"}, [".15 per million", ".6 per million"]),
+        ({"input": "0.0000025"}, ["per token 2.5"]),
+        ({"input": "0.02", "output": "0.02", "cache_read": "0.002"}, []),
+        ({"input": "0", "output": "0"}, []),
+    ],
+)
+def test_a_price_per_token_or_per_thousand_of_them_is_told_before_the_run(
+    world: World, prices: dict[str, str], told: list[str]
+) -> None:
+    world.variables["OPENAI_API_KEY"] = "test-key"
+    plan = world.plan(providers="bm25", answering_model=UNPRICED, prices={UNPRICED: prices})
+    notes = [text for text in plan.notes if "lower than any list price" in text]
+    assert len(notes) == len(told) and all(words in text for words, text in zip(told, notes, strict=True))
