@@ -275,8 +275,13 @@ def _plain(text: str, below: list[str]) -> object | None:
     if re.fullmatch(_COMMENT, text) and below:
         parts = [re.fullmatch(rf" *- +({_WORD}){_COMMENT}", line) for line in below]
         return [part[1] for part in parts if part] if all(parts) else None
-    line = re.fullmatch(rf"(?:({_LINE})|'([^']*)'|\"([^\"\\\\]*)\"){_COMMENT}", text)
-    return None if line is None or below else next(part for part in line.groups() if part is not None)
+    line = re.fullmatch(rf"(?:({_LINE})|'((?:[^']|'')*)'|\"([^\"\\\\]*)\"){_COMMENT}", text)
+    if line is None or below:
+        return None
+    bare, single, double = line.groups()
+    return (
+        single.replace("''", "'") if single is not None else next(part for part in (bare, double) if part is not None)
+    )
 
 
 def _text(value: object) -> str | None:

@@ -84,8 +84,14 @@ def neighbors(hits: Hits) -> Hits:
         (neighbors, "each hit holds the memory that it maps to and at least as much other text in 3 of 3 searches"),
         (lambda hits: [{**hit, "memory": hit["memory"].upper()} for hit in hits], "memories in another case in 3 of 3"),
         (lambda hits: hits if "K0x1" not in hits[0]["memory"] else [], "no hit came in 1 of 3 searches"),
-        (lambda hits: [{**hit, "memory": "The vault"} for hit in hits], "all hits have the same text in 3 of 3 searches"),
-        (lambda hits: [{**hit, "memory": "redacted"} for hit in hits], "all hits have the same text in 3 of 3 searches"),
+        (
+            lambda hits: [{**hit, "memory": "The vault"} for hit in hits],
+            "all hits have the same text in 3 of 3 searches",
+        ),
+        (
+            lambda hits: [{**hit, "memory": "redacted"} for hit in hits],
+            "all hits have the same text in 3 of 3 searches",
+        ),
         (lambda hits: hits, ""),
     ],
 )
@@ -94,7 +100,14 @@ async def test_hits_of_other_texts_or_places_are_told(
 ) -> None:
     world = await world_on(answering(lambda _stub, _body, hits: change(hits)), corpora=1, items=3)
     job = await job_of(world, await world.run(providers="faulty", isolation="off"))
-    every = ("map to the same memory", "much other text", "in another case", "no hit came", "the same text", "no word with")
+    every = (
+        "map to the same memory",
+        "much other text",
+        "in another case",
+        "no hit came",
+        "the same text",
+        "no word with",
+    )
     assert [note for note in job.notes if any(words in note for words in every)] == [
         note for note in job.notes if told and told in note
     ]
