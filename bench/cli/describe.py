@@ -144,9 +144,9 @@ def _metric(catalog: Catalog, name: str) -> Mapping[str, object]:
     from dataclasses import asdict
     from difflib import get_close_matches
 
+    from bench.config.builtin_providers import BUILT_IN
     from bench.errors import UnknownMetric
     from bench.metrics import resolve
-    from bench.providers.names import BUILT_IN
 
     try:
         return asdict(resolve(name))

@@ -202,7 +202,7 @@ def providers(workspace: Path) -> Rows:
         from bench.providers.facts import listing
 
         return [dict(row) for row in listing(entries)]
-    from bench.providers.names import BUILT_IN
+    from bench.config.builtin_providers import BUILT_IN
 
     built_in: Rows = [
         {"name": name, "kind": "built-in", "description": text, "tags": ["built-in"]} for name, text in BUILT_IN.items()

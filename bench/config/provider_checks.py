@@ -32,7 +32,6 @@ from bench.config.value_rules import texts
 from bench.errors import ConfigError
 from bench.settings import VARIABLE, without_password
 
-BUILT_INS = ("bm25", "vector", "full-context", "random", "no-memory", "oracle")
 RESERVED = EVERYWHERE | ELEMENT | ADD | SEARCH | WAIT | CLEAR | DELETE | LIST | SETUP | {"each"}
 
 

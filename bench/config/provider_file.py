@@ -16,11 +16,12 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from bench.config.builtin_providers import BUILT_IN
 from bench.config.file import Source, did_you_mean, in_file_order, load
 from bench.config.jsontext import TreePath
 from bench.config.provider import ProviderConfig
 from bench.config.provider_calls import RequestSection
-from bench.config.provider_checks import BUILT_INS, CHECKS, mentions
+from bench.config.provider_checks import CHECKS, mentions
 from bench.config.provider_templates import answer_path_problems, template_problems
 from bench.errors import ConfigError
 from bench.scalars import python_tree
@@ -99,11 +100,11 @@ def adapter_problem(adapter: str, source: Source) -> ConfigError | None:
             hint="write it in Python (./file.py:Class), or put it behind HTTP or MCP",
         )
     if name == "builtin":
-        if class_name in BUILT_INS:
+        if class_name in BUILT_IN:
             return None
-        guess = did_you_mean(class_name, BUILT_INS)
+        guess = did_you_mean(class_name, BUILT_IN)
         return ConfigError(
-            f'no built-in provider "{class_name}"{guess}', where=where, hint=f"known: {', '.join(BUILT_INS)}"
+            f'no built-in provider "{class_name}"{guess}', where=where, hint=f"known: {', '.join(BUILT_IN)}"
         )
     if not re.fullmatch(r"[A-Za-z_]\w*", class_name):
         return ConfigError(

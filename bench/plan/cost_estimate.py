@@ -26,8 +26,8 @@ from difflib import get_close_matches
 from itertools import islice
 from typing import Literal
 
+from bench.config.builtin_providers import BUILT_IN
 from bench.config.catalog import Catalog
-from bench.config.provider_checks import BUILT_INS
 from bench.config.traffic import CallPrices, Prices, TokenPrices
 from bench.errors import ConfigError, UsageError
 from bench.evaluators.graded import AUDIT, SEVERAL_CALLS
@@ -78,7 +78,7 @@ def unknown_names(catalog: Catalog, prices: Prices, files: Iterable[str]) -> Ite
                 hint = f'write "{full}"'
                 yield name, UsageError(f'"{name}" in prices is not the full name of a model', hint=hint)
                 continue
-            known = [*BUILT_INS, *(entry.name for entry in catalog.providers())]
+            known = [*BUILT_IN, *(entry.name for entry in catalog.providers())]
             yield name, _unknown(name, name, known, "provider")
 
 

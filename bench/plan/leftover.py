@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
+from bench.config.builtin_providers import BUILT_IN
 from bench.journal import CorpusRow, Event, Reader
 from bench.plan.job_record import read
-from bench.providers.names import BUILT_IN
 from bench.scalars import tree
 
 FORGOTTEN = "forgotten"

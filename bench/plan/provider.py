@@ -29,10 +29,10 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from bench import canonical
+from bench.config.builtin_providers import BUILT_IN
 from bench.config.catalog import Catalog
 from bench.config.file import Source, did_you_mean, explain, fold, name_of
 from bench.config.provider import ProviderConfig, identity
-from bench.config.provider_checks import BUILT_INS
 from bench.config.provider_file import load_provider
 from bench.config.value_rules import find_variables, texts
 from bench.errors import CanonicalError, UsageError
@@ -113,14 +113,14 @@ def load_named(catalog: Catalog, name: str) -> ProviderConfig:
     try:
         return catalog.provider(name)
     except UsageError:
-        if name.lower() in BUILT_INS:
+        if name.lower() in BUILT_IN:
             return builtin_config(name.lower())
         plugged = plugged_config(name)
         if plugged is not None:
             return plugged
-        aliased = next((one for one in map(builtin_config, BUILT_INS) if _answers(one, name)), None)
+        aliased = next((one for one in map(builtin_config, BUILT_IN) if _answers(one, name)), None)
         if aliased is None:
-            known = [*BUILT_INS, *(entry.name for entry in catalog.providers())]
+            known = [*BUILT_IN, *(entry.name for entry in catalog.providers())]
             raise UsageError(
                 f'there is no provider "{name}"{did_you_mean(name, known)}',
                 hint="bench list providers shows the known ones",

@@ -13,8 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from bench.config.builtin_providers import BUILT_IN
 from bench.config.file import did_you_mean
-from bench.config.provider_checks import BUILT_INS
 from bench.errors import ConfigError
 from bench.metrics.plugins import import_path
 from bench.providers.protocol import Capabilities, Provider, ProviderContext
@@ -76,8 +76,8 @@ def _built_in(name: str, where: str | None) -> ProviderClass:
             hint="name it with --providers oracle",
         )
     if name not in _BUILT_IN:
-        guess = did_you_mean(name, BUILT_INS)
-        raise ConfigError(f'no built-in provider "{name}"{guess}', where=where, hint=f"known: {', '.join(BUILT_INS)}")
+        guess = did_you_mean(name, BUILT_IN)
+        raise ConfigError(f'no built-in provider "{name}"{guess}', where=where, hint=f"known: {', '.join(BUILT_IN)}")
     module, _, class_name = _BUILT_IN[name].partition(":")
     return _checked(_imported(module, where), class_name, name, where)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+from bench.config.builtin_providers import BUILT_IN
 from bench.config.value_rules import find_variables
 from bench.errors import ConfigError
 from bench.providers.adapters import (
@@ -23,7 +24,6 @@ from bench.providers.adapters import (
     plugged_config,
     provider_class,
 )
-from bench.providers.names import BUILT_IN
 from bench.providers.protocol import Capabilities
 
 if TYPE_CHECKING:

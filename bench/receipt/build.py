@@ -23,13 +23,13 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from bench.config.builtin_providers import BUILT_IN
 from bench.errors import ConfigError, UsageError, VerificationError
 from bench.events import redactor
 from bench.journal import CorpusKind, Reader
 from bench.model import State
 from bench.plan.job_record import JobRecord
 from bench.plan.shared_builds import REUSED
-from bench.providers.names import BUILT_IN
 from bench.receipt import schema
 from bench.receipt.base_model import emit, misfit_of, stamp
 from bench.receipt.checks import invariants

@@ -20,12 +20,12 @@ from typing import Literal, cast
 from urllib.parse import urlsplit
 
 from bench.canonical import JSON
+from bench.config.builtin_providers import BUILT_IN
 from bench.events import HIDDEN
 from bench.journal import ResumeRow as StoredResume
 from bench.journal import RunMeta
 from bench.plan.job_record import JobRecord
 from bench.plan.model import BUILT_IN_EMBEDDING
-from bench.providers.names import BUILT_IN
 from bench.receipt import schema
 from bench.receipt.base_model import NO_DIGEST, UNKNOWN, commit_or_none, integer, stamp, text_or_none
 from bench.receipt.digests import config_tree

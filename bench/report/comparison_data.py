@@ -29,6 +29,7 @@ from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 
+from bench.config.builtin_providers import is_bound
 from bench.errors import UsageError
 from bench.journal import Reader, ResumeRow, RunMeta, RunState
 from bench.journal.paths import find_run
@@ -39,7 +40,6 @@ from bench.metrics.fold_input import NO_LABEL, Ended, FoldRow, Labels, all_label
 from bench.metrics.protocol import Measure
 from bench.model import DATES_MISSING
 from bench.plan.job_record import JobRecord, read
-from bench.providers.names import is_bound
 from bench.report.fold import repeats_of, whether_invalid
 from bench.report.job_data import OutcomeCounts, fold_rows, measures
 from bench.report.summary import FILE

@@ -27,12 +27,12 @@ from dataclasses import asdict, dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 
+from bench.config.builtin_providers import is_bound
 from bench.journal import Reader
 from bench.journal.records import PhaseSpent
 from bench.model import Phase
 from bench.plan.builds import BuildTotals
 from bench.plan.job_record import JobRecord
-from bench.providers.names import is_bound
 
 MILLION = 1_000_000
 

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bench.config.builtin_providers import is_bound
 from bench.errors import UsageError
 from bench.journal import Reader
 from bench.model import Measurement
-from bench.providers.names import is_bound
 from bench.report.comparison_data import load_side
 from bench.report.fold import JobReport, Report
 from bench.report.tables import by_benchmark, job_texts, number

@@ -16,6 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from bench.config.builtin_providers import is_bound
 from bench.journal import Reader
 from bench.journal.pages import EndedItem, ended_from, payloads_of
 from bench.metrics.fold_input import JobFacts
@@ -24,7 +25,6 @@ from bench.model import Phase, State
 from bench.models.answer_text import form_of
 from bench.plan.job_record import JobRecord
 from bench.plan.validity import is_judged
-from bench.providers.names import is_bound
 
 LOOKED_AT = 120
 CORPORA = 4

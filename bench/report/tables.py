@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from bench.config.builtin_providers import is_bound
 from bench.journal.records import FailedFor
 from bench.metrics.aggregation import ONE_CLUSTER
 from bench.metrics.fold_input import NO_LABEL
 from bench.model import FAILED_STATES, Measurement
 from bench.plan.job_record import ModelNames
-from bench.providers.names import is_bound
 from bench.report.cost_text import COST_HEAD, cost_rows, cost_words, share_text
 from bench.report.fold import JobReport, Report
 

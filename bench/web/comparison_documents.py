@@ -19,11 +19,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, cast
 
+from bench.config.builtin_providers import is_bound
 from bench.journal import Reader
 from bench.journal.paths import CHECKPOINTS
 from bench.model import Phase
 from bench.plan.job_record import JobRecord, read
-from bench.providers.names import is_bound
 from bench.report.export import ITEM_PAYLOAD, payload
 from bench.report.leaderboard import (
     VIEWS,

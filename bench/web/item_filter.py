@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from math import inf
 from typing import ClassVar
 
+from bench.config.builtin_providers import is_bound
 from bench.metrics.failure_reason import LossKind
-from bench.providers.names import is_bound
 from bench.report.item_outcomes import JobOutcomes, RunOutcomes
 from bench.web.cache import Json
 from bench.web.errors import RequestRefused, slug_of

@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal, TypedDict
 
+from bench.config.builtin_providers import is_bound
 from bench.metrics.failure_reason import LossKind
-from bench.providers.names import is_bound
 from bench.report.comparison import UNDECIDED
 from bench.report.item_outcomes import JobOutcomes, RunOutcomes
 from bench.report.outcome_text import READS_BY_RULE, RULE

@@ -27,11 +27,11 @@ from bench.config.benchmark_sections import (
     Runtime,
 )
 from bench.config.benchmark_terms import METHODS, UNIT_OF_MODE
+from bench.config.builtin_providers import BUILT_IN
 from bench.config.file import ConfigModel
 from bench.config.model import ModelFile
 from bench.config.provider import ProviderConfig
 from bench.config.provider_calls import RequestSection, ScoreSection, WaitBlock
-from bench.config.provider_checks import BUILT_INS
 from bench.config.provider_sections import (
     ADD,
     CLEAR,
@@ -140,7 +140,7 @@ def test_each_mode_has_its_unit() -> None:
 def test_the_operations_operators_and_built_ins_have_their_names() -> None:
     assert " ".join(OPERATIONS) == CAPABILITIES
     assert set(OPERATORS) == {"$each", "$do", "$column", "$omit_if_null", "$literal", "$lines", "$json"}
-    assert set(BUILT_INS) == {"bm25", "vector", "full-context", "random", "no-memory", "oracle"}
+    assert set(BUILT_IN) == {"bm25", "vector", "full-context", "random", "no-memory", "oracle"}
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from bench.config.builtin_providers import BUILT_IN
 from bench.config.file import Source
 from bench.config.provider import ProviderConfig
-from bench.config.provider_checks import BUILT_INS
 from bench.config.provider_file import load_provider
 from bench.errors import ConfigError
 
@@ -293,7 +293,7 @@ def test_what_may_be_repeated_is_no_warning(old: str, new: str) -> None:
 # ------------------------------------------------------------------- adapters
 
 
-@pytest.mark.parametrize("name", BUILT_INS)
+@pytest.mark.parametrize("name", BUILT_IN)
 def test_a_built_in_is_named(tmp_path: Path, name: str) -> None:
     assert parse(f"name: acme\ntype: local\nadapter: builtin:{name}\n", tmp_path).adapter == f"builtin:{name}"
 
@@ -311,8 +311,8 @@ def test_a_built_in_is_named(tmp_path: Path, name: str) -> None:
             'adapter "own.js" is not Python',
             "write it in Python (./file.py:Class), or put it behind HTTP or MCP",
         ),
-        ("builtin:bm52", 'no built-in provider "bm52"; did you mean "bm25"?', f"known: {', '.join(BUILT_INS)}"),
-        ("builtin", 'no built-in provider ""', f"known: {', '.join(BUILT_INS)}"),
+        ("builtin:bm52", 'no built-in provider "bm52"; did you mean "bm25"?', f"known: {', '.join(BUILT_IN)}"),
+        ("builtin", 'no built-in provider ""', f"known: {', '.join(BUILT_IN)}"),
         (
             "package.module",
             'adapter "package.module" does not contain the name of a class',

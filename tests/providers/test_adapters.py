@@ -211,6 +211,8 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
     import sys
 
     heavy = ("aiohttp", "pydantic", "aiosqlite", "psycopg")
-    code = f"import sys, bench.providers, bench.providers.names; print([m for m in {heavy} if m in sys.modules])"
+    code = (
+        f"import sys, bench.providers, bench.config.builtin_providers; print([m for m in {heavy} if m in sys.modules])"
+    )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"

@@ -6,7 +6,7 @@ the engine, because only the engine has the evidence.
 
 from __future__ import annotations
 
-from bench.providers.names import BUILT_IN
+from bench.config.builtin_providers import BUILT_IN
 
 
 def description(name: str) -> dict[str, object]:

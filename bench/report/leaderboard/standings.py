@@ -29,9 +29,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from bench.config.builtin_providers import is_bound
 from bench.errors import UsageError
 from bench.journal.results_db import JobSummary, MetricSummary, ResultsDb
-from bench.providers.names import is_bound
 from bench.report.summary import FILE
 from bench.report.tables import brief, number
 
