@@ -1,8 +1,8 @@
-"""The benchmark config as one closed model for both file dialects.
+"""The benchmark config as one typed model for both file dialects, YAML and manifest.
 
 Also in this module:
 
-* The identity of a benchmark config: one digest of everything that can change a result.
+* The identity of a benchmark config: a digest of all settings that can change a result.
 
 Example::
 
@@ -88,15 +88,15 @@ class BenchmarkFile(ConfigModel):
     aliases: tuple[Segment, ...] = ()
     """alternative names"""
     extends: str | None = None
-    """name of a benchmark whose keys apply where this file has none"""
+    """name of another benchmark; its keys apply where this file does not set them"""
     data: Data
     """location of the rows"""
     fields: SchemaSection = Field(alias="schema")
     """where the parts of a row are"""
     categories: Mapping[str, str] = Field(default_factory=dict)
-    """id in the data -> name of the question type"""
+    """id of a question type in the data -> name of the type"""
     categories_strict: bool = False
-    """true: an id without a name is an error; false: it gives a note"""
+    """true: an id without a name in categories is an error; false: it gives a note"""
     question_types: tuple[QuestionType, ...] = ()
     """the allowed question types; any other type is an error"""
     groups: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
@@ -108,19 +108,19 @@ class BenchmarkFile(ConfigModel):
     question_date: QuestionDate = QuestionDate()
     """source of the question date"""
     timezone: Zone = "UTC"
-    """time zone of dates without one; UTC"""
+    """IANA time zone of dates without an offset"""
     date_formats: tuple[DateFormat, ...] = ()
     """strptime formats that are tried before the built-in ones; unix and unix_ms are numeric dates since 1970"""
     corpus: FieldOnly | None = None
-    """rows with the same value of this field share one corpus; without it, each row is a corpus"""
+    """rows with the same value of this field share one corpus; unset: each row is its own corpus"""
     visibility: Visibility | None = None
-    """cut-off of the history that an item may see; each distinct cut-off makes a corpus of its own"""
+    """end of the part of the history that an item may see; each distinct cut-off makes its own corpus"""
     overlay: str | None = None
     """list of disputed gold answers: a name in overlays/, or a path"""
     cluster_by: Literal["corpus"] | None = "corpus"
-    """independent unit for confidence intervals: corpus"""
+    """independent unit for confidence intervals: corpus; null: each item"""
     ingestion: Ingestion = Ingestion()
-    """rules to make memories from the history"""
+    """rules for making memories from the history"""
     search: Search = Search()
     """number of hits to request"""
     evaluation: Evaluation
@@ -128,23 +128,23 @@ class BenchmarkFile(ConfigModel):
     epochs_reducer: Literal["mean", "mode", "max"] = "mean"
     """rule to combine the values of an item's epochs"""
     metrics: tuple[str | MetricEntry, ...] = ()
-    """names, or objects with name, method, config, breakdown and evaluator"""
+    """metrics: names, or objects with name, method, config, breakdown and evaluator"""
     required_capabilities: tuple[Capability, ...] = ("add_memory", "retrieve_memory")
     """operations that a provider must support; other providers are skipped"""
     runtime: Runtime = Runtime()
-    """accepted for compatibility with manifests, without effect: a run always writes its journal"""
+    """accepted for compatibility with other tools; has no effect, because a run always writes its journal"""
 
     @field_validator("categories", mode="before")
     @classmethod
     def _text_labels(cls, value: object) -> object:
-        """Accept names that are numbers."""
+        """Convert names that are numbers to text."""
         if not isinstance(value, Mapping):
             return value
         return {key: str(name) if isinstance(name, int | float) else name for key, name in value.items()}
 
 
 class ItemFlatten(ConfigModel):
-    """Make one item of each child of a list in each row."""
+    """The rule that makes one item of each child of a list in a row."""
 
     field: FieldPath
     """path of the list whose children become items"""
@@ -155,12 +155,12 @@ class ItemFlatten(ConfigModel):
 
 
 class HistorySection(ConfigModel):
-    """The part of each history that is ingested; results of any mode but ``full`` are not publishable."""
+    """The part of each history that is ingested. Only results of the mode ``full`` are publishable."""
 
     mode: Literal["full", "lazy", "shared"] = "full"
-    """full; lazy: evidence sessions only; shared: those and the first others. Only full is publishable"""
+    """full: all sessions; lazy: evidence sessions only; shared: evidence sessions and the first other sessions"""
     shared_sample_size: Positive = 10
-    """number of sessions in a shared history"""
+    """number of other sessions in mode shared"""
 
 
 class DeletionSection(ConfigModel):
@@ -175,16 +175,16 @@ class DeletionSection(ConfigModel):
     fuzzy_match: bool = False
     """also count a nearly equal text as found"""
     phase_delay_ms: Milliseconds = 0
-    """pause between add, delete and verify"""
+    """minimum milliseconds between add, delete and verify"""
 
 
 class Rendering(ConfigModel):
-    """The text forms of sessions and turns in a manifest, in addition to its template."""
+    """The text form of sessions and turns, which only a manifest sets."""
 
     formatter: Literal["conversation", "json", "raw"] = "conversation"
-    """form of a session's text"""
+    """form of a session's text: lines, JSON of its turns, or the texts of its turns"""
     dialogue: Literal["auto", "speaker_text", "role_content"] = "auto"
-    """form of a turn's line"""
+    """beginning of a turn's line: its speaker, or its role; auto: its speaker if it has one, otherwise its role"""
 
 
 class MatchOptions(ConfigModel):
@@ -197,16 +197,16 @@ class MatchOptions(ConfigModel):
 
 
 class BenchmarkConfig(BenchmarkFile):
-    """A benchmark config from either dialect. The fields added here are set by the manifest dialect only."""
+    """A benchmark config from either dialect. Only the manifest dialect sets the fields that this class adds."""
 
     row_id_candidates: tuple[str, ...] = ()
-    """the row id is read from the first of these fields that row 1 has; if none, ids are ``row_1``, ``row_2`` ..."""
+    """the first of these fields that row 1 has is the row id; if row 1 has none, the ids are ``row_1``, ``row_2``..."""
     fields_by_name: bool = False
-    """read turns by the usual field names instead of an itemSchema"""
+    """true: turns are read by the usual field names instead of an itemSchema"""
     memory_metadata: tuple[str, ...] = ()
     """row fields that are copied to ``Memory.metadata``"""
     flatten: ItemFlatten | None = None
-    """make one item of each child of a list in each row"""
+    """rule that makes one item of each child of a list in a row"""
     history: HistorySection = HistorySection()
     """the part of each history that is ingested"""
     deletion: DeletionSection | None = None
@@ -228,12 +228,12 @@ class BenchmarkConfig(BenchmarkFile):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Return the notes on the config; they do not stop a run."""
+        """Return the notes on the config for the user; they do not stop a run."""
         return self._notes
 
     @property
     def unit(self) -> Unit:
-        """Return the unit of one memory, unless the provider's config sets another."""
+        """Return the benchmark's unit of one memory; a provider's config may set another."""
         return UNIT_OF_MODE[self.ingestion.mode]
 
     @property
@@ -242,7 +242,7 @@ class BenchmarkConfig(BenchmarkFile):
 
     @property
     def has_choices(self) -> bool:
-        """Return True when the config names the field with the options of a question."""
+        """Return True when the config names a field with the choices of a question."""
         return bool(self.fields.choice_paths or any(one.choices_field for one in self.fields.question_lists))
 
     @property
@@ -257,7 +257,7 @@ class BenchmarkConfig(BenchmarkFile):
 
     @property
     def marks(self) -> tuple[str, ...]:
-        """Return the reasons why results of this config are not publishable; empty if there are none."""
+        """Return the marks of results of this config, such as ``altered``; each is a reason not to publish them."""
         found = {
             "altered": self.ingestion.preprocessing.escape_html,
             "reduced_history": self.history.mode != "full",
@@ -266,11 +266,11 @@ class BenchmarkConfig(BenchmarkFile):
         return tuple(mark for mark, holds in found.items() if holds)
 
     def place(self, *path: str | int) -> str:
-        """Return ``file:line:column`` of a key, for errors."""
+        """Return ``file:line:column`` of a key, for errors; the benchmark's name for a config from a journal."""
         return self._origin.place(path) if self._origin else self.name
 
     def written(self, *path: str | int) -> str:
-        """Return a key joined with dots, spelled as in its file, for messages."""
+        """Return a key path joined with dots, in the spelling of its file, for messages."""
         return self._origin.written(path) if self._origin else ".".join(map(str, path))
 
     def says(self, *path: str | int) -> bool:
@@ -278,22 +278,25 @@ class BenchmarkConfig(BenchmarkFile):
         return self._origin is not None and self._origin.says(path)
 
     def folder_of(self, *path: str | int) -> Path | None:
-        """Return the folder of the file that sets a value."""
+        """Return the folder of the file that sets a value; None for a config that was read from a journal."""
         return self._origin.folder_of(path) if self._origin else None
 
     def question_type(self, name: str | None) -> QuestionType | None:
-        """Return the declared question type with this name."""
+        """Return the declared question type with this name; None when it is not declared."""
         return next((kind for kind in self.question_types if kind.name == name), None)
 
     def judge_prompt(self, question_type: str | None, *, abstention: bool = False) -> tuple[str, str] | None:
-        """Return name and text of the judge's prompt: for abstention, else by question type, else the default."""
+        """Return name and text of the judge prompt: for abstention, else for the question type, else the default.
+
+        The result is None when the config has none of these.
+        """
         prompts = self.evaluation.judge_prompts
         if abstention and prompts.abstention is not None:
             return "abstention", prompts.abstention
         return self._prompt(prompts.by_question_type, prompts.default, question_type)
 
     def answer_prompt(self, question_type: str | None) -> tuple[str, str] | None:
-        """Return name and text of the answer prompt: by question type, else the default."""
+        """Return name and text of the answer prompt for the question type, else of the default; None without both."""
         prompts = self.evaluation.answer_prompt
         return self._prompt(prompts.by_question_type, prompts.default, question_type)
 
@@ -306,7 +309,10 @@ class BenchmarkConfig(BenchmarkFile):
 
 
 _APART = {"aliases", "tags", "display_name", "description", "published", "extends", "runtime", "overlay"}
-"""fields left out of the identity: descriptions, merged parents, and the overlay, whose digest is in the plan"""
+"""fields that are not part of the identity: descriptions, ``extends``, ``runtime``, and the overlay
+
+The identity of the plan has the digest of the overlay.
+"""
 
 _ADDED: Mapping[str, object] = {
     "abstention": {"equals", "phrases", "where"},
@@ -321,13 +327,13 @@ _ADDED: Mapping[str, object] = {
         "": {"methods", "methods_by", "values", "labels"},  # of the section itself
     },
 }
-"""keys that earlier versions did not have: left out when unset, so that older configs keep their digest"""
+"""keys that earlier versions did not have; an unset one is left out, so that older configs keep their digest"""
 _SILENT = (("through", False), ("methods_by", "question_type"))
-"""added keys with a default, and the default"""
+"""keys of `_ADDED` that have a default, each with its default"""
 
 
 def identity_tree(config: BenchmarkConfig) -> dict[str, object]:
-    """Return the resolved config without descriptions and file locations."""
+    """Return the resolved config as a JSON tree, without descriptions and file locations."""
     tree = config.model_dump(mode="json", exclude=_APART)
     tree["data"].pop("local_path")
     tree["data"].pop("fetch")
@@ -354,5 +360,5 @@ def _forget(tree: object, added: object) -> None:
 
 
 def config_sha256(config: BenchmarkConfig) -> str:
-    """Return the SHA-256 of the RFC 8785 form of `identity_tree`."""
+    """Return the hex SHA-256 of the RFC 8785 form of `identity_tree`."""
     return digest(identity_tree(config))

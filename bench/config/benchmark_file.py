@@ -1,8 +1,8 @@
-"""Read a file into a `BenchmarkConfig`: dialect, extends, prompt files, and all checks that need no data.
+"""Read a `BenchmarkConfig` from a file of either dialect, with the files it extends and its prompt files.
 
 Also in this module:
 
-* The checks of a benchmark config beyond the types of its fields, and the notes for its user.
+* The checks of a benchmark config that need no data, in addition to the types of its fields, and the user's notes.
 
 Example::
 
@@ -38,7 +38,7 @@ _SHOWS_CHOICES = re.compile(r"(?<!\$)\$\{\s*choices\b")
 
 
 def session_fields(config: BenchmarkConfig) -> tuple[str, ...]:
-    """Return the fields that formatTemplate reads from the session object."""
+    """Return the fields that formatTemplate reads from a session object itself; empty if it reads none."""
     template = config.ingestion.preprocessing.format_template
     if template is None or not any(context.session for context in config.fields.contexts):
         return ()
@@ -54,16 +54,16 @@ SUFFIXES: Mapping[str, Format] = {
     ".json": "json", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".tsv": "tsv", ".parquet": "parquet",
     ".pq": "parquet",
 }  # fmt: skip
-"""file suffix -> format; .gz may follow"""
+"""file suffix -> format; ``.gz`` may follow the suffix"""
 
 
 def suffix_of(name: str) -> str:
-    """Return the suffix of a file, ignoring .gz."""
+    """Return the suffix of a file name in lower case, without a ``.gz`` at its end."""
     return PurePath(name.removesuffix(".gz")).suffix.lower()
 
 
 def problems_of(config: BenchmarkConfig) -> list[ConfigError]:
-    """Return every problem of the config, unordered."""
+    """Return every problem of the config, in no fixed order."""
     checks = (_name, _schema, _context, _format, _evaluation, _types, _abstention, _gold, _templates)
     found = [(config.place(*path), text, hint) for check in checks for path, text, hint in check(config)]
     return [ConfigError(text, where=where, hint=hint) for where, text, hint in found]
@@ -118,7 +118,7 @@ OF_LISTS, OF_KEYS = ("date_field", "session_id_field"), ("session_pattern", "dat
 
 
 def _context(config: BenchmarkConfig) -> Iterator[Finding]:
-    """Check that dates and ids of sessions are in parallel lists for an array, and in keys for an object."""
+    """Check that each history section sets only keys that its type reads."""
     for place, context in contexts_of(config):
         kind = context.type
         unread = {"array": (*OF_KEYS, "id"), "object": (*OF_LISTS, "id"), "session": (*OF_LISTS, *OF_KEYS),
@@ -184,7 +184,7 @@ def _evaluation(config: BenchmarkConfig) -> Iterator[Finding]:
 
 
 def _prompts_without_choices(config: BenchmarkConfig) -> Iterator[Finding]:
-    """Check that a multiple-choice prompt shows the choices."""
+    """Check that the answer prompts of a multiple-choice benchmark show the choices."""
     prompts = config.evaluation.answer_prompt
     named: list[tuple[tuple[str, ...], str]] = [(("default",), prompts.default or "")]
     named += [(("byQuestionType", kind), text) for kind, text in prompts.by_question_type.items()]
@@ -214,7 +214,7 @@ _MEAN_ANSWERABLE = frozenset((
     "canbeanswered", "cananswer", "possible", "ispossible", "answerpossible", "answerexists", "answeravailable",
     "isanswerpresent", "answerpresent", "ispresent", "answerincontext", "solvable", "issolvable",
 ))  # fmt: skip
-"""names of flags that are true for an answerable question, without case and separators"""
+"""names of flags that are true for an answerable question, in lower case without separators"""
 
 
 def _abstention(config: BenchmarkConfig) -> Iterator[Finding]:
@@ -238,7 +238,7 @@ def _texts(tree: object) -> Iterator[str]:
 
 
 def _gold(config: BenchmarkConfig) -> Iterator[Finding]:
-    """Check that no gold field is sent to a provider, and that nested questions have ids of their own."""
+    """Check that no gold field is sent to a provider, and that ``id`` is not copied from a row to its children."""
     fields, evidence = config.fields, config.evidence
     named = (
         fields.answer,
@@ -268,7 +268,7 @@ def _templates(config: BenchmarkConfig) -> Iterator[Finding]:
 
 
 def templates_of(config: BenchmarkConfig) -> Iterator[tuple[TreePath, str, tuple[str, ...]]]:
-    """Yield every template of a config with its key path and the names it may use."""
+    """Yield every template of a config: its key path, its text, and the names that it may use."""
     template = config.ingestion.preprocessing.format_template
     if template is not None:
         yield ("ingestion", "preprocessing", "formatTemplate"), template, session_names(config)
@@ -286,7 +286,7 @@ def templates_of(config: BenchmarkConfig) -> Iterator[tuple[TreePath, str, tuple
 
 
 def notes_of(config: BenchmarkConfig) -> tuple[str, ...]:
-    """Return notes that do not stop a run."""
+    """Return the notes for the user; they do not stop a run."""
     return tuple(text for check in (_runtime_notes, _data_notes, _prompt_notes) for text in check(config))
 
 
@@ -324,13 +324,17 @@ def _prompt_notes(config: BenchmarkConfig) -> Iterator[str]:
 
 
 Find = Callable[[str], Path | None]
-"""benchmark name -> its file, for ``extends``"""
+"""benchmark name -> its file, for ``extends``; None for an unknown name"""
 
 MAX_EXTENDS = 10
 
 
 def read_benchmark(path: Path, *, find: Find, workspace: Path | None = None) -> BenchmarkConfig:
-    """Read one benchmark file of either dialect; ConfigError lists every problem of the file."""
+    """Read one benchmark file of either dialect; prompt files are looked up next to it, then in the workspace.
+
+    Raises:
+        ConfigError: the file has problems; the error lists all of them.
+    """
     origin = ConfigOrigin(sources=_chain(path, find))
     is_manifest = _is_manifest(origin.sources[0])
     if any(_is_manifest(source) != is_manifest for source in origin.sources):
@@ -352,7 +356,7 @@ def _is_manifest(source: Source) -> bool:
 
 
 def _chain(path: Path, find: Find) -> tuple[Source, ...]:
-    """Return the file and the files it extends, nearest first."""
+    """Return the file and the files that it extends, itself first."""
     sources = [Source.read(path)]
     while (name := sources[-1].tree.get("extends")) is not None:
         parent = find(name) if isinstance(name, str) else None
@@ -367,7 +371,7 @@ def _chain(path: Path, find: Find) -> tuple[Source, ...]:
 
 
 def _merged(origin: ConfigOrigin) -> Source:
-    """Return one source with the merged tree; places point to the nearest file."""
+    """Return one source with the merged tree; each place is in the nearest file that has the key."""
     if len(origin.sources) == 1:
         return origin.sources[0]
     tree = origin.tree() | _own(origin.sources[0])
@@ -375,12 +379,12 @@ def _merged(origin: ConfigOrigin) -> Source:
 
 
 def _own(child: Source) -> dict[str, object]:
-    """Return the keys that are never inherited: aliases."""
+    """Return the keys that are never inherited, with the child's own values: aliases."""
     return {"aliases": child.tree.get("aliases") or []}
 
 
 class _Merged(Source):
-    """A merged source of several files; the place of a key is in the file that has it."""
+    """Several merged files as one source; the place of a key is in the file that has the key."""
 
     __slots__ = ("origin",)
     origin: ConfigOrigin
@@ -394,7 +398,7 @@ class _Merged(Source):
 
 
 def _from_yaml(origin: ConfigOrigin, workspace: Path | None) -> tuple[BenchmarkConfig, list[ConfigError]]:
-    """Return the config and the errors of missing prompt files, whose ``@file`` text is kept."""
+    """Return the config, and an error for each prompt file that cannot be read; the prompt then stays ``@file``."""
     file = load(_merged(origin), BenchmarkFile)
     values = file.model_dump(by_alias=True)
     problems = _insert_prompts(values["evaluation"], origin, workspace)
@@ -405,7 +409,10 @@ def _from_yaml(origin: ConfigOrigin, workspace: Path | None) -> tuple[BenchmarkC
 
 
 def _home_of_data(values: dict[str, object], origin: ConfigOrigin) -> None:
-    """Name the cache path after the config that defines the download, so that configs that extend it share the file."""
+    """Set the local path of the data.
+
+    The folder of a download is named after the config that defines it, so that all configs that extend it share it.
+    """
     data = values["data"]
     assert isinstance(data, dict)
     if data["localPath"] is not None or data["files"]:
@@ -428,7 +435,7 @@ _PROMPTS: tuple[TreePath, ...] = (
 
 
 def _insert_prompts(evaluation: object, origin: ConfigOrigin, workspace: Path | None) -> list[ConfigError]:
-    """Replace each ``@file`` with the text of the file."""
+    """Replace each ``@file`` with the text of the file; return an error for each file that cannot be read."""
     problems: list[ConfigError] = []
     for section, key in _PROMPTS:
         holder = evaluation[section]  # type: ignore[index]
@@ -471,7 +478,7 @@ def _from_manifest(origin: ConfigOrigin) -> tuple[BenchmarkConfig, list[ConfigEr
 
 
 def _instructions(manifest: Manifest, origin: ConfigOrigin) -> dict[str, str]:
-    """Read the type_instructions_file next to the manifest: a map of type to instruction."""
+    """Read the type_instructions_file next to the manifest: question type -> instruction; empty without such a file."""
     if not isinstance(manifest.evaluation, LlmAsJudge) or manifest.evaluation.type_instructions_file is None:
         return {}
     path: TreePath = ("evaluation", "type_instructions_file")

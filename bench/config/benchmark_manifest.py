@@ -42,10 +42,10 @@ class ManifestPart(ConfigModel):
 
 
 class _Ingestion(ManifestPart):
-    """The ingestion keys of every strategy."""
+    """The ingestion keys that all strategies have."""
 
     corpus_field: FieldPath | None = None
-    """field whose value rows of one corpus share"""
+    """path of a value that is equal in all rows of one corpus; unset: each row is its own corpus"""
     date_header: bool = True
     """begin the text of a session with its date"""
     answer_session_ids_field: FieldPath | None = None
@@ -53,8 +53,8 @@ class _Ingestion(ManifestPart):
     evidence_field: FieldPath | None = None
     """path of the ids of the evidence turns"""
     evidence_parser: Parser = "direct"
-    """form of the evidence: direct (ids), dialog_refs (D1:3, in lists or one text), exact_text (quoted turns), ranges,
-    position"""
+    """form of the evidence: direct (ids), dialog_refs (ids such as D1:3, also several in one text), exact_text (quoted
+    turns), ranges (ids that end with numbers and ranges: 1, 3-5), position (SESSION#N, from 0)"""
 
 
 class Simple(_Ingestion):
@@ -67,7 +67,7 @@ class Simple(_Ingestion):
     is_array: bool = False
     """true: content_field is a list, and each element becomes a memory"""
     metadata_fields: tuple[str, ...] = ()
-    """row fields that are sent as metadata; gold is rejected"""
+    """row fields that are sent to the provider as metadata; a field with gold is an error"""
 
     def context(self) -> dict[str, object]:
         return {"field": self.content_field, "type": "array" if self.is_array else "string"}
@@ -81,9 +81,9 @@ class SessionBased(_Ingestion):
     sessions_field: FieldPath
     """path of the conversations of a row"""
     session_ids_field: FieldPath | None = None
-    """path of the list of session ids, parallel to the sessions"""
+    """path of the list of session ids, one per session in the same order"""
     dates_field: FieldPath | None = None
-    """path of the list of session dates, parallel to the sessions"""
+    """path of the list of session dates, one per session in the same order"""
     sessions_format: Literal["array", "dynamic_keys"] = "array"
     """array: a list of sessions; dynamic_keys: an object with one numbered key per session"""
     session_key_prefix: str = "session_"
@@ -91,14 +91,14 @@ class SessionBased(_Ingestion):
     date_key_suffix: str = "_date_time"
     """dynamic_keys: suffix that turns a session's key into the key of its date"""
     mode: Literal["full", "lazy", "shared"] = "full"
-    """full: the whole history; lazy: evidence sessions only; shared: those and the first others. Only full is
-    publishable"""
+    """full: the whole history; lazy: evidence sessions only; shared: evidence sessions and the first other sessions.
+    Only results of full are publishable"""
     shared_sample_size: Positive = 10
-    """number of sessions of a history in mode shared"""
+    """number of other sessions in mode shared"""
     content_formatter: Literal["conversation", "json", "raw"] = "conversation"
-    """form of a session's text: lines, JSON of its turns, or unchanged"""
+    """form of a session's text: lines, JSON of its turns, or the texts of its turns"""
     dialogue_content_formatter: Literal["auto", "speaker_text", "role_content"] = "auto"
-    """a turn's line begins with its speaker or its role; auto: with whichever it has"""
+    """beginning of a turn's line: its speaker, or its role; auto: its speaker if it has one, otherwise its role"""
 
     def context(self) -> dict[str, object]:
         pattern = f"{self.session_key_prefix}*"
@@ -113,10 +113,10 @@ class SessionBased(_Ingestion):
 
 
 class AddDeleteVerify(_Ingestion):
-    """Add a text, delete it, check that it is gone."""
+    """A deletion test: add a text, delete it, check that a search does not find it any more."""
 
     strategy: Literal["add-delete-verify"]
-    """a text is added, deleted and searched"""
+    """each row adds a text, deletes one, and searches for it"""
     add_content_field: FieldPath
     """path of the text that is stored"""
     delete_target_field: FieldPath
@@ -124,7 +124,7 @@ class AddDeleteVerify(_Ingestion):
     verify_query_field: FieldPath
     """path of the query that must find the text before the deletion, and not after it"""
     phase_delay_ms: Milliseconds = 0
-    """least pause between the three steps, in addition to readiness checks"""
+    """minimum milliseconds between the three steps, in addition to readiness checks"""
 
     def context(self) -> dict[str, object]:
         return {"field": self.add_content_field, "type": "string"}
@@ -195,13 +195,13 @@ class Manifest(ManifestPart):
     aliases: tuple[Segment, ...] = ()
     """alternative names"""
     extends: str | None = None
-    """name of a benchmark whose keys apply where this file has none"""
+    """name of another benchmark; its keys apply where this file does not set them"""
     data_file: str
     """file with the rows: .json, .jsonl or .csv, next to this file"""
     sha256: Sha256 | None = None
-    """SHA-256 of data_file; a file with another digest is rejected"""
+    """SHA-256 of data_file; another digest is an error"""
     ingestion: Annotated[Simple | SessionBased | AddDeleteVerify, Field(discriminator="strategy")]
-    """content to ingest, and location of the gold"""
+    """paths of the content to ingest and of its evidence"""
     query: ManifestQuery
     """the question of each item"""
     evaluation: Annotated[ExactMatch | LlmAsJudge | DeletionCheck, Field(discriminator="protocol")]
@@ -211,7 +211,7 @@ class Manifest(ManifestPart):
     required_capabilities: tuple[Capability, ...]
     """operations that a provider must support; other providers are skipped"""
     flatten: ItemFlatten | None = None
-    """make one item of each child of a list in each row, instead of one per row"""
+    """rule that makes one item of each child of a list in a row, instead of one item per row"""
     id_field: FieldPath | None = None
     """path of the item's id; default: the first of id, question_id, sample_id, case_id that row 1 has"""
     groups: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
@@ -230,7 +230,7 @@ class Manifest(ManifestPart):
     """independent unit for confidence intervals; null: each item"""
 
     def as_benchmark(self, instructions: Mapping[str, str]) -> dict[str, object]:
-        """Return the fields of a `BenchmarkConfig`; ``instructions`` is the content of type_instructions_file."""
+        """Return the fields of the `BenchmarkConfig`; ``instructions`` is the content of type_instructions_file."""
         same = self.model_dump(include=_SAME, by_alias=True)
         return (
             same

@@ -1,4 +1,4 @@
-"""The sections of a benchmark config in the YAML dialect, as typed, closed models.
+"""The sections of a benchmark config in the YAML dialect, as typed models that reject unknown keys.
 
 Also in this module:
 
@@ -39,10 +39,10 @@ Scalar = bool | int | float | str
 
 
 class Criterion(ConfigModel):
-    """Conditions on a value; all given keys must hold."""
+    """Conditions on a value; all that are set must hold."""
 
     differs: Scalar | None = Field(default=None, alias="not")
-    """the value is not this text"""
+    """the value differs from this one; both are compared as text"""
     like: str | None = None
     """the value matches this pattern, in which * matches anything"""
     above: float | None = None
@@ -69,7 +69,7 @@ class FieldStep(ConfigModel):
     zip: Mapping[str, FieldValue] | None = None
     """name -> path of a list: parallel lists become one list of objects"""
     file: str | None = None
-    """path of another file whose rows are joined; with a template, one file per row"""
+    """another file whose rows are joined; a template may name a different file for each row"""
     rows: FieldPath | None = None
     """path of the rows in that file"""
     columns: tuple[str, ...] = ()
@@ -77,11 +77,11 @@ class FieldStep(ConfigModel):
     where: Where = Field(default_factory=dict)
     """conditions on the rows of that file"""
     key: FieldValue | None = None
-    """path of a value in the rows of that file ..."""
+    """path of the key in each row of that file; only rows whose key equals the value of by are joined"""
     by: FieldValue | None = None
-    """... that equals the value at this path in our rows; for a list, one joined row per element, in its order"""
+    """path of a value in a row of the benchmark; a list joins one row per element, in the order of the list"""
     many: bool = False
-    """join all matching rows, possibly none"""
+    """true: join every row with the key, or none; false: exactly one row must have the key"""
 
     @model_validator(mode="after")
     def _one_kind(self) -> FieldStep:
@@ -98,23 +98,24 @@ class Data(ConfigModel):
     """The location of the rows."""
 
     type: Literal["huggingface", "local", "url"]
-    """local: a file on disk; the others are downloaded by bench download"""
+    """local: a file on disk; huggingface and url: a file that bench download gets"""
     path: str = ""
-    """repository id, file, or URL"""
+    """huggingface: repository id; local: file; url: URL"""
     files: tuple[str, ...] = ()
     """several local files instead of a path, read one after the other"""
     file: str | None = None
-    """path of the file in the repository"""
+    """huggingface: path of the file in the repository"""
     revision: str | None = None
-    """pinned commit of the repository"""
+    """huggingface: commit of the repository"""
     local_path: str | None = None
-    """local path of the file; next to a ``local`` path: the same path, for a file that the user provides"""
+    """huggingface and url: path of the downloaded file, by default datasets/NAME/FILE; local: set it to the value of
+    path if users must provide the file themselves"""
     format: Format | None = None
     """file format; by default from the suffix"""
     sha256: Sha256 | None = None
-    """SHA-256 of the file; a file with another digest is rejected"""
+    """SHA-256 of the file; another digest is an error"""
     fetch: Mapping[str, str] = Field(default_factory=dict)
-    """for type local: file in the workspace -> address for bench download (a URL, or hf:OWNER/NAME/FILE)"""
+    """local: file in the workspace -> address from which bench download gets it (a URL, or hf:OWNER/NAME/FILE)"""
     columns: tuple[str, ...] = ()
     """column names of a csv or tsv file without a header line"""
     rows: FieldPath | None = None
@@ -131,14 +132,14 @@ class Data(ConfigModel):
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return the files with the rows, as the config writes them."""
+        """Return the names of the files with the rows, as the config writes them."""
         if self.files:
             return self.files
         return (self.path if self.type == "local" else self.local_path or self.path,)
 
 
 class ItemSchema(ConfigModel):
-    """The paths of the parts of a turn."""
+    """The paths of the parts of a turn, inside the turn."""
 
     content: FieldValue | None = None
     """JSONPath of a turn's text"""
@@ -147,26 +148,26 @@ class ItemSchema(ConfigModel):
     speaker: FieldValue | None = None
     """JSONPath of the speaker's name"""
     text: FieldValue | None = None
-    """JSONPath of the text, as an alternative to content"""
+    """JSONPath of the text, for turns without content"""
     dialog_id: FieldValue | None = None
-    """JSONPath of the turn's id"""
+    """JSONPath of the id of the turn, never of its session"""
     caption: FieldValue | None = None
     """JSONPath of the caption of the turn's picture"""
     id: FieldValue | None = None
-    """JSONPath of the id: of a session with one turn, or of a turn inside a session"""
+    """JSONPath of the id of the turn; for a session that is a single turn object, the id of the session"""
     date: FieldValue | None = None
     """JSONPath of a turn's own date"""
 
 
 class SessionParts(ConfigModel):
-    """The paths of the parts of a session in its element."""
+    """The paths of the parts of a session, inside its element of the list."""
 
     id: FieldValue | None = None
     """path of the session's id"""
     date: FieldValue | None = None
     """path of the session's date"""
     turns: FieldPath | None = None
-    """path of the session's turns; by default the element itself, which is a list"""
+    """path of the session's turns; unset: the element itself is the list of turns"""
 
 
 class ContextSection(ConfigModel):
@@ -177,17 +178,17 @@ class ContextSection(ConfigModel):
     type: Literal["array", "object", "string", "session"] = "array"
     """array: list of sessions; object: one key per session; string: one text; session: one session"""
     id: FieldValue | None = None
-    """id of the session, for types session and string"""
+    """types session and string: path of the session's id"""
     session: SessionParts | None = None
-    """paths of id, date and turns in each element of an array"""
+    """type array: paths of id, date and turns in each element"""
     date_field: FieldPath | None = None
-    """path of the list of session dates, parallel to the sessions"""
+    """type array: path of the list of session dates, one per session in the same order"""
     session_id_field: FieldPath | None = None
-    """path of the list of session ids, parallel to the sessions"""
+    """type array: path of the list of session ids, one per session in the same order"""
     session_pattern: str = "session_*"
-    """keys that hold sessions; ``*`` matches digits"""
+    """type object: pattern of the keys that hold sessions; ``*`` matches digits"""
     date_pattern: str = "session_*_date_time"
-    """keys that hold dates, for type object; ``*`` matches digits"""
+    """type object: pattern of the keys that hold the dates of sessions; ``*`` matches digits"""
     item_schema: ItemSchema | None = None
     """paths of the parts of a turn"""
 
@@ -209,7 +210,7 @@ class Questions(ConfigModel):
     question_field: FieldValue
     """path of the question's text"""
     answer_field: FieldPaths | None = None
-    """path of the expected answer; for a list of paths: every answer found"""
+    """path of the expected answer; for a list of paths, each answer that is found is accepted"""
     evidence_field: FieldPaths | None = None
     """path of the evidence ids"""
     category_field: FieldValue | None = None
@@ -223,21 +224,21 @@ class Questions(ConfigModel):
 
 
 class Choices(ConfigModel):
-    """Choices in a shuffled order."""
+    """The choices of a question, and whether they are shuffled."""
 
     from_: FieldPaths = Field(alias="from")
-    """path of the choices, or a list of paths"""
+    """path of the choices, or a list of paths, one per choice"""
     shuffle: bool = False
-    """true: an order that depends on the item only and does not reveal the right choice"""
+    """true: shuffle the choices, in an order that depends on the item only and does not reveal the right choice"""
 
 
 class RubricPoints(ConfigModel):
-    """Rubric points that are objects."""
+    """The points of a rubric whose points are objects."""
 
     from_: FieldPath = Field(alias="from")
     """path of the objects"""
     text: FieldPath
-    """path of a point's text in the object"""
+    """path of the point's text in each object"""
     where: Where = Field(default_factory=dict)
     """path -> condition: only objects that meet all conditions are used"""
 
@@ -246,11 +247,11 @@ class SchemaSection(ConfigModel):
     """The paths of the parts of a row."""
 
     item_id: FieldValue
-    """path of the item's id, which is unique in the data"""
+    """path of the item's id, which must be unique in the data"""
     question: FieldValue | None = None
-    """path of the question, for one question per row"""
+    """path of the question, for data with one question per row"""
     answer: FieldPaths | None = None
-    """path of the expected answer or answers; for a list of paths: every answer found"""
+    """path of the expected answer or answers; for a list of paths, each answer that is found is accepted"""
     choices: FieldPaths | Choices | None = None
     """path of the choices, for mcq; or a list of paths, one per choice; or from and shuffle"""
     rubric: FieldPaths | RubricPoints | None = None
@@ -262,7 +263,8 @@ class SchemaSection(ConfigModel):
     questions: Questions | Annotated[tuple[Questions, ...], Field(min_length=1)] | None = None
     """location of nested questions, which share the row's corpus; a list: several lists, one after the other"""
     metadata: Mapping[str, FieldValue] = Field(default_factory=dict)
-    """``questionType`` and ``questionDate`` set the item's type and date; other metadata is kept and never sent"""
+    """name -> path; ``questionType`` and ``questionDate`` set the item's type and date; other values are stored with
+    the item and never sent to a provider"""
 
     @property
     def contexts(self) -> tuple[ContextSection, ...]:
@@ -278,22 +280,22 @@ class SchemaSection(ConfigModel):
 
     @property
     def rubric_paths(self) -> FieldPaths | None:
-        """Return the path of the rubric's points."""
+        """Return the path or paths of the rubric's points; None without a rubric."""
         return self.rubric.from_ if isinstance(self.rubric, RubricPoints) else self.rubric
 
     @property
     def choice_paths(self) -> FieldPaths | None:
-        """Return the path of the choices."""
+        """Return the path or paths of the choices; None without choices."""
         return self.choices.from_ if isinstance(self.choices, Choices) else self.choices
 
 
 class QuestionType(ConfigModel):
     name: str
-    """name of the type, as items have it"""
+    """name of the type, as in the items"""
     evaluation_prompt: str = "default"
     """name of the judge prompt for this type"""
     allow_off_by_one: bool = False
-    """tell the judge to accept numbers that are off by one"""
+    """true: the judge is asked to accept numbers that are off by one"""
 
 
 class EvidenceFields(ConfigModel):
@@ -311,9 +313,9 @@ class EvidenceFields(ConfigModel):
     """``direct``: ids; ``dialog_refs``: ids such as ``D1:3``, also several in one text; ``exact_text``: texts of turns;
     ``ranges``: ids that end with numbers and ranges, ``1, 3-5``; ``position``: ``SESSION#N``, from 0"""
     reference: FieldValue | None = None
-    """template that makes an id from each object that the evidence path finds"""
+    """template that makes an id from each object at the evidence path"""
     grade: FieldValue | None = None
-    """path of the relevance of each of these objects, a number used as gain by nDCG; 0 or less is not relevant"""
+    """path of the relevance grade in each of these objects: a number that nDCG uses as gain; 0 or less: not relevant"""
 
     @model_validator(mode="after")
     def _graded_by_object(self) -> EvidenceFields:
@@ -326,7 +328,7 @@ class Abstention(ConfigModel):
     """Rules for items that have no answer in the history; one matching rule is enough."""
 
     id_pattern: Pattern | None = None
-    """regular expression that matches in the item's id"""
+    """regular expression; an item whose id contains a match has no answer"""
     question_types: tuple[str, ...] = ()
     """question types whose items have no answer"""
     field: FieldPath | None = None
@@ -334,23 +336,25 @@ class Abstention(ConfigModel):
     equals: bool | int | str | None = None
     """value of ``field`` that means there is no answer, such as false for a flag ``answerable``"""
     where: Where = Field(default_factory=dict)
-    """path -> condition, looked up in the question, its row or its history"""
+    """path -> condition; an item that meets all of them has no answer; paths are looked up in the question, then in its
+    row, then in its history"""
     phrases: tuple[str, ...] = ()
-    """additional texts that decline to answer, searched in the first sentence; refusals in 19 languages are built in"""
+    """phrases that decline to answer, in addition to the built-in ones of 19 languages; they are searched in the first
+    sentence of an answer"""
     score_retrieval: bool = False
     """true: the evidence of these items counts in retrieval metrics"""
 
 
 class QuestionDate(ConfigModel):
     source: Literal["none", "last_session"] = Field(default="none", alias="from")
-    """none, or last_session: the date of the newest session"""
+    """last_session: an item without a date gets the date of its newest session; none: it gets none"""
 
 
 class PublicFacts(ConfigModel):
     """Published facts about a benchmark; shown only, and not part of any digest."""
 
     page: str | None = None
-    """name of its documentation page; by default the benchmark's name"""
+    """name of the benchmark's documentation page; by default the benchmark's name"""
     split: str | None = None
     """the part of the data that this config reads"""
     items: Positive | None = None
@@ -362,9 +366,9 @@ class PublicFacts(ConfigModel):
     size: str | None = None
     """the size in words, with its source"""
     score: str | None = None
-    """computation of the official score"""
+    """rule that computes the official score"""
     differs: str | None = None
-    """differences to the official score, and the reasons"""
+    """differences from the official score, and the reasons"""
     baselines: tuple[str, ...] = ()
     """published results, each with its source"""
 
@@ -377,7 +381,7 @@ class FieldOnly(ConfigModel):
 
 
 class Visibility(FieldOnly):
-    """The cut-off of the history that an item may see."""
+    """The end of the part of the history that an item may see: an index or a date."""
 
     through: bool = False
     """true: the session or date of the cut-off itself is included"""
@@ -403,24 +407,24 @@ class Ingestion(ConfigModel):
     mode: Mode = "session-based"
     """session-based: one memory per session; incremental: one per turn; bulk: one per corpus"""
     date_header: Literal["session", "always", "never"] = "session"
-    """memories that begin with their date: sessions only, all, or none"""
+    """session: only session memories begin with their date; always: all memories; never: none"""
     batch_size: Positive | None = None
-    """memories per add call, up to the provider's limit; unset: the provider's limit"""
+    """memories per add call; the provider's limit still applies; unset: the provider's limit"""
     delay_between_batches: Milliseconds = 0
-    """milliseconds between two add calls of a corpus"""
+    """minimum milliseconds between two add calls of a corpus"""
     preprocessing: Preprocessing = Preprocessing()
-    """changes before memories are made"""
+    """changes to sessions and turns before memories are made"""
     chunk: ChunkSection | None = None
     """split a context of type string into pieces, which become turns"""
 
 
 class Search(ConfigModel):
     default_limit: Positive = 10
-    """k, the number of hits; -k takes precedence"""
+    """k, the number of hits to request; -k of a run takes precedence"""
     default_threshold: float | None = None
-    """score threshold for providers that map $.threshold"""
+    """minimum score of a hit, for providers whose config sends $.threshold"""
     include_chunks: bool = False
-    """request chunks from providers that support them"""
+    """true: request the matching chunks from providers that support this"""
 
 
 class Runtime(ConfigModel):
@@ -429,7 +433,7 @@ class Runtime(ConfigModel):
     resumable: bool = True
     """false has no effect and gives a note"""
     checkpoint_granularity: Literal["item", "batch", "session"] = "item"
-    """without effect: a run stores every phase"""
+    """has no effect: a run stores every phase of every item"""
 
 
 _METHOD_ALIASES = {"llm-as-judge": "llm-judge", "locomo_qa_score": "locomo-f1", "code_correctness": "code-correctness"}
@@ -437,11 +441,11 @@ _METHOD_ALIASES = {"llm-as-judge": "llm-judge", "locomo_qa_score": "locomo-f1", 
 
 class ModelChoice(ConfigModel):
     model: str | None = None
-    """provider/model; the flag takes precedence; if both are unset, no model is used"""
+    """full model name, provider/model; a flag of the run takes precedence; if both are unset, no model is used"""
     temperature: Temperature = 0
-    """0 is the most deterministic setting of the model"""
+    """sampling temperature; 0 makes replies as deterministic as the model allows"""
     max_tokens: PositiveInt | None = None
-    """maximum tokens of a reply, reasoning included; the flag takes precedence; by default 1024"""
+    """maximum tokens of a reply, reasoning included; a flag of the run takes precedence; by default 1024"""
 
 
 class AnswerPrompt(ConfigModel):
@@ -452,20 +456,20 @@ class AnswerPrompt(ConfigModel):
     user_override: bool = True
     """false: --answer-prompt is an error"""
     prompt_fields: tuple[str, ...] = ()
-    """names of metadata that the prompt may contain"""
+    """names of metadata that the prompts may contain"""
 
 
 class JudgePromptFiles(ConfigModel):
     source: Literal["custom", "paper"] = "custom"
     """custom, or paper: the prompts of the benchmark's paper"""
     paper_reference: str | None = None
-    """place of the prompts in the paper"""
+    """location of the prompts in the paper, such as a section"""
     default: str | None = None
     """text, or @file"""
     by_question_type: Mapping[str, str] = Field(default_factory=dict)
     """question type or prompt name -> text, or @file"""
     abstention: str | None = None
-    """prompt for items without an answer; takes precedence over the type's"""
+    """prompt for items without an answer, text or @file; it takes precedence over the prompt of the type"""
     user_override: bool = True
     """false: --judge-prompt is an error"""
 
@@ -474,13 +478,13 @@ class Evaluation(ConfigModel):
     method: Method
     """evaluator that decides whether an answer is right"""
     methods: Mapping[str, Method] = Field(default_factory=dict)
-    """value of methodsBy, or * for any -> evaluator of these items"""
+    """value of the property in methodsBy -> evaluator of the items with this value; * in a value matches anything"""
     methods_by: str = "question_type"
-    """what methods selects by: question_type, a metadata key, or choices (present, absent)"""
+    """property by which methods selects: question_type, a key of schema.metadata, or choices (present or absent)"""
     values: tuple[float, ...] = ()
-    """possible values of a rubric point, for rubric-points; by default 0, 0.5 and 1"""
+    """possible values of a rubric point from 0 to 1, for method rubric-points; by default 0, 0.5 and 1"""
     labels: Mapping[str, float] = Field(default_factory=dict)
-    """labels that the judge may return -> their value, for method labels"""
+    """label that the judge may return -> its value from 0 to 1, for method labels"""
     answering_model: ModelChoice = ModelChoice()
     """the model that answers"""
     answer_prompt: AnswerPrompt = AnswerPrompt()
@@ -492,13 +496,14 @@ class Evaluation(ConfigModel):
     pack: str | None = None
     """prompt pack, NAME@VERSION"""
     granularity: Granularity = "auto"
-    """evidence level: turn, session, auto, or text, where a hit counts for the sentences that its text contains"""
+    """evidence level of retrieval metrics. session: sessions; text: a hit counts for the evidence sentences that its
+    text contains; auto, turn, memory: turns if memories are turns and the data has turn evidence, otherwise sessions"""
     custom_evaluator: PythonClass | None = None
     """./file.py:Class next to this file, for method custom"""
 
     @property
     def every_method(self) -> tuple[str, ...]:
-        """Return the evaluator, followed by those that replace it for some items."""
+        """Return the names of the evaluator and of the evaluators that replace it for some items, each once."""
         return tuple(dict.fromkeys((self.method, *self.methods.values())))
 
     @field_validator("values", "labels")
@@ -512,7 +517,7 @@ class Evaluation(ConfigModel):
     @field_validator("method", mode="before")
     @classmethod
     def _aliases(cls, value: object) -> object:
-        """Replace an alias of a method by its name."""
+        """Replace an alias of a method with the name of the method."""
         return _METHOD_ALIASES.get(value, value) if isinstance(value, str) else value
 
 

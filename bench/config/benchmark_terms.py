@@ -2,7 +2,7 @@
 
 Also in this module:
 
-* The source files of a config: the file itself first, then the files it extends.
+* The source files of a config: the file itself first, then the files that it extends.
 
 Example::
 
@@ -10,7 +10,7 @@ Example::
     FieldPath      # "$.content", or a bare field name
     origin = ConfigOrigin(sources=(child, parent))
     origin.tree()                          # child merged over parent
-    origin.place(("data", "path"))         # the parent's line, when only it has the key
+    origin.place(("data", "path"))         # the line in the parent, when only the parent has the key
 """
 
 from __future__ import annotations
@@ -90,10 +90,10 @@ def _python_class(value: str) -> str:
 Segment = Annotated[str, AfterValidator(_segment)]
 FieldPath = Annotated[str, AfterValidator(_field_path)]
 FirstOf = Annotated[tuple[FieldPath, ...], Field(min_length=1)]
-"""alternative paths: the first one with a value is used"""
+"""alternative paths, of which the first one with a value is used"""
 FieldValue = FieldPath | FirstOf
 FieldPaths = FieldPath | Annotated[tuple[FieldPath | FirstOf, ...], Field(min_length=1)]
-"""one path, or several whose values are all used; in an inner list the first one with a value is used"""
+"""one path, or a list of paths whose values are all used; of an inner list, the first path with a value is used"""
 Pattern = Annotated[str, AfterValidator(_pattern)]
 Zone = Annotated[str, AfterValidator(_zone)]
 DateFormat = Annotated[str, AfterValidator(_date_format)]
@@ -131,11 +131,11 @@ METHODS = (
     "none",
 )
 PLUG_INS = "bench.evaluators"
-"""entry points that add evaluators, whose names are allowed as methods"""
+"""entry point group of installed evaluators; their names are allowed as methods"""
 
 
 def _known_method(name: str) -> str:
-    """Return the name of a built-in method or of an installed evaluator."""
+    """Return the name if it is a built-in method or an installed evaluator; reject any other name."""
     if name in METHODS or name in {point.name for point in plug_ins(PLUG_INS)}:
         return name
     listed = ", ".join(f"'{method}'" for method in METHODS)
@@ -149,19 +149,22 @@ UNIT_OF_MODE: dict[Mode, Unit] = {"session-based": "session", "incremental": "tu
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigOrigin:
-    """The chain of files of one config; ``aliases`` maps a model's key path to the one of the dialect."""
+    """The files of one config: the file itself first, then the files that it extends.
+
+    ``aliases`` maps a key path of the config model to the key path in the files, where the two differ.
+    """
 
     sources: tuple[Source, ...]
     aliases: Mapping[TreePath, TreePath] = field(default_factory=dict)
 
     @property
     def path(self) -> Path:
-        """Return the path of the file that names the config."""
+        """Return the path of the config file itself."""
         return self.sources[0].path
 
     @property
     def folder(self) -> Path:
-        """Return the folder of the config, in which its files are looked up first."""
+        """Return the folder of the config file; files that the config names are looked up there first."""
         return self.path.parent
 
     def tree(self) -> dict[str, object]:
@@ -177,7 +180,7 @@ class ConfigOrigin:
         return self.source_of(path).place(path)
 
     def written(self, path: TreePath) -> str:
-        """Return a key joined with dots, spelled as in the file that has it."""
+        """Return a key path joined with dots, in the spelling of the file that has the key."""
         path = self.spelt(path)
         return ".".join(map(str, self.source_of(path).locate(path)))
 
@@ -191,11 +194,11 @@ class ConfigOrigin:
         return self.source_of(self.spelt(path)).path.parent
 
     def source_of(self, path: TreePath) -> Source:
-        """Return the file that has the longest part of the key path, the nearest one if several do."""
+        """Return the file that has the most keys of the path; of several such files, the nearest one."""
         return max(self.sources, key=lambda source: len(source.locate(path)))
 
     def spelt(self, path: TreePath) -> TreePath:
-        """Return the key path as the dialect of the files spells it."""
+        """Return the key path of the config model as a key path of the files."""
         for end in range(len(path), 0, -1):
             if path[:end] in self.aliases:
                 return self.aliases[path[:end]] + path[end:]
@@ -203,9 +206,10 @@ class ConfigOrigin:
 
 
 def merge(base: Mapping[str, object], over: Mapping[str, object]) -> dict[str, object]:
-    """Deep-merge two trees: maps are merged, lists and scalars replaced, null removes a key.
+    """Return ``base`` with ``over`` merged into it.
 
-    Both spellings of a key match.
+    Maps are merged, lists and scalars are replaced, and null removes a key. Two spellings of a key, such as ``itemId``
+    and ``item_id``, are the same key.
     """
     merged = dict(base)
     for key, value in over.items():

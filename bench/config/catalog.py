@@ -1,6 +1,6 @@
 """Find configs by name: first those of the workspace, then the built-in ones.
 
-Loading lists the files and reads only their first keys, so that an invalid file does not hide others::
+A list of configs needs only the name, aliases, tags and descriptions of each file. An invalid file is listed too::
 
     catalog = Catalog.load(Path("."))
     [entry.name for entry in catalog.benchmarks()]
@@ -38,7 +38,7 @@ _SUFFIXES = (".yaml", ".yml", ".json")
 
 @cache
 def builtin_root() -> Path:
-    """Return the folder with the shipped ``configs/`` and ``datasets/``: the wheel's data, or the checkout."""
+    """Return the folder with the shipped ``configs/`` and ``datasets/``: in the installed package, or the checkout."""
     package = Path(__file__).resolve().parent.parent
     data = package / "_data"
     return data if data.is_dir() else package.parent
@@ -46,7 +46,7 @@ def builtin_root() -> Path:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogEntry:
-    """One config file, of which only the first keys are read: enough to list and find it."""
+    """One config file in a list; of the file, only the keys that lists and look-ups need are read."""
 
     name: str
     kind: Kind
@@ -57,12 +57,12 @@ class CatalogEntry:
     description: str | None = None
     builtin: bool = False
     shadowed: bool = False
-    """a workspace file with the same name is used instead"""
+    """true: a workspace file with the same name is used instead"""
     problem: str | None = None
-    """the reason why the first keys could not be read; the file is listed nevertheless"""
+    """the reason why the keys could not be read; such a file is listed under its file name"""
 
     def answers_to(self, name: str) -> bool:
-        """Return True for the name and each alias, ignoring case."""
+        """Return True for the name of the config and for each of its aliases, ignoring case."""
         return name.lower() in {self.name.lower(), *(alias.lower() for alias in self.aliases)}
 
 
@@ -75,7 +75,7 @@ class Catalog:
 
     @classmethod
     def load(cls, workspace: Path) -> Catalog:
-        """List the configs of the workspace and the shipped ones."""
+        """Return the catalog of a workspace: its own configs and the shipped ones."""
         shipped = builtin_root()
         same = workspace.resolve() == shipped.resolve()
         return cls(workspace=workspace, roots=(shipped,) if same else (workspace, shipped))
@@ -93,7 +93,7 @@ class Catalog:
         return self._entries["runs"]
 
     def entries(self, kind: Kind) -> list[CatalogEntry]:
-        """Return every config of one kind sorted by name, including shadowed ones."""
+        """Return every config of one kind, sorted by name; shadowed configs are included."""
         return self._entries[kind]
 
     @cached_property
@@ -108,9 +108,11 @@ class Catalog:
                 yield _shipped(path, kind, _written(path)) if root == shipped else _glance(path, kind, builtin=False)
 
     def find(self, kind: Kind, name: str) -> CatalogEntry:
-        """Find a config by name or alias.
+        """Find a config by name or alias; a name takes precedence over an alias.
 
-        UsageError suggests the nearest name, ConfigError when two files have the name.
+        Raises:
+            UsageError: no config has the name.
+            ConfigError: two configs have the name.
         """
         found = [entry for entry in self._entries[kind] if entry.answers_to(name) and not entry.shadowed]
         exact = [entry for entry in found if entry.name.lower() == name.lower()] or found
@@ -136,13 +138,13 @@ class Catalog:
         return self.read_benchmark(self.find("benchmarks", name).path)
 
     def read_benchmark(self, path: Path) -> BenchmarkConfig:
-        """Load a benchmark file from any path; ``extends`` is looked up in this catalog."""
+        """Load a benchmark file from any path; the benchmarks that it extends are looked up in this catalog."""
         from bench.config.benchmark_file import read_benchmark
 
         return read_benchmark(path, find=self._path_of_benchmark, workspace=self.workspace)
 
     def check(self, entry: CatalogEntry) -> None:
-        """Raise a ConfigError when the file cannot be used; its data is not checked."""
+        """Raise a ConfigError when the config is invalid; the data of a benchmark is not checked."""
         match entry.kind:
             case "benchmarks":
                 self.read_benchmark(entry.path)
@@ -174,7 +176,7 @@ class Catalog:
 
 
 def _files(folder: Path, *, manifests: bool) -> Iterator[Path]:
-    """Yield the config files of a folder, including ``NAME/manifest.json`` for benchmarks."""
+    """Yield the config files of a folder; with ``manifests``, also each ``NAME/manifest.json``."""
     try:
         entries = list(os.scandir(folder))
     except (FileNotFoundError, NotADirectoryError):
@@ -188,7 +190,7 @@ def _files(folder: Path, *, manifests: bool) -> Iterator[Path]:
 
 
 def _with_shadows(entries: Iterable[CatalogEntry]) -> list[CatalogEntry]:
-    """Mark the shipped configs whose name a workspace config has too."""
+    """Return the entries sorted by name; a shipped config with the name of a workspace config is marked as shadowed."""
     listed = list(entries)
     own = {entry.name.lower() for entry in listed if not entry.builtin}
     marked = [_shadow(entry) if entry.builtin and entry.name.lower() in own else entry for entry in listed]
@@ -210,12 +212,12 @@ def _written(path: Path) -> int:
 
 @lru_cache(maxsize=256)
 def _shipped(path: Path, kind: Kind, _written: int) -> CatalogEntry:
-    """Return the catalog entry of a shipped config, cached until the file changes."""
+    """Return the catalog entry of a shipped config; it is cached until the file changes."""
     return _glance(path, kind, builtin=True)
 
 
 def _glance(path: Path, kind: Kind, *, builtin: bool) -> CatalogEntry:
-    """Read the first keys, without a YAML parser if possible: parsing fifty files would take a second."""
+    """Return the catalog entry of a file, without a YAML parser if possible: to parse fifty files takes a second."""
     fallback = path.parent.name if path.name == "manifest.json" else path.stem
     try:
         keys = _keys_of(path, path.read_text(encoding="utf-8-sig"), kind)
@@ -248,7 +250,10 @@ def _keys_of(path: Path, text: str, kind: Kind) -> object:
 
 
 def _top_keys(text: str) -> dict[str, object] | None:
-    """Return the listed keys at column 1, with their texts or lists of words; None for a file with other syntax."""
+    """Return the keys of `_LISTED` at column 1, each with its text or list of words.
+
+    The result is None when the file needs a YAML parser.
+    """
     found: dict[str, object] = {}
     for key, value, below in _listed(text.splitlines()):
         plain = _plain(value, below)
@@ -259,7 +264,7 @@ def _top_keys(text: str) -> dict[str, object] | None:
 
 
 def _listed(lines: list[str]) -> Iterator[tuple[str, str, list[str]]]:
-    """Yield each listed key with the rest of its line and the lines below that belong to it."""
+    """Yield each key of `_LISTED` with the rest of its line, and the lines below that belong to the key."""
     for at, line in enumerate(lines):
         match = _KEY.fullmatch(line)
         if match is not None and match[1] in _LISTED:
@@ -268,7 +273,7 @@ def _listed(lines: list[str]) -> Iterator[tuple[str, str, list[str]]]:
 
 
 def _plain(text: str, below: list[str]) -> object | None:
-    """Return a value on one line, or a list of words; None for a value that needs a parser."""
+    """Return a text on one line, or a list of words; None for a value that needs a YAML parser."""
     words = re.fullmatch(rf"\[ *(?:({_WORD}(?: *, *{_WORD})*) *)?\]{_COMMENT}", text)
     if words is not None and not below:
         return [part.strip() for part in (words[1] or "").split(",") if part.strip()]

@@ -1,8 +1,8 @@
-"""A config file with the place of every key, and the loader that turns it into a typed model.
+"""A config file with the place of every key, and the loader that converts it to a typed model.
 
 Also in this module:
 
-* The messages for pydantic's errors: the field, the problem, the nearest known name.
+* The messages for pydantic's errors: the field, the problem and the nearest known name.
 
 Example::
 
@@ -38,12 +38,12 @@ from bench.errors import ConfigError
 
 MAX_BYTES = 2_000_000
 BOTH_SPELLINGS = "both_spellings"
-"""pydantic error type for a field that is given in both spellings; its context has both keys"""
+"""pydantic error type for a field given in both spellings or by its internal name; its context has both names"""
 _PLACE = re.compile(r"(.+):(\d+):(\d+)", re.DOTALL)
 
 
 class ConfigModel(BaseModel):
-    """A closed, frozen config section. Each key may be camelCase or snake_case, but not both."""
+    """An immutable config section that rejects unknown keys. Each key may be camelCase or snake_case, but not both."""
 
     model_config = ConfigDict(
         frozen=True,
@@ -59,7 +59,7 @@ class ConfigModel(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _one_spelling(cls, value: object) -> object:
-        """Reject a field that is given in both spellings, or by its internal name."""
+        """Reject a field that is given in both spellings, or by an internal Python name that is not a config key."""
         if not isinstance(value, Mapping):
             return value
         for name, keys in keys_of_fields(cls):
@@ -79,7 +79,10 @@ def keys_of_fields(model: type[BaseModel]) -> list[tuple[str, list[str]]]:
 
 
 def keys_of(name: str, info: FieldInfo) -> list[str]:
-    """Return every key for a field, the preferred one first; an internal name that differs is not included."""
+    """Return every key that a file may use for a field, the preferred one first.
+
+    A field with an explicit alias, such as ``with`` for ``with_``, has only that key.
+    """
     if isinstance(info.validation_alias, AliasChoices):
         return list(dict.fromkeys((*map(str, info.validation_alias.choices), name)))
     renamed = info.alias_priority == 2 and info.alias != name
@@ -88,7 +91,7 @@ def keys_of(name: str, info: FieldInfo) -> list[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """The tree of one file and the place of each key."""
+    """The content of one config file as a tree, with the line and column of each key."""
 
     path: Path
     tree: Mapping[str, object]
@@ -96,12 +99,16 @@ class Source:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Read a UTF-8 YAML or JSON file (by suffix); ConfigError unless it is a map of keys."""
+        """Read a UTF-8 file: as JSON if its suffix is ``.json``, otherwise as YAML.
+
+        Raises:
+            ConfigError: the file cannot be read, is too large, is malformed, or is not a map of keys.
+        """
         return cls.parse(_read_text(path), path)
 
     @classmethod
     def parse(cls, text: str, path: Path) -> Self:
-        """Parse a text as the content of the file ``path``."""
+        """Parse a text as the content of the file ``path``, which is not read."""
         label = show(path)
         tree, places = parse_json(text, label) if path.suffix == ".json" else _parse_yaml(text, label)
         if not isinstance(tree, dict):
@@ -110,7 +117,7 @@ class Source:
 
     @property
     def label(self) -> str:
-        """Return the path for errors: relative to the working directory if inside."""
+        """Return the file path for errors: relative to the working directory if the file is inside it."""
         return show(self.path)
 
     def place(self, path: TreePath) -> str:
@@ -119,7 +126,10 @@ class Source:
         return f"{self.label}:{line}:{column}"
 
     def locate(self, path: TreePath) -> TreePath:
-        """Return the longest part of the key path that the file has, in the file's spelling."""
+        """Return the key path in the spelling of the file; parts that the file lacks are left out.
+
+        Such parts are absent keys, and the union tags that pydantic inserts.
+        """
         node: object = self.tree
         found: TreePath = ()
         for part in path:
@@ -132,7 +142,7 @@ class Source:
 
 
 def _key_of(node: object, part: str | int) -> str | int | None:
-    """Return the key as the node spells it; None when the node lacks it (a union tag, an absent key)."""
+    """Return the key as the node spells it; None for a key that the node lacks, such as a union tag."""
     if isinstance(node, list):
         return part if isinstance(part, int) and 0 <= part < len(node) else None
     if not isinstance(node, Mapping):
@@ -148,7 +158,7 @@ def fold(key: str) -> str:
 
 
 def show(path: Path) -> str:
-    """Return a path for errors: relative to the working directory if inside."""
+    """Return a path for errors: relative to the working directory if the path is inside it."""
     try:
         return str(path.resolve().relative_to(Path.cwd()))
     except (ValueError, OSError):
@@ -180,7 +190,11 @@ Model = TypeVar("Model", bound=ConfigModel)
 
 
 def load(source: Source, model: type[Model]) -> Model:
-    """Validate the whole file; the ConfigError lists every problem in file order."""
+    """Validate the whole file and return it as a model.
+
+    Raises:
+        ConfigError: the file has problems; the error lists all of them in file order.
+    """
     try:
         return model.model_validate(source.tree)
     except ValidationError as error:
@@ -199,7 +213,7 @@ def findings(source: Source, model: type[ConfigModel], error: ValidationError) -
 
 
 def in_file_order(problems: Iterable[ConfigError]) -> list[ConfigError]:
-    """Sort the problems of several checks by line; those without a place come last."""
+    """Sort the problems of several checks by file, line and column; problems without a place come last."""
 
     def place(error: ConfigError) -> tuple[bool, str, int, int]:
         found = _PLACE.fullmatch(error.where or "")
@@ -245,13 +259,13 @@ def nearest(name: str, known: Iterable[str], *, n: int = 1) -> list[str]:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return the suffix of a message that suggests the most similar name; empty if none is similar."""
+    """Return the end of a message that suggests the most similar known name; an empty text if none is similar."""
     near = nearest(name, known)
     return f'; did you mean "{near[0]}"?' if near else ""
 
 
 def explain(source: Source, model: type[ConfigModel], error: ErrorDetails) -> ConfigError:
-    """Return a ConfigError for a pydantic error, with the place of its key."""
+    """Return the ConfigError for a pydantic error, with the place of the key."""
     path = source.locate(tuple(error["loc"]))
     where = source.place(key_of(source, error))
     match error["type"]:
@@ -270,14 +284,14 @@ def explain(source: Source, model: type[ConfigModel], error: ErrorDetails) -> Co
 
 
 def key_of(source: Source, error: ErrorDetails) -> TreePath:
-    """Return the key of an error; for a field given in two spellings, the second key in the file."""
+    """Return the key path of an error; for a field given in two spellings, the path of the second key in the file."""
     path = source.locate(tuple(error["loc"]))
     spelt = [(*path, str(key)) for key in error.get("ctx", {}).values()] if error["type"] == BOTH_SPELLINGS else []
     return max((one for one in spelt if one in source.places), key=source.places.__getitem__, default=path)
 
 
 def name_of(path: TreePath) -> str:
-    """Return a key path as text: ``metrics[1].name``."""
+    """Return a key path as text: ``metrics[1].name``; ``the file`` for an empty path."""
     text = ""
     for part in path:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
@@ -285,7 +299,7 @@ def name_of(path: TreePath) -> str:
 
 
 def quote(value: object) -> str:
-    """Return a value as a file would write it, at most 100 characters."""
+    """Return a value as a file would write it, cut to 100 characters; ``a map of keys`` or ``a list`` for those."""
     return shortened(f'"{value}"' if isinstance(value, str) else _literal(value))
 
 
@@ -379,7 +393,7 @@ def _preferred(model: type[BaseModel]) -> list[str]:
 
 
 def model_at(model: type[BaseModel], path: TreePath) -> type[BaseModel] | None:
-    """Return the model of the map at ``path``, which may contain union tags; None where any key is allowed."""
+    """Return the model of the map at a key path, which may contain union tags; None where the map may have any key."""
     current: list[object] = [model]
     for part in path:
         chosen = [found for option in current for found in _models(option) if str(part) in _tags(found)]

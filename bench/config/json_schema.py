@@ -2,14 +2,14 @@
 
 Also in this module:
 
-* Descriptions of fields from the docstrings below them in the source.
+* The descriptions of fields: the docstrings below the fields in the source code.
 
 Example::
 
     json_schema("benchmark")["properties"]["data"]
     BenchmarkFile.model_json_schema(schema_generator=Described)["properties"]["name"]["description"]
 
-The source is read only to make a schema; a run does not need it.
+The source code is read only to make a schema; a run does not need it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ KINDS: tuple[Kind, ...] = ("benchmark", "manifest")
 
 
 def json_schema(kind: Kind) -> dict[str, object]:
-    """Return the JSON Schema (draft 2020-12) of one kind of file, with its preferred key spellings."""
+    """Return the JSON Schema (draft 2020-12) of one kind of file; it has only the preferred spelling of each key."""
 
     schema = _model(kind).model_json_schema(by_alias=True, schema_generator=Described)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
@@ -72,7 +72,7 @@ class Described(GenerateJsonSchema):
 
 
 def docstrings(kind: type) -> dict[str, str]:
-    """Return the field docstrings of a class and its bases by field name; foreign bases are skipped."""
+    """Return the docstrings of the fields of a class and its bases, by field name."""
     texts: dict[str, str] = {}
     for cls in reversed(kind.__mro__):
         if cls.__module__ not in FOREIGN:

@@ -4,7 +4,7 @@
 
     path = compile_path("$.results[*].id")
     path.all({"results": [{"id": 1}, {"id": 2}]})    # [1, 2]
-    compile_path("$.a[0]").one({"a": [5]})           # 5; PathMissing where there is nothing
+    compile_path("$.a[0]").one({"a": [5]})           # 5; PathMissing when the path does not match exactly one value
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ EVERY: Final = _Every.EVERY
 
 Step = str | int | _Every | tuple[str, ...]
 Key = str | int
-"""a key or index that a star or union matched"""
+"""a key or index that ``[*]`` or a union of names matched"""
 NOTHING: Final = object()
-"""the result of a path that matches nothing; null is a value"""
+"""the result of a path that matches nothing; it differs from None, because null is a value"""
 
 _PLAIN = pattern(r"(?:\.[A-Za-z_\u0080-\U0010ffff][\w\u0080-\U0010ffff-]*|\[-?(?:0|[1-9]\d*)\]|\[\*\]|\.\*)*")
 _STEP = pattern(r"\.\*|\.([^.\[*]+)|\[(-?\d+)\]|\[\*\]")
 
 
 class PathMissing(LookupError):
-    """A path that matches nothing, or several values where one is required."""
+    """An error for a path that matches no value, or several values where one is required."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,19 +58,19 @@ class Path:
 
     @property
     def root(self) -> str | None:
-        """Return the first name, which in a request body is the name of a request variable."""
+        """Return the first name of the path, None if there is none; in a request body it names a request variable."""
         first = self.steps[0] if self.steps else None
         return first if isinstance(first, str) else None
 
     def one(self, value: object) -> object:
-        """Return the only value, which may be null; PathMissing if there is none or several."""
+        """Return the only value, which may be null; raise PathMissing if there is no value or more than one."""
         found = self.all(value)
         if len(found) != 1:
             raise PathMissing(f"{self.text} matches {len(found) or 'no'} value{'s' if found else ''}, expected one")
         return found[0]
 
     def get(self, value: object) -> object | None:
-        """Return the only value, or None when it is missing or null."""
+        """Return the only value, or None when it is missing or null, or when there are several values."""
         if self.name is not None and type(value) is dict:
             return value.get(self.name)
         if not self.single:
@@ -80,7 +80,7 @@ class Path:
         return None if found is NOTHING else found
 
     def first(self, value: object) -> object | None:
-        """Return the first value, or None when there is none."""
+        """Return the first value, or None when it is missing or null."""
         if self.name is not None and type(value) is dict:
             return value.get(self.name)
         if not self.single:
@@ -99,7 +99,7 @@ class Path:
         return found
 
     def keyed(self, value: object) -> list[tuple[tuple[Key, ...], object]]:
-        """Return every value with the keys that stars and unions matched on the way."""
+        """Return every value with the keys and indexes that the ``[*]`` and unions of the path matched for it."""
         found: list[tuple[tuple[Key, ...], object]] = [((), value)]
         for step in self.steps:
             if isinstance(step, str | int):
@@ -109,7 +109,7 @@ class Path:
         return found
 
     def _walk(self, value: object) -> object:
-        """Return the value of a single path, or NOTHING; a fast path for reading hits."""
+        """Return the value of a path with at most one value, or NOTHING; optimized for speed."""
         for step in self.steps:
             if type(value) is dict and type(step) is str:
                 if step not in value:
@@ -136,14 +136,18 @@ def _children(node: object, step: Step) -> Sequence[object]:
 
 
 def _passed(node: object, step: Step) -> Iterable[tuple[Key, object]]:
-    """Return the children that a star or a union of names matches, with their keys."""
+    """Return the children that ``[*]`` or a union of names matches, each with its key or index."""
     if isinstance(step, tuple):
         return [(name, node[name]) for name in step if name in node] if isinstance(node, Mapping) else []
     return enumerate(node) if isinstance(node, list) else node.items() if isinstance(node, Mapping) else []
 
 
 def compile_path(text: str, *, where: str | None = None, bare: bool = False) -> Path:
-    """Compile ``$...`` or ``@...``; with ``bare``, a text without ``$`` is one field name, dots included."""
+    """Compile a path that begins with ``$`` or ``@``; with ``bare``, any other text is one field name, dots included.
+
+    Raises:
+        ConfigError: the text is not a path, or uses an unsupported part of JSONPath.
+    """
     if not text.startswith(("$", "@")):
         if bare and text:
             return Path(text, (text,))
@@ -163,7 +167,7 @@ def _plain_step(part: re.Match[str]) -> Step:
 
 
 def _by_library(text: str, where: str | None) -> tuple[Step, ...]:
-    """Parse quoted names, or raise the error, with python-jsonpath, whose import takes 0.2 s."""
+    """Parse with python-jsonpath a path that `_PLAIN` does not match; the import of this library takes 0.2 s."""
     if not re.match(r".\s*[.\[]", text):  # the library reads "$a" as "$.a"
         raise ConfigError(f'"{text}" is not a JSON path: "." or "[" follows "$"', where=where, hint="see RFC 9535")
     import jsonpath

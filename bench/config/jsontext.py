@@ -29,7 +29,7 @@ HALF_PAIR = "half of a surrogate pair, which is not Unicode text"
 
 
 class _Reader:
-    """A parser that reads the text once and fills ``places``."""
+    """A JSON parser that also stores the place of each key and element in ``places``."""
 
     def __init__(self, text: str, label: str) -> None:
         self.text = text
@@ -133,7 +133,7 @@ class _Reader:
                 return found
 
     def closes(self, end: str) -> bool:
-        """Consume a comma or the closing bracket; return True for the bracket."""
+        """Skip a comma or the closing bracket, and return True for the bracket."""
         char = self.skip()
         if char not in (",", end):
             self.fail(f'"," or "{end}" is missing', self.at)
@@ -142,7 +142,7 @@ class _Reader:
 
 
 def shortened(text: str) -> str:
-    """Return a text cut to at most 100 characters, for errors."""
+    """Return a text for errors, cut to 100 characters."""
     return text if len(text) <= 100 else text[:97] + "..."
 
 
@@ -152,6 +152,10 @@ def position(text: str, offset: int) -> tuple[int, int]:
 
 
 def parse_json(text: str, label: str) -> tuple[object, Places]:
-    """Return the value and the place of each key and element; ConfigError with line and column."""
+    """Return the value, and the line and column of each key and element; ``label`` names the file in errors.
+
+    Raises:
+        ConfigError: the text is not strict JSON; the error has its line and column.
+    """
     reader = _Reader(text, label)
     return reader.document(), reader.places

@@ -2,7 +2,7 @@
 
 Also in this module:
 
-* The settings of one model: its context size, how it replies, and extra fields of its requests.
+* The settings of one model: its context size, the form of its replies, and extra fields of its requests.
 
 Example::
 
@@ -16,8 +16,9 @@ Example::
     refused_field({"model": "x"})                                 # "model"
     merged({"a": {"b": 1}}, {"a": {"c": 2}})                      # {"a": {"b": 1, "c": 2}}
 
-``vllm/qwen3-8b`` is then a model name. A file with the name of a built-in prefix (``openai``) only adds settings to it.
-A run file has the same settings under ``models:``, by full model name; they take precedence over the file's.
+This file defines the model name ``vllm/qwen3-8b``. A file named after a built-in prefix (``openai.yaml``) only adds
+limits and settings to the models of that prefix. A run file may have the same settings under ``models:``, with full
+model names as keys; the settings of the run file take precedence.
 """
 
 from __future__ import annotations
@@ -63,9 +64,9 @@ RESERVED: Mapping[str, str] = {
     **dict.fromkeys(("responseformat", "responsemimetype", "responsejsonschema", "responseschema"), "judges set it"),
     **dict.fromkeys(("dimensions", "outputdimensionality", "encodingformat"), "use client_embeddings of the provider"),
 }
-"""field name as `fold` writes it -> why it is rejected, or which key to use"""
+"""field name in lower case without ``_`` and ``-`` -> the reason why it is rejected, or the key to use instead"""
 SETTINGS = ("generationconfig", "options")
-"""objects whose fields are checked like fields of the request"""
+"""objects inside ``body`` whose own fields are also checked, in lower case"""
 
 
 class ModelSettings(ConfigModel):
@@ -74,13 +75,13 @@ class ModelSettings(ConfigModel):
     context: PositiveInt | None = None
     """maximum tokens of prompt and answer together; the retrieved context is cut to fit"""
     fixed_temperature: bool = False
-    """the model rejects a temperature, so none is sent"""
+    """true: no temperature is sent, because the model rejects it"""
     body: Mapping[str, object] = Field(default_factory=dict)
-    """extra fields of each request, part of the plan; ``model``, ``messages`` and similar fields are rejected"""
+    """extra fields of each request; they are part of the plan; ``model``, ``messages`` and similar fields are errors"""
     stream: bool = False
-    """the model supports streamed replies only"""
+    """true: the model supports streamed replies only"""
     batch: PositiveInt | None = None
-    """maximum texts to embed in one request"""
+    """maximum number of texts to embed in one request"""
     path: str | None = None
     """folder with the weights of a model that runs in this process (``local/NAME``)"""
 
@@ -106,7 +107,10 @@ class ModelSettings(ConfigModel):
 
 
 def refused_field(body: Mapping[str, object]) -> tuple[str, str] | None:
-    """Return the first field that must not be set and the reason; None when all are allowed."""
+    """Return the first field that must not be set, with the reason; None when all fields are allowed.
+
+    A field inside an object is named with its path: ``options.seed``.
+    """
     for name, value in body.items():
         folded = str(name).replace("_", "").replace("-", "").lower()
         if folded in RESERVED:
@@ -118,7 +122,7 @@ def refused_field(body: Mapping[str, object]) -> tuple[str, str] | None:
 
 
 def merged(body: Mapping[str, object], extra: Mapping[str, object]) -> dict[str, object]:
-    """Return a request with extra fields added; objects are merged field by field."""
+    """Return a request with extra fields added: objects are merged field by field, other values are replaced."""
     found = dict(body)
     for name, value in extra.items():
         known = found.get(name)
@@ -135,10 +139,10 @@ LOCAL = "local"
 
 
 class ModelLimit(Limit):
-    """The rate limiter of each role at this endpoint."""
+    """The limits of the requests of each role (answering, judge, embedding) at this endpoint."""
 
     feedback: FeedbackSection | None = None
-    """names of the headers with the remaining quota"""
+    """names of the response headers with the remaining quota"""
 
 
 class ModelFile(ConfigModel):
@@ -147,15 +151,15 @@ class ModelFile(ConfigModel):
     api_version: Literal["bench/v1"] = "bench/v1"
     """version of this dialect"""
     name: LowerName
-    """prefix of the model names; equals the name of the file"""
+    """prefix of the model names; must equal the file name without its suffix"""
     description: str = ""
     """one sentence"""
     dialect: Dialect | None = None
     """API of the endpoint; required unless the name is a known prefix"""
     base_url: HttpUrl | None = None
-    """URL of the API including the version segment, as the vendor's clients take it"""
+    """URL of the API with its version segment, in the form that the vendor's clients use"""
     auth: Auth | None = None
-    """authentication of requests; by default none"""
+    """authentication of requests; by default, requests have none"""
     limits: ModelLimit = ModelLimit()
     """limits, applied to each role separately"""
     timeout_s: Annotated[float, Field(gt=0, le=86_400)] | None = None
@@ -173,7 +177,7 @@ def read_model_file(path: Path) -> ModelFile:
     """Read one model file.
 
     Raises:
-        ConfigError: every problem, each with its place.
+        ConfigError: the file has problems; the error lists each one with its place.
     """
     source = Source.read(path)
     model = load(source, ModelFile)
@@ -184,10 +188,12 @@ def read_model_file(path: Path) -> ModelFile:
 
 
 def with_settings(files: Mapping[str, ModelFile], settings: Mapping[str, ModelSettings]) -> dict[str, ModelFile]:
-    """Apply the model settings of a run, by full model name, to the files.
+    """Return the model files (by prefix) with the model settings of a run added.
+
+    The keys of ``settings`` are full model names, such as ``vllm/qwen3-8b``.
 
     Raises:
-        UsageError: a name without an endpoint.
+        UsageError: a name has no endpoint, or a setting does not apply to its model.
     """
     found = dict(files)
     for name, own in settings.items():

@@ -1,4 +1,4 @@
-"""Overlay files with disputed gold answers: ``overlays/NAME.yaml`` next to a benchmark's config.
+"""Overlay files, which list disputed gold answers of a benchmark: ``overlays/NAME.yaml`` next to its config.
 
 Example::
 
@@ -7,7 +7,7 @@ Example::
     source: our own audit
     items: [{id: c2, kind: wrong_answer, note: the text says 7, corrected_answer: 7}]
 
-The overlay is checked against the dataset in :mod:`bench.plan.model`.
+:mod:`bench.plan.model` checks that an overlay fits the dataset.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from bench.errors import ConfigError
 
 
 def _text(value: object) -> object:
-    """Accept ids and answers that are numbers."""
+    """Convert ids and answers that are numbers to text."""
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
@@ -36,7 +36,7 @@ class DoubtedItem(ConfigModel):
     id: Filled
     """id of the item"""
     kind: Filled
-    """kind of doubt, one word: wrong_answer, ambiguous, typo"""
+    """kind of doubt in one word, such as wrong_answer, ambiguous or typo"""
     note: Text | None = None
     """reason for the doubt"""
     corrected_answer: Text | None = None
@@ -60,7 +60,7 @@ def read_overlay(source: Source) -> OverlayFile:
     """Read an overlay file.
 
     Raises:
-        ConfigError: every problem, each with its place.
+        ConfigError: the file has problems; the error lists each one with its place.
     """
     file = load(source, OverlayFile)
     problems = list(_twice(source, file))

@@ -1,4 +1,4 @@
-"""Body trees: JSON with typed paths and five operators, compiled once and filled in for each call.
+"""Body trees: JSON with paths, variables and operators, compiled once and filled for each call.
 
 Also in this module:
 
@@ -10,8 +10,8 @@ Example::
     tree.fill(Scope({"items": [{"id": "a"}], "k": 5, "runId": "r1"}))
     # {"ids": ["a"], "n": 5, "note": "run r1"}
 
-A string that is a path becomes the value with its type; ``${name}`` inside a string becomes text; ``$$.x`` and
-``$${`` are literals.
+A string that is a path, such as ``$.k``, becomes the value at the path and keeps the type of this value. ``${name}``
+inside a string becomes text. ``$$.x`` and ``$${`` are the literal texts ``$.x`` and ``${``.
 
 Inserted values are not scanned again, so a memory may contain ``${x}`` or ``$.x`` as text.
 """
@@ -35,7 +35,7 @@ Place = tuple[str | int, ...]
 
 
 class Missing(LookupError):
-    """A path that matches nothing, or a value that cannot be text, when a tree is filled."""
+    """An error when a tree is filled: a path matches nothing, or a value has the wrong type."""
 
     def __init__(self, path: str, problem: str = "nothing there") -> None:
         super().__init__(f'"{path}": {problem}')
@@ -43,7 +43,7 @@ class Missing(LookupError):
 
 
 class _Absent:
-    """The value of a key that is left out."""
+    """The type of ``ABSENT``, the result of a node that is left out."""
 
 
 ABSENT = _Absent()
@@ -51,7 +51,7 @@ ABSENT = _Absent()
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The values available to a tree: request variables, the current element, constants and the environment."""
+    """The values that fill a tree: the request variables, and the current element inside ``$each``."""
 
     values: Mapping[str, object]
     element: object = ABSENT
@@ -61,11 +61,15 @@ class Node(Protocol):
     """One compiled node of a tree."""
 
     def fill(self, scope: Scope) -> object:
-        """Return the value for this scope, or ``ABSENT``."""
+        """Return the value for this scope; ``ABSENT`` when the node is left out.
+
+        Raises:
+            Missing: a path matches nothing, or a value has the wrong type.
+        """
         ...
 
     def uses(self) -> Iterator[tuple[str, Place]]:
-        """Yield the names of the request variables that the node needs, with their places."""
+        """Yield the name of each request variable that the node needs, with its place."""
         ...
 
 
@@ -84,7 +88,10 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """A typed path: below the variables (``$``) or below the current element (``@``)."""
+    """A path into the request variables (``$``) or into the current element of ``$each`` (``@``).
+
+    Its value keeps its type. ``variable`` is the name of the request variable, None for a path of the element.
+    """
 
     text: str
     path: Path
@@ -106,7 +113,7 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A string with ``${name}`` variables; ``parts`` alternates literal texts and names."""
+    """A string with ``${name}`` variables; ``parts`` are literal texts and variable names in turn, a text first."""
 
     parts: tuple[str, ...]
     place: Place = ()
@@ -115,7 +122,7 @@ class Text:
         return self.join(scope.values, str)
 
     def join(self, values: Mapping[str, object], encode: Callable[[str], str]) -> str:
-        """Return the text with each variable encoded by ``encode``, such as percent-encoding in paths."""
+        """Return the text with the value of each variable encoded by ``encode``, for example percent-encoded."""
         return "".join(
             part if index % 2 == 0 else encode(as_text(part, values)) for index, part in enumerate(self.parts)
         )
@@ -157,7 +164,7 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Each:
-    """One tree per element of a list."""
+    """A list of filled trees: one for each element of another list."""
 
     source: Reference
     do: Node
@@ -206,14 +213,14 @@ class AsJson:
 
 
 class JsonLines(str):
-    """JSON values, one per line: sent unchanged, not as a JSON string."""
+    """JSON values, one per line. The text is the whole body and is sent unchanged."""
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)
 class AsLines:
-    """The elements of a list as lines of JSON; a nested list gives one line per element."""
+    """A list whose elements are sent as lines of JSON; an element that is a list gives one line per element."""
 
     inner: Node
     place: Place = ()
@@ -235,7 +242,11 @@ def _line(value: object) -> str:
 
 
 def as_text(name: str, values: Mapping[str, object]) -> str:
-    """Return a variable as text: strings unchanged, booleans and numbers as JSON writes them."""
+    """Return the value of a variable as text: a string unchanged, any other value as JSON.
+
+    Raises:
+        Missing: there is no such variable, or its value is null.
+    """
     if name not in values:
         raise Missing(name)
     value = values[name]
@@ -253,12 +264,12 @@ _ELEMENT = re.compile(r"@(?:$|[.\[])")
 
 
 def unfilled(text: str) -> list[str]:
-    """Return the names in ``${...}`` of a text, without escaped ones."""
+    """Return the names of all ``${NAME}`` in a text; an escaped ``$${`` is not counted."""
     return [match[2] for match in _VARIABLE.finditer(text) if not match[1]]
 
 
 class TreeError(ValueError):
-    """A tree that cannot be compiled; ``place`` is relative to its root."""
+    """An error in a tree that cannot be compiled; ``place`` is its key path from the root of the tree."""
 
     def __init__(self, message: str, place: Place, hint: str | None = None) -> None:
         super().__init__(message)
@@ -267,10 +278,10 @@ class TreeError(ValueError):
 
 
 Fields = frozenset[str] | None
-"""known fields of the current element; empty = any field, None = outside $each"""
+"""known fields of the current element of ``$each``; empty = any field is allowed, None = outside of ``$each``"""
 
 Resolve = Callable[[str], str]
-"""replaces ``${UPPER}`` variables in a text"""
+"""function that replaces the environment variables (``${UPPER_CASE}``) in a text"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +294,7 @@ class Compiler:
         """Compile one value of a body.
 
         Raises:
-            TreeError: an operator, path or variable that the dialect does not have.
+            TreeError: an operator or path is invalid.
         """
         if isinstance(value, str):
             return self.string(value, place, element)
@@ -295,7 +306,11 @@ class Compiler:
         return Constant(value)
 
     def string(self, text: str, place: Place = (), element: Fields = None) -> Node:
-        """Compile a string: a literal, a path, or a text with variables."""
+        """Compile a string: a path, or a text that may contain variables.
+
+        Raises:
+            TreeError: the path is invalid, or ``@`` is used outside of ``$each``.
+        """
         if text.startswith("$$") and _ROOTED.match(text[1:]):
             return self.text(text[1:], place)
         if _ROOTED.match(text):
@@ -307,7 +322,7 @@ class Compiler:
         return self.text(text, place)
 
     def text(self, text: str, place: Place = ()) -> Node:
-        """Compile a string that is not a path."""
+        """Compile a text that may contain variables; a path in it is plain text."""
         parts: list[str] = [""]
         end = 0
         for match in _VARIABLE.finditer(text):
@@ -324,7 +339,7 @@ class Compiler:
         return Text(tuple(parts), place) if len(parts) > 1 else Constant(parts[0])
 
     def path(self, text: str) -> Node:
-        """Compile the path of a call; a value from the environment is one percent-encoded segment."""
+        """Compile the URL path of a call; the value of an environment variable is percent-encoded as one segment."""
         return Compiler(lambda variable: quote(self.resolve(variable), safe="")).text(text)
 
     def _mapping(self, value: Mapping[object, object], place: Place, element: Fields) -> Node:
@@ -381,12 +396,12 @@ class Compiler:
 
 
 def _fields_of(source: Reference) -> frozenset[str]:
-    """Return the fields that the elements of a list have; empty when they are unknown, so that any field is allowed."""
+    """Return the fields of the elements of a list; empty when they are unknown, which means that all are allowed."""
     if source.text == "$.items":
         return ELEMENT
     return MESSAGE if source.text in {"$.messages", "@.messages"} else frozenset()
 
 
 def compile_tree(value: object, resolve: Resolve = str) -> Node:
-    """Compile a body, query value or header; see :class:`Compiler`."""
+    """Compile a body, query value or header; see :meth:`Compiler.tree`."""
     return Compiler(resolve).tree(value)

@@ -4,11 +4,10 @@ Also in this module:
 
 * The parts of a response: ids of stored memories, failures of single memories, and hits with their memory ids.
 
-Each class is one block of the file. The paths in it are compiled by :mod:`bench.config.provider_templates`.
+Each class is one block of the file. :mod:`bench.config.provider_templates` checks the templates and paths in it.
 
-What is sent to the service (``headers``, ``query``, ``body``, ``multipart``) and the names in ``capture`` are kept as
-written. The trees of ``body`` are compiled by :mod:`bench.config.provider_body` and checked by
-:mod:`bench.config.provider_checks`.
+Keys in ``headers``, ``query``, ``body``, ``multipart`` and ``capture`` keep their spelling, because they belong to the
+service's API. :mod:`bench.config.provider_body` compiles the trees of ``body``.
 """
 
 from __future__ import annotations
@@ -22,77 +21,78 @@ from bench.config.provider_sections import Milliseconds
 
 
 class IdMap(ConfigModel):
-    """A map from ids of the service to memory ids, stored with the run."""
+    """A map from ids of the service to memory ids. It is stored with the run."""
 
     name: str
-    """name of the map, for captured: NAME in id_from"""
+    """name of the map; id_from refers to it as captured: NAME"""
     key: str
-    """path of the service's id, or ``uuid``: ids that bench made from namespace and memory id"""
+    """path of the service's ids, or ``uuid``: the ids that bench made from namespace and memory id"""
     value: str
-    """path of the memory id, or ``sent``: the memories of the batch in order"""
+    """path of the memory ids, or ``sent``: the ids of the memories of the batch, in order"""
 
 
 class AddResponse(ConfigModel):
     """The paths to read from the response of an add call."""
 
     ids: str | None = None
-    """path of one job id or a list, which wait polls"""
+    """path of one job id or a list of job ids, whose status wait requests"""
     id_map: IdMap | None = None
-    """map from the service's ids to the memories sent"""
+    """map from the service's ids to the ids of the memories sent"""
     text: bool = False
-    """type mcp: the response is plain text, not JSON"""
+    """type mcp: true if the response is plain text, not JSON"""
 
 
 class Partial(ConfigModel):
-    """Failures of single memories in a 2xx response, matched by id."""
+    """The failures of single memories in a 2xx response; an element of the response has the id of its memory."""
 
     items: str
     """path of the list with one element per memory"""
     id: str
     """path of the memory's id in an element"""
     failed_when: dict[str, list[object]]
-    """path in an element -> values that mean failure"""
+    """path in an element -> values that mean that the memory failed"""
     message: str | None = None
-    """path of the reason in an element"""
+    """path of the reason of the failure in an element"""
 
 
 class HitFlatten(ConfigModel):
-    """Replace each parent by its children, with selected fields of the parent."""
+    """The rule that replaces each element of results with its children, plus selected fields of the element."""
 
     path: str
-    """path of the children in a parent"""
+    """path of the children in an element of results"""
     keep: dict[str, str] = Field(default_factory=dict)
-    """name in the child -> path in the parent"""
+    """name of the new field in each child -> path of its value in the element of results"""
 
 
 class ScoreSection(ConfigModel):
     """The path, meaning and order of scores."""
 
     field: str | None = None
-    """path of the score in a hit; a missing or null value is not a score"""
+    """path of the score in a hit; a hit without a value there has no score"""
     kind: Literal["similarity", "distance", "rank"] = "similarity"
-    """similarity: higher is better; distance: lower is better; rank: a position, so hits have no scores"""
+    """similarity: higher is better; distance: lower is better; rank: the value is a position and not a score"""
     transform: Literal["none", "1-x", "1/(1+x)", "-x"] = "none"
     """formula that is applied to the number x"""
     order: Literal["as_returned", "asc", "desc"] = "as_returned"
-    """as_returned: keep the service's order; else sort by score, ties as returned"""
+    """as_returned: the service's order; asc, desc: sorted by score, with equal scores in the service's order"""
 
 
 class IdForm(ConfigModel):
     """One way to find the memory of a hit."""
 
     field: str | None = None
-    """path in a hit of memory ids, or of the texts that tag_prefix, pattern or captured use"""
+    """path in a hit: of the memory ids, or of the texts that tag_prefix, pattern or captured reads"""
     metadata: str | None = None
     """key of the hit's metadata that holds the memory id"""
     tag_prefix: str | None = None
-    """prefix of tags under field, with ${runTag} and similar variables; the rest of a tag is the id"""
+    """prefix of the tags at field, a template with variables such as ${runTag}; the rest of a tag is the memory id"""
     pattern: str | None = None
-    """regular expression for texts under field, with ${runTag} and similar variables; its only group is the id"""
+    """regular expression for the texts at field, a template with variables such as ${runTag}; its only group is the
+    memory id"""
     captured: str | None = None
-    """name of an id_map or capture that maps the ids under field to memory ids"""
+    """name of an id_map or capture that maps the ids at field to memory ids"""
     content_hash: bool = False
-    """find the memory by equal text, when no other way works"""
+    """true: find the memory by equal text"""
 
     @model_validator(mode="after")
     def _one_form(self) -> Self:
@@ -118,13 +118,13 @@ class SearchResponse(ConfigModel):
     zip: dict[str, str] | None = None
     """field -> path of one of several parallel lists, which are combined into hits; instead of results"""
     flatten: HitFlatten | None = None
-    """each element of results contains a list of hits"""
+    """rule for responses in which each element of results contains a list of hits"""
     missing_is_empty: bool = False
-    """a missing list means no hits, instead of an error"""
+    """true: a missing list means that there are no hits; false: it is an error"""
     text: bool = False
-    """``type: mcp``: plain text, one hit per line or block"""
+    """type mcp: true if the response is plain text, with one hit per line or block"""
     content_field: str | list[str] | None = None
-    """path of the text in a hit; for several paths, the first one with a text"""
+    """path of the text in a hit; of several paths, the first one with a text is used"""
     content_join: str = "\n"
     """separator between several texts of one hit"""
     score_field: str | None = None
@@ -132,11 +132,12 @@ class SearchResponse(ConfigModel):
     score: ScoreSection = ScoreSection()
     """path and meaning of the score"""
     chunks_field: str | None = None
-    """path in a hit of the chunks that matched; shown, and part of the hit's text"""
+    """path in a hit of the chunks that matched; they are part of the hit's text"""
     id_field: str | None = None
     """short form of id_from with one field"""
     id_from: Literal["none"] | list[IdForm] | None = None
-    """ways to find the memory ids, tried in order; none: hits have no ids. Unset: metadata bench_id, then $.id"""
+    """ways to find the memory ids of a hit, tried in order; none: hits have no ids; unset: the metadata key bench_id,
+    then $.id"""
     when: str | None = None
     """path of the date in a hit"""
 
@@ -163,14 +164,14 @@ class SearchResponse(ConfigModel):
 
 
 class PageSection(ConfigModel):
-    """Paging: further requests until k hits are read."""
+    """Paging: further requests when one response does not contain all results."""
 
     cursor: str
-    """path of the next page's cursor; an empty value ends paging"""
+    """path of the cursor of the next page in a response; an empty value ends paging"""
     param: str
     """URL parameter for the cursor"""
     max_pages: Annotated[int, Field(ge=1, le=1000)] = 5
-    """maximum requests"""
+    """maximum number of requests"""
 
 
 class MultipartSection(ConfigModel):
@@ -188,39 +189,40 @@ class Idempotency(ConfigModel):
     """The header that makes a repeated add call safe."""
 
     header: str = "Idempotency-Key"
-    """header that carries $.batchKey, the same on each retry"""
+    """name of the header; its value is $.batchKey, which stays the same on each retry"""
 
 
 class RequestSection(ConfigModel):
     """One request."""
 
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE"] | None = None
-    """HTTP method; none for a tool of an MCP server"""
+    """HTTP method; unset for a tool of an MCP server"""
     path: str | None = None
-    """template of the path after baseUrl; each variable is one encoded segment"""
+    """template of the path after baseUrl; the value of a variable is percent-encoded as one segment"""
     tool: str | None = None
-    """``type: mcp``: tool name, instead of method and path"""
+    """type mcp: name of the tool, instead of method and path"""
     query: dict[str, object] = Field(default_factory=dict)
-    """URL parameters; a list repeats a parameter, $omit_if_null leaves one out"""
+    """URL parameters; a list repeats a parameter; $omit_if_null leaves out a parameter that is null"""
     headers: dict[str, object] = Field(default_factory=dict)
-    """headers in addition to those of connection"""
+    """headers, in addition to those of connection"""
     body: object = None
     """JSON tree with paths such as $.k, ${texts} and the operators $each, $column, $omit_if_null, $literal, $json;
     {$lines: LIST} as the whole body is NDJSON"""
     multipart: dict[str, str | MultipartSection] | None = None
     """form field -> text, or a file; instead of body"""
     for_each: str | None = None
-    """path of a list: the call is sent once per element, available as ${each}"""
+    """path of a list: the call is sent once per element, which is available as ${each}"""
     capture: dict[str, str | list[str]] = Field(default_factory=dict)
-    """name -> path in the response, stored with the run for later calls; [path] appends to a list"""
+    """name -> path of a value in the response; the value is stored with the run, for later calls; [path] appends it to
+    a list"""
     treat_as_ok: tuple[int, ...] = ()
-    """statuses that are not errors, such as 404 for a delete"""
+    """statuses that are not errors of this call, such as 404 for a delete"""
     idempotency: Idempotency | None = None
-    """lets the service recognize a repeated add, so that it can be retried"""
+    """header by which the service recognizes a repeated add; such an add may be retried"""
     idempotent: bool | None = None
-    """the call may be repeated after a lost response; unset: GET, PUT, DELETE and searches may"""
+    """true: the call may be repeated after a lost response; unset: true for GET, PUT, DELETE and searches"""
     timeout: Milliseconds | None = None
-    """milliseconds per attempt; unset: the timeout of connection"""
+    """maximum milliseconds of one attempt; unset: the timeout of connection"""
 
     @property
     def has_body(self) -> bool:
@@ -259,10 +261,10 @@ class NamedCall(RequestSection):
 
 
 class Existing(RequestSection):
-    """A lookup of the object that a setup call creates, so that an interrupted setup does not create it twice."""
+    """A lookup of the object that a call creates, so that an interrupted call does not create the object twice."""
 
     results: str | None = None
-    """path of the list of candidates; by default the response is the only candidate"""
+    """path of the list of candidates; unset: the response itself is the only candidate"""
     match: dict[str, object] = Field(default_factory=dict)
     """path in a candidate -> required value"""
     page: PageSection | None = None
@@ -276,17 +278,17 @@ class Existing(RequestSection):
 
 
 class SetupCall(NamedCall):
-    """A call of ``setup``; with ``existing`` it is sent only when the lookup finds nothing."""
+    """A call of ``setup``. With ``existing``, the call is sent only when the lookup finds nothing."""
 
     existing: Existing | None = None
     """lookup of an object that an interrupted setup may have created"""
 
 
 class AddCall(RequestSection):
-    """``add``: stores one batch; ``steps`` for services that need several requests."""
+    """``add``: stores one batch of memories; ``steps`` are for services that need several requests."""
 
     steps: tuple[RequestSection, ...] = ()
-    """calls in order, instead of method and path"""
+    """requests in order, instead of method and path"""
     response: AddResponse = AddResponse()
     """paths to read from the response"""
     partial: Partial | None = None
@@ -312,25 +314,26 @@ class WaitBlock(ConfigModel):
     """The wait until added memories can be found."""
 
     request: RequestSection | None = None
-    """status request; without one, a stored memory is searched until it is found"""
+    """status request; unset: stored memories are searched until they are found"""
     scope: Literal["id", "namespace"] | None = None
-    """one status call per job id or per namespace; unset: id if add returns ids"""
+    """one status request per job id, or one per namespace; unset: id if add returns ids, otherwise namespace"""
     until: dict[str, list[object]] = Field(default_factory=dict)
-    """path -> values: ready when every path has one of its values"""
+    """path -> values: memories are ready when every path has one of its values"""
     fail_on: dict[str, list[object]] = Field(default_factory=dict)
-    """path -> values: failed when any path has one of its values; checked first"""
+    """path -> values: the ingest failed when any path has one of its values; this is checked before until"""
     count_at_least: str | None = None
-    """path of a number or list: ready when it reaches the number of memories sent"""
+    """path of a number or list: memories are ready when the number, or the length of the list, reaches the number of
+    memories sent"""
     interval_ms: Milliseconds = 500
-    """first pause between two checks; each pause is 1.5 times the one before"""
+    """milliseconds between the first two checks; each further pause is 1.5 times as long"""
     max_interval_ms: Milliseconds = 5000
-    """longest pause"""
+    """maximum milliseconds between two checks"""
     timeout_s: Annotated[float, Field(gt=0, le=7 * 86_400)] = 600
-    """seconds until the corpus counts as not_ready"""
+    """maximum seconds to wait; after that, the corpus counts as not_ready"""
     settle_ms: Annotated[int, Field(ge=0, le=86_400_000)] = 0
-    """milliseconds to wait after the corpus is ready"""
+    """additional milliseconds to wait after the corpus is ready"""
     id_map: IdMap | None = None
-    """map from ids that only the status response contains"""
+    """map from the service's ids to memory ids, for ids that only the status response contains"""
 
     @model_validator(mode="before")
     @classmethod
@@ -355,22 +358,23 @@ class ClearCall(RequestSection):
     """``clear``: empties a namespace; ``wait`` is for services that delete in the background."""
 
     response: AddResponse = AddResponse()
-    """job ids of a background deletion"""
+    """path of the job ids of a background deletion"""
     wait: WaitBlock | None = None
-    """wait for a background deletion"""
+    """wait for the end of a background deletion"""
     existing: Existing | None = None
-    """lookup of the memory of an add with a lost response; ``capture`` reads the result"""
+    """lookup of variables that clear needs and no stored response contains, for example after a lost response;
+    ``capture`` reads them from the response of the lookup"""
 
 
 class VerifyCall(RequestSection):
-    """``verify_clear``: repeated until the namespace is empty."""
+    """``verify_clear``: a check that is repeated until the namespace is empty."""
 
     empty: str | None = None
-    """path of a value that must be 0, null, missing or []"""
+    """path of a value that is 0, null, missing or [] when the namespace is empty"""
     ok_status: tuple[int, ...] = ()
-    """statuses that mean the namespace is gone, such as 404"""
+    """statuses that mean that the namespace does not exist any more, such as 404"""
     timeout_s: Annotated[float, Field(gt=0, le=86_400)] = 30
-    """seconds to repeat the check; then not_cleared is noted and the run continues"""
+    """seconds to repeat the check; after that, the event not_cleared is recorded and the run continues"""
 
     @model_validator(mode="after")
     def _one_test(self) -> Self:
@@ -380,19 +384,19 @@ class VerifyCall(RequestSection):
 
 
 class ValueCall(RequestSection):
-    """``count`` or ``version``: one value of the response."""
+    """``count`` or ``version``: a call that reads one value."""
 
     value: str = "$"
-    """path of the value; for count a number or a list"""
+    """path of the value in the response; for count, a number or a list"""
 
 
 class HealthCall(RequestSection):
-    """``health``: a readiness check, where 503 means not ready yet."""
+    """``health``: a check that the service is ready; the status 503 means that it is not ready yet."""
 
     value: str | None = None
-    """path of a value that must be present"""
+    """path of a value that the response must contain"""
     ready_timeout_s: Annotated[float, Field(gt=0, le=86_400)] = 60
-    """maximum seconds of 503 responses"""
+    """maximum seconds to wait while the service responds with 503"""
 
 
 class ListCall(RequestSection):
@@ -403,26 +407,26 @@ class ListCall(RequestSection):
 
 
 class Endpoints(ConfigModel):
-    """The calls by purpose."""
+    """The calls of the service, one per operation."""
 
     add: AddCall
-    """stores one batch"""
+    """stores one batch of memories"""
     search: SearchCall
-    """finds up to k hits"""
+    """finds up to k hits for a query"""
     delete: RequestSection | None = None
-    """deletes memories: $.ids, or one call per id with $.id"""
+    """deletes memories: all of $.ids in one call, or $.id in one call per memory"""
     update: RequestSection | None = None
     """replaces memories"""
     finish: AddCall | None = None
-    """once per namespace after its last add: flush, or start of processing"""
+    """sent once per namespace after its last add, for example to flush or to start processing"""
     clear: ClearCall | None = None
     """empties a namespace; if unset, capabilities.clear must be false"""
     verify_clear: VerifyCall | None = None
     """checks that a namespace is empty"""
     count: ValueCall | None = None
-    """counts the memories of a namespace; if unset, a search checks for emptiness"""
+    """counts the memories of a namespace; if unset, a search checks whether a namespace is empty"""
     health: HealthCall | None = None
-    """repeated before the first call until the service is ready"""
+    """checks that the service is ready; repeated until it is, before any other call"""
     version: ValueCall | None = None
     """reads the service's version, for the receipt"""
     list: ListCall | None = None

@@ -1,6 +1,6 @@
-"""Consistency checks between the blocks of a provider file.
+"""The checks of a provider file that compare several of its blocks.
 
-A check is a function of the file and its config that returns every problem with its place; `CHECKS` lists them.
+A check is a function of the file and its config. It yields every problem with its place. `CHECKS` lists all checks.
 
 Example::
 
@@ -94,7 +94,7 @@ def _durability(source: Source, config: ProviderConfig) -> Iterator[ConfigError]
 
 
 def _single(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
-    """Check that a provider with a single namespace can clear it before the next corpus."""
+    """Check that a service with only one namespace can clear it, so that a corpus can follow another."""
     endpoints = config.endpoints
     cannot = not config.capabilities.clear or (endpoints is not None and endpoints.clear is None)
     if config.scoping.single and cannot:
@@ -103,7 +103,7 @@ def _single(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
 
 
 def _passwords(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
-    """Check that no connection string contains a password, which every reader of the file would see."""
+    """Check that no text in ``local``, such as a connection string, contains a password."""
     for path, text in texts(config.local, ("local",)):
         written = VARIABLE.sub(lambda match: match[2] or "", text)
         if without_password(written) != written:
@@ -112,7 +112,7 @@ def _passwords(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
 
 
 def _calls(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
-    """Check that calls of an HTTP provider have a method and calls of an MCP server a tool."""
+    """Check that each call of an MCP server has a tool, and that each call of any other provider has a method."""
     for path, call in calls_of(config):
         if (call.tool is not None) != (config.type == "mcp") and not getattr(call, "steps", ()):
             word = "tool" if config.type == "mcp" else "method and path"
@@ -195,7 +195,7 @@ def _operations(source: Source, config: ProviderConfig) -> Iterator[ConfigError]
 
 
 def _forms(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
-    """Check that every ``captured`` name is filled by some call."""
+    """Check that an ``id_map`` or ``capture`` of some call fills each name in ``captured``."""
     endpoints = config.endpoints
     forms = endpoints.search.response.id_from if endpoints else None
     if endpoints is None or not isinstance(forms, list):

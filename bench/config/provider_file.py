@@ -1,12 +1,12 @@
-"""Read a provider file and check everything that can be checked before the first call.
+"""Read a provider file and run all checks that need no call.
 
 Example::
 
     config = load_provider(Path("configs/providers/acme.yaml"))
     # ConfigError: acme.yaml:4:1: auth is not read: a command gets its keys from mcp.env
 
-An adapter is checked without an import: its file must exist and define the class. A module is looked up when it is
-used.
+An adapter in a file is checked without an import: the file must exist and define the class. An adapter in an installed
+module is looked up only when a run uses it.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ FOREIGN_SUFFIXES = (".ts", ".js", ".mjs")
 
 
 def load_provider(source: Source | Path) -> ProviderConfig:
-    """Read a provider file and check everything that needs no call.
+    """Read a provider file and run all checks that need no call.
 
     Raises:
-        ConfigError: every problem of the file, each with file:line:column.
+        ConfigError: the file has problems; the error lists each one with file:line:column.
     """
     read = source if isinstance(source, Source) else Source.read(source)
     problems: list[ConfigError] = []
@@ -51,7 +51,7 @@ def load_provider(source: Source | Path) -> ProviderConfig:
 
 
 def problems_of(source: Source, config: ProviderConfig | None) -> list[ConfigError]:
-    """Return every problem; ``config`` is None when the file does not match the schema."""
+    """Return the problems that validation by the model does not find; ``config`` is None for a file that fails it."""
     found = [*template_problems(source), *answer_path_problems(source)]
     if config is not None:
         for check in (*CHECKS, unread_problems):
@@ -62,7 +62,7 @@ def problems_of(source: Source, config: ProviderConfig | None) -> list[ConfigErr
 
 
 def warnings_of(source: Source, config: ProviderConfig) -> list[str]:
-    """Return warnings, each with its place."""
+    """Return the warnings on a valid file, each with its place."""
     return [f"{source.place(path)}: {text}" for path, text in _warnings(config)]
 
 
@@ -90,7 +90,7 @@ def _repeatable(call: RequestSection) -> bool:
 
 
 def adapter_problem(adapter: str, source: Source) -> ConfigError | None:
-    """Return the problem of an ``adapter`` value, or None."""
+    """Return the problem of an ``adapter`` value; None if it is valid."""
     where = source.place(("adapter",))
     name, _, class_name = adapter.partition(":")
     if name.endswith(FOREIGN_SUFFIXES):
@@ -135,9 +135,9 @@ def _file_problem(name: str, class_name: str, source: Source, where: str) -> Con
 
 
 OF_CALLS = ("endpoints", "setup", "teardown", "wait", "mcp")
-"""blocks for declarative endpoints, which a provider with an adapter does not read"""
+"""blocks that a provider with an adapter does not read"""
 EMBEDDING = frozenset({"embedding", "embedder"})
-"""``local`` keys of older files that name the service's embedding model"""
+"""keys of ``local`` that name the embedding model, in older files"""
 
 
 def unread_problems(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:

@@ -1,13 +1,11 @@
-"""The blocks of a provider file around its calls: connection, auth, scoping, ingest, capabilities.
+"""The blocks of a provider file other than its calls: connection, auth, scoping, ingest, capabilities.
 
 Also in this module:
 
-* The names of the dialect: operations, request variables of each call, operators of body trees.
+* The names that a provider file may use: operations, request variables of each call, operators of body trees.
 
-Each class is one block; each field is one row of the reference in docs/add-a-provider.md. Checks of a single block are
-here, checks of several blocks are in :mod:`bench.config.provider_checks`.
-
-Every name that a file may use is defined here once, for the checks and the interpreter.
+Each class is one block; each field is one row of the reference in docs/reference/provider-config.md. Checks of a single
+block are here, checks of several blocks are in :mod:`bench.config.provider_checks`.
 """
 
 from __future__ import annotations
@@ -28,22 +26,22 @@ from bench.settings import VARIABLE
 OPERATIONS = ("add_memory", "retrieve_memory", "delete_memory", "update_memory", "list_memories")
 
 Milliseconds = Annotated[int, Field(gt=0, le=86_400_000)]
-"""milliseconds, up to a day"""
+"""milliseconds, at most one day"""
 Pause = Annotated[int, Field(ge=0, le=3_600_000)]
-"""milliseconds, up to an hour"""
+"""milliseconds, at most one hour"""
 Retries = Annotated[int, Field(ge=0, le=100)]
 InFlight = Annotated[int, Field(gt=0, le=10_000)]
 
 EVERYWHERE = frozenset({"runTag", "userId", "namespace", "runId", "benchmarkId", "corpusId", "attempt", "runUuid"})
-"""request variables of every call; with ``strategy: sessionId`` also ``sessionId``"""
+"""request variables that every call has; with ``scoping.strategy: sessionId`` also ``sessionId``"""
 
 ELEMENT = frozenset(
     {"id", "content", "when", "role", "speaker", "sessionId", "messages", "metadata", "embedding", "uuid", "index"}
 )
-"""fields of one element of ``items``; also top-level variables when a call has one memory"""
+"""fields of one element of ``items``; they are also request variables of a call with a single memory"""
 
 MESSAGE = frozenset({"content", "role", "speaker", "when"})
-"""fields of one turn in ``messages``"""
+"""fields of one element of ``messages``, which is a turn"""
 
 ADD = frozenset({"items", "batchKey"})
 SEARCH = frozenset({"query", "k", "limit", "queryWhen", "queryEmbedding", "threshold", "includeChunks"})
@@ -53,7 +51,7 @@ SETUP = frozenset({"dimensions"})
 DELETE = frozenset({"ids", "id"})
 LIST = frozenset({"sessionId"})
 EACH = "each"
-"""variable with the current element of ``for_each``"""
+"""request variable that holds the current element of ``for_each``"""
 
 OPERATORS = ("$each", "$do", "$column", "$omit_if_null", "$literal", "$json", "$lines")
 
@@ -61,13 +59,13 @@ _LONG_TOKEN = pattern(r"(?=[^\s]*[0-9])(?=[^\s]*[A-Za-z])[A-Za-z0-9+/=_\-]{32,}"
 
 
 def looks_like_key(text: str) -> bool:
-    """Return True when ``text`` contains something that looks like a secret."""
+    """Return True when ``text`` contains something that looks like a secret key; ``${...}`` is ignored."""
     bare = re.sub(r"\$\{[^}]*\}", "", text)
     return KEY_LIKE.search(bare) is not None or _LONG_TOKEN.search(bare) is not None
 
 
 def _http_url(text: str) -> str:
-    """Validate an http(s) URL without credentials; a variable is checked by its default."""
+    """Check that a text is an http(s) URL without credentials; a variable is replaced by its default for the check."""
     shown = VARIABLE.sub(lambda match: match.group(2) or "http://variable", text)
     if not shown.startswith(("http://", "https://")):
         raise ValueError("must start with http:// or https://")
@@ -77,10 +75,10 @@ def _http_url(text: str) -> str:
 
 
 def checked_address(url: str, where: str | None = None) -> str:
-    """Return a base URL without a trailing slash; its variables may be unresolved in a dry run.
+    """Return a base URL without a slash at its end; a URL with unresolved variables is not checked.
 
     Raises:
-        ConfigError: requests cannot use the URL.
+        ConfigError: the URL is not an http(s) base URL.
     """
     try:
         parts = urlsplit(url)
@@ -113,48 +111,49 @@ HeaderValue = Annotated[str, AfterValidator(_header_value)]
 
 
 class Verified(ConfigModel):
-    """The level, date and version of the test of this file."""
+    """The level, date and version of the last test of this file."""
 
     level: Literal["live", "recorded", "documented"]
-    """live: tested against the real service; recorded: against recorded traffic; documented: by its documentation"""
+    """live: tested with the real service; recorded: tested with recorded traffic; documented: written from the
+    service's documentation, not tested"""
     date: date
     """date of the test, YYYY-MM-DD"""
     upstream: str = Field(default="bench", min_length=1)
-    """version that was tested; bench for built-in algorithms"""
+    """version of the service that was tested; bench for built-in algorithms"""
 
 
 class Connection(ConfigModel):
     """The address of the service and the timeouts of its calls."""
 
     base_url: HttpUrl | None = None
-    """http(s) URL that paths are appended to; required for hosted; credentials belong in auth"""
+    """http(s) URL to which the paths of calls are appended; required for type hosted; credentials belong in auth"""
     timeout: Milliseconds = 30_000
-    """milliseconds per attempt"""
+    """maximum milliseconds of one attempt of a call"""
     connect_timeout: Milliseconds = 10_000
-    """milliseconds to connect"""
+    """maximum milliseconds to connect"""
     max_response_bytes: Annotated[int, Field(ge=1, le=2**30)] = 8 * 1024 * 1024
-    """size above which a response is an error; 8 MiB"""
+    """maximum bytes of a response; a larger one is an error"""
     headers: dict[str, HeaderValue] = Field(default_factory=dict)
     """headers of every call; a key belongs in auth"""
 
 
 class Auth(ConfigModel):
-    """The authentication of requests; the file names the environment variable with the key, never the key itself."""
+    """The authentication of requests. The file has the name of an environment variable, never the key itself."""
 
     type: Literal["bearer", "token", "apikey", "basic", "query", "none"]
     """bearer, token: header with a prefix; apikey: header without one; basic: user and key; query: URL parameter"""
     header: str | None = None
-    """name of the header; default Authorization, for apikey X-API-Key"""
+    """name of the header; default Authorization, and X-API-Key for apikey"""
     prefix: str | None = None
     """text before the key; default "Bearer " for bearer, "Token " for token"""
     env_var: VariableName | None = None
-    """environment variable that holds the key; required unless none"""
+    """environment variable that holds the key; required unless type is none"""
     param: str | None = None
-    """URL parameter with the key, for type query"""
+    """type query: URL parameter that holds the key"""
     user: str | None = None
-    """user name, for type basic"""
+    """type basic: user name"""
     optional: bool = False
-    """send no key while the variable is unset, instead of an error"""
+    """true: if the variable is not set, no key is sent; false: that is an error"""
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
@@ -168,16 +167,16 @@ class Auth(ConfigModel):
 
 
 class Sanitize(ConfigModel):
-    """Allowed characters and length of the readable part of a namespace; its 16-character hash is never cut."""
+    """The allowed characters and length of a namespace. They affect its readable part, never the hash at its end."""
 
     allowed: str = "A-Za-z0-9._-"
     """characters that are kept, as inside the brackets of a regular expression"""
     replace: str = "-"
     """replacement for all other characters"""
     max_length: int = Field(default=64, ge=24)
-    """maximum characters of the whole name; the readable part is cut"""
+    """maximum characters of the whole namespace; its readable part is cut to fit"""
     lowercase: bool = False
-    """convert to lower case"""
+    """true: convert to lower case"""
 
     @field_validator("allowed")
     @classmethod
@@ -193,15 +192,17 @@ class Scoping(ConfigModel):
     """The names of namespaces, and how the service separates them."""
 
     strategy: Literal["containerTags", "userId", "sessionId", "custom", "single"] = "custom"
-    """the service's separation of users; sessionId: calls have $.sessionId; single: it has one namespace for all"""
+    """how the service separates namespaces. sessionId: every call has $.sessionId, the namespace; single: the service
+    has only one namespace; the other values only describe the service"""
     run_id_format: str = "bench-${benchmarkId}-${runId}"
-    """template of the readable part of a namespace, with benchmarkId, runId, corpusId and attempt; a hash follows"""
+    """template of the readable part of a namespace, with the names benchmarkId, runId, corpusId and attempt; a hash
+    follows this part"""
     sanitize: Sanitize = Sanitize()
     """allowed characters and length"""
 
     @property
     def single(self) -> bool:
-        """Return True when the service has only one namespace, and so takes one corpus at a time."""
+        """Return True when the service has only one namespace and can therefore hold one corpus at a time."""
         return self.strategy == "single"
 
     @field_validator("run_id_format")
@@ -214,12 +215,12 @@ class Scoping(ConfigModel):
 
 
 class Chunk(ConfigModel):
-    """Size and overlap in tokens for ``unit: chunk``."""
+    """The size and overlap of chunks in tokens, for ``unit: chunk``."""
 
     size: PositiveInt
     """size of a chunk in tokens"""
     overlap: NonNegativeInt = 0
-    """tokens shared with the next chunk"""
+    """number of tokens that a chunk shares with the next one"""
 
 
 class Batch(ConfigModel):
@@ -234,12 +235,12 @@ class Batch(ConfigModel):
 
 
 class Split(ConfigModel):
-    """The split of a long memory into pieces ``ID#0``, ``ID#1``."""
+    """The split of a long memory into pieces with the ids ``ID#0``, ``ID#1`` and so on."""
 
     max_chars: PositiveInt
-    """maximum characters of a piece; cut at a paragraph, sentence or word"""
+    """maximum characters of a piece; memories are cut at the end of a paragraph, sentence or word"""
     overlap: NonNegativeInt = 0
-    """characters shared with the next piece"""
+    """number of characters that a piece shares with the next one"""
 
     @model_validator(mode="after")
     def _moves_on(self) -> Self:
@@ -249,24 +250,28 @@ class Split(ConfigModel):
 
 
 class IngestSection(ConfigModel):
-    """The unit of a memory and how memories are sent."""
+    """The unit of one memory, and how memories are sent."""
 
     unit: Literal["benchmark", "turn", "session", "corpus", "chunk"] = "benchmark"
-    """unit of one memory; benchmark: the benchmark's unit"""
+    """unit of one memory; benchmark: the unit that the benchmark sets"""
     chunk: Chunk | None = None
     """size of a chunk, for unit chunk"""
     text: str | None = None
-    """plain, speaker, dated or a template with speaker, when and content; unset: the benchmark's text"""
+    """text of a turn: plain, speaker, dated, or a template with speaker, when and content; unset: the benchmark's
+    text"""
     timestamp: Literal["iso", "date", "unix", "unix_ms", "omit"] = "iso"
-    """format of $.when: ISO 8601, its date, seconds or milliseconds since 1970, or omitted; UTC"""
+    """format of $.when in UTC: iso: ISO 8601; date: only the date; unix, unix_ms: seconds or milliseconds since 1970;
+    omit: null"""
     batch: Batch = Batch()
     """limits of one add call"""
     split: Split | None = None
-    """split of memories that are too long for the service"""
+    """how memories that are too long for the service are split"""
     order: Literal["serial", "parallel"] = "serial"
     """add calls of one namespace: one after the other, or several at once"""
     on_unknown: Literal["repeat", "probe", "reset"] = "reset"
-    """after a crash during an add: repeat it, search for the memory, or reset the namespace"""
+    """what to do when it is unknown whether an add was stored. repeat: send it again; reset and probe: check by a count
+    or a search first; if this gives no answer, clear the namespace and ingest the corpus again. reset sends an
+    idempotent add again without a check"""
 
     @field_validator("text")
     @classmethod
@@ -292,26 +297,26 @@ class ClientEmbeddings(ConfigModel):
     """Embeddings made by bench for a service that stores vectors."""
 
     model: str
-    """VENDOR/MODEL; --embedding-model takes precedence"""
+    """full model name, VENDOR/MODEL; --embedding-model takes precedence"""
     dimensions: PositiveInt | None = None
-    """length of a vector; another length is an error. Unset: the model's length"""
+    """length of the vectors; another length is an error. Unset: the length that the model returns"""
     batch: PositiveInt = 64
-    """texts per request"""
+    """number of texts per embedding request"""
     normalize: bool = False
     """true: scale vectors to length 1"""
     query_prefix: str = ""
-    """prefix of a query"""
+    """text that is put before each query"""
     document_prefix: str = ""
-    """prefix of a memory's text"""
+    """text that is put before the text of each memory"""
 
 
 class CapabilitiesConfig(ConfigModel):
-    """Features of the service; a benchmark is skipped if it requires a missing delete, update or list operation."""
+    """The features of the service. A benchmark that requires an operation that the service lacks is skipped."""
 
     supports_chunks: bool = False
     """hits contain the chunks that matched"""
     supports_batch: bool = False
-    """an add call takes several memories"""
+    """an add call can contain several memories"""
     supports_metadata: bool = False
     """the service stores metadata of memories"""
     supports_rerank: bool = False
@@ -331,14 +336,15 @@ class CapabilitiesConfig(ConfigModel):
     list_memories: bool | None = None
     """memories can be listed; unset: true if endpoints.list exists"""
     metadata_values: Literal["any", "flat", "strings", "none"] = "flat"
-    """allowed metadata: anything, no nesting, texts only, or none; the rest is dropped"""
+    """metadata that is sent. any: all; flat: only texts, numbers and booleans; strings: the same, as texts; none: only
+    bench_id, which is always sent"""
     max_k: PositiveInt | None = None
-    """maximum hits of a search; a larger k is reduced to this and flagged"""
+    """maximum hits of a search; a larger k is reduced to this number, and the result is flagged"""
     max_query_chars: PositiveInt | None = None
-    """maximum characters of a query; a longer question is cut at a word and flagged"""
+    """maximum characters of a query; a longer question is cut at the end of a word, and the result is flagged"""
     max_tokens: PositiveInt | None = None
-    """token limit of a search that takes no k; hits are cut to k by bench"""
+    """token limit of a search whose API has no k; bench then cuts the hits to k"""
 
     def declared(self) -> frozenset[str]:
-        """Return the optional operations that the file declares."""
+        """Return the optional operations that the file declares as supported."""
         return frozenset(name for name in OPERATIONS if getattr(self, name, None))

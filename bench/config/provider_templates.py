@@ -1,15 +1,15 @@
-"""Compile the templates of a provider file before the run; an unknown variable is reported with its line.
+"""Check the templates of a provider file before the run: each variable must be known.
 
 Also in this module:
 
-* Compile every path that reads a response; an invalid path is reported with its line.
+* The check of all paths that read a response: each must be a valid path.
 
 Example::
 
     chroma.yaml:21:7: unknown variable "collectionId" in endpoints.add.path; nothing captures it
     chroma.yaml:33:21: "$.documents[" is not a path: expected an index
 
-Both work on the raw tree, so that their errors are reported together with unknown keys.
+Both checks read the raw tree, so that a file with unknown keys is checked too and all its errors are reported together.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ NAMES_OF = {
     "teardown": CLEAR,
     "verifyclear": CLEAR,
 }
-"""request variables of each endpoint, in addition to those of every call"""
+"""endpoint -> its request variables, in addition to those that every call has"""
 
 
 @dataclass(frozen=True, slots=True)
 class _Template:
-    """One template of a call: its place, how to compile it, and the names it may use."""
+    """One template of a call: its place, the function that compiles it, and the names that it may use."""
 
     place: TreePath
     compile: Callable[[], Node]
@@ -48,7 +48,7 @@ class _Template:
 
 
 def template_problems(source: Source) -> Iterator[ConfigError]:
-    """Compile every path, query, header, body and form field of every call; yield ``${...}`` that nothing fills."""
+    """Compile every template of every call, and yield a problem for each invalid template and unknown variable."""
     compiled: list[TreePath] = []
     for path, call, names in _calls(source.tree):
         for template in _templates(path, call, names):
@@ -60,12 +60,15 @@ def template_problems(source: Source) -> Iterator[ConfigError]:
 FROM_ENVIRONMENT = frozenset({"connection", "docker", "mcp", "vars", "local", "auth", "embedswith", "clientembeddings"})
 """blocks in which ``${UPPER_CASE}`` is an environment variable"""
 READ_ELSEWHERE = frozenset({("ingest", "text"), ("scoping", "runidformat")})
-"""templates whose names are checked by their own block"""
+"""templates that the models of their blocks check"""
 PROSE = frozenset({"displayname", "description", "docs", "tags", "verified"})
 
 
 def _literal_problems(source: Source, compiled: Sequence[TreePath]) -> Iterator[ConfigError]:
-    """Yield a problem for each variable that nothing fills, since it would be sent or compared literally."""
+    """Yield a problem for each ``${NAME}`` outside of templates, because it would be used as literal text.
+
+    Environment variables in the blocks of `FROM_ENVIRONMENT` are allowed.
+    """
     for path, text in texts(source.tree):
         block = tuple(fold(str(part)) for part in path)
         is_template = any(path[: len(place)] == place for place in compiled)
@@ -147,9 +150,9 @@ def _compiling(compiler: Compiler, value: object) -> Callable[[], Node]:
 
 
 def _calls(tree: Mapping[str, object]) -> Iterator[tuple[TreePath, Mapping[str, object], frozenset[str]]]:
-    """Yield every call of the raw tree with the names it may use.
+    """Yield every call of the raw tree: its key path, its tree, and the names that it may use.
 
-    A setup call may use captures of earlier calls only.
+    A setup call may use only the captures of earlier setup calls.
     """
     known = EVERYWHERE | frozenset(_mapping(_get(tree, "vars")))
     if _get(_mapping(_get(tree, "scoping")), "strategy") == "sessionId":
@@ -236,19 +239,19 @@ READS = frozenset(
         "items", "key", "ids", "countatleast", "id", "message",
     }
 )  # fmt: skip
-"""keys whose value is a path, as :func:`fold` spells them"""
+"""keys whose value is a path, in the spelling of :func:`fold`"""
 WORDS: Mapping[str | int, str] = {"key": "uuid", "value": "sent"}
-"""words that an id_map accepts instead of a path; a message may be any text"""
+"""key of an id_map -> the word that it accepts instead of a path"""
 HOLD_PATHS = frozenset({"zip", "keep", "capture"})
 """blocks in which every value is a path"""
 KEYED_BY_PATH = frozenset({"until", "failon", "failedwhen", "match"})
 """blocks whose keys are paths"""
 SENT = frozenset({"query", "headers", "body", "multipart", "foreach"})
-"""blocks of the request; their templates are checked in :mod:`bench.config.provider_templates`"""
+"""blocks of the request, which have templates instead of paths"""
 
 
 def answer_path_problems(source: Source) -> Iterator[ConfigError]:
-    """Compile every path that reads a response."""
+    """Compile every path that reads a response, and yield an error for each invalid path."""
     for path, text in _answer_paths(source.tree):
         if text == WORDS.get(path[-1]) or (path[-1] == "message" and not text.startswith("$")):
             continue
@@ -264,7 +267,7 @@ def _answer_paths(tree: Mapping[str, object]) -> Iterator[tuple[TreePath, str]]:
 
 
 def _inside(path: TreePath, node: object) -> Iterator[tuple[TreePath, str]]:
-    """Yield the paths in a block; blocks of the request are skipped."""
+    """Yield each path in a block, with its key path; blocks of the request are skipped."""
     if isinstance(node, Mapping):
         for key, value in node.items():
             name = str(key)

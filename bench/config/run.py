@@ -1,7 +1,7 @@
-"""The run request: every flag of ``bench run``, also as a file ``configs/runs/NAME.yaml``.
+"""The run request: every flag of ``bench run``, which may also be in a file ``configs/runs/NAME.yaml``.
 
-The model has two parts. `Experiment` has the flags that can change a result: they are part of the plan's digest and
-must not change on resume. `Operation` has the flags that never change a result: they may change at any time and are
+The model has two parts. `Experiment` has the flags that can change a result. They are part of the plan's digest and
+must not change on resume. `Operation` has the flags that never change a result. They may change on resume and are
 recorded.
 
 Example::
@@ -13,8 +13,7 @@ Example::
     concurrency: 20
     max_cost: 5
 
-Keys are the names of the flags. A flag takes precedence over the file:
-``RunRequest.combine(load(source, RunRequest), flags)``.
+The keys are the names of the flags. A flag takes precedence over the same key in the file, see `RunRequest.combine`.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ _SHARD = r"^\d+/\d+$"
 
 
 def _cores(value: object) -> object:
-    """Replace ``auto`` with the number of cores that this process may use."""
+    """Replace ``auto`` with the number of cores that this process may use; return any other value unchanged."""
     return (
         len(os.sched_getaffinity(0))
         if value == "auto" and hasattr(os, "sched_getaffinity")
@@ -64,11 +63,11 @@ def _cores(value: object) -> object:
 
 
 LARGEST_SEED = 2**53 - 1
-"""the largest integer that every JSON reader of a plan or receipt reads exactly"""
+"""the largest integer that every JSON parser reads exactly"""
 
 
 def _words(value: object) -> object:
-    """Accept a list that is spaced, comma-separated or repeated: ``"a,b"``, ``["a,b", "c"]``."""
+    """Split texts at commas and white space, alone or in a list: ``"a,b"``, ``["a,b", "c"]``."""
     entries = [value] if isinstance(value, str) else value
     if not isinstance(entries, list | tuple):
         return entries
@@ -80,12 +79,12 @@ def _words(value: object) -> object:
 
 
 def _texts(value: object) -> object:
-    """Accept one text or a list of texts; texts are not split."""
+    """Accept one text instead of a list of texts; a text is not split."""
     return (value,) if isinstance(value, str | int) else value
 
 
 def _pairs(value: object) -> object:
-    """Accept ``["a=1", "b=2"]`` or a map."""
+    """Convert ``"a=1"`` or ``["a=1", "b=2"]`` to a map; a map is accepted unchanged."""
     entries = [value] if isinstance(value, str) else value
     if not isinstance(entries, list | tuple):
         return entries
@@ -97,7 +96,7 @@ def _pairs(value: object) -> object:
 
 
 def _seconds(value: object) -> object:
-    """Return ``90``, ``"90s"``, ``"15m"``, ``"6h"``, ``"2d"`` in seconds."""
+    """Convert a time such as ``90``, ``"90s"``, ``"15m"``, ``"6h"`` or ``"2d"`` to seconds."""
     if not isinstance(value, str):
         return value
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([smhd]?)\s*", value)
@@ -107,7 +106,7 @@ def _seconds(value: object) -> object:
 
 
 def _cutoffs(value: object) -> object:
-    """Accept one number or several, also as a spaced or comma-separated text."""
+    """Accept one number or several, also as a text with commas or spaces; repeated numbers are removed."""
     if value is None:
         return ()
     parts = _words(value) if isinstance(value, str | list | tuple) else (value,)
@@ -139,7 +138,7 @@ InFlight = Annotated[int, Field(ge=1, le=MOST_IN_FLIGHT)]
 
 
 def also(plural: str) -> AliasChoices:
-    """Return the keys of a flag that may also be plural."""
+    """Return the keys of a flag whose name may be singular or plural: ``judge_model`` and ``judge_models``."""
     return AliasChoices(to_camel(plural[:-1]), plural, to_camel(plural))
 
 
@@ -149,7 +148,7 @@ class MetricChoice(ConfigModel):
     name: str
     """a name or alias of bench list metrics"""
     method: str | None = None
-    """the evaluator whose verdicts it reads"""
+    """the evaluator whose verdicts the metric reads"""
     config: Mapping[str, object] = Field(default_factory=dict)
     """parameters of the metric"""
     breakdown: tuple[str, ...] = ()
@@ -169,9 +168,9 @@ class Experiment(ConfigModel):
     benchmarks: Words = ()
     """names of benchmarks; default: the demo"""
     providers: Words = ()
-    """names or variants ``name@label``; empty = the built-ins that need no key"""
+    """names, or variants ``name@label``; empty = the built-in providers that need no key"""
     set: Pairs = Field(default_factory=dict)
-    """``PROVIDER.path`` -> one config value for that provider or variant"""
+    """``PROVIDER.path`` -> value that replaces the config value at this path for this provider or variant"""
     limit: Count | None = None
     sample: Count | None = None
     per_type: bool = False
@@ -179,9 +178,11 @@ class Experiment(ConfigModel):
     items_of: Words = ()
     question_type: Texts = ()
     answering_model: Words = Field(default=(), validation_alias=also("answering_models"))
-    """several = one job each; ``none`` = retrieval only; empty = the benchmark's choice; or ``answering_models``"""
+    """answering models, one job each; ``none`` = retrieval only; empty = the model that the benchmark names; the key
+    may also be ``answering_models``"""
     judge_model: Words = Field(default=(), validation_alias=also("judge_models"))
-    """several = one job each; ``none`` = no judge; empty = the benchmark's choice; or ``judge_models``"""
+    """judge models, one job each; ``none`` = no judge; empty = the model that the benchmark names; the key may also be
+    ``judge_models``"""
     embedding_model: str | None = None
     models: Mapping[str, ModelSettings] = Field(default_factory=dict)
     """``provider/model`` -> ``body``, ``stream``, ``batch`` and the other settings of ``models`` in a model's file"""
@@ -192,9 +193,9 @@ class Experiment(ConfigModel):
     answer_prompt: str | None = None
     """text of the answer prompt, ``@file``, or the name of an existing file"""
     judge_prompt: Texts = ()
-    """text, ``@file`` or the name of an existing file; ``TYPE=FILE`` for one question type"""
+    """text of the judge prompt, ``@file``, or the name of an existing file; ``TYPE=FILE`` for one question type"""
     k: Cutoffs = ()
-    """number of hits; several = one job each, over one ingest; empty = the benchmark's choice"""
+    """number of hits; several numbers = one job each, which share an ingest; empty = the benchmark's number"""
     context_budget: Count | None = None
     """maximum tokens of retrieved context in an answer prompt"""
     epochs: Epochs = 1
@@ -203,11 +204,12 @@ class Experiment(ConfigModel):
     seed: Annotated[int, Field(ge=-LARGEST_SEED, le=LARGEST_SEED)] = 0
     metrics: tuple[MetricChoice, ...] = ()
     evaluators: Words = ()
-    """evaluators instead of the benchmark's own; the first one decides whether an item is right"""
+    """evaluators that replace the benchmark's; the first one decides whether an item is right"""
     prices: Prices = Field(default_factory=dict)
     """``NAME`` -> USD per add and per search call; ``provider/model`` -> ``{input, output}``, USD per million tokens"""
     track: Literal["uniform", "vendor"] = "uniform"
-    """vendor = the answer prompt is a provider's own; such results are never in one table with uniform ones"""
+    """uniform = all providers have the same answer prompt; vendor = the answer prompt is a provider's own; results of
+    the two tracks are never in one table"""
     allow_code_execution: bool = False
 
     @property
@@ -236,7 +238,7 @@ def _shard(value: str) -> str:
 
 
 class Operation(ConfigModel):
-    """The flags that never change a result; they may change on resume and are recorded."""
+    """The flags that never change a result. They may change on resume and are recorded."""
 
     start: Count | None = None
     end: Count | None = None
@@ -247,16 +249,17 @@ class Operation(ConfigModel):
     rate: Pairs = Field(default_factory=dict)
     """``NAME``, ``NAME.add`` or ``NAME.search`` -> a rate such as ``50/s`` or ``600/m``"""
     timeout: Seconds | None = None
-    """seconds per attempt"""
+    """maximum seconds of one attempt of a call"""
     item_timeout: Seconds | None = None
-    """seconds for all phases of one item"""
+    """maximum seconds for all phases of one item"""
     isolation: Literal["off", "probe", "full"] = "probe"
     cleanup: Literal["corpus", "run", "never"] = "corpus"
     reuse_build: str = "never"
-    """a run id: search the corpora that it ingested; auto: of the newest matching run; never: ingest"""
+    """a run id: search the corpora that this run ingested, instead of a new ingest; auto: those of the newest matching
+    run; never: always ingest"""
     circuit_breaker: bool = True
     """false: a job continues even if its first 20 searches are all empty, or its first 10 items all fail with the same
-    rejected request; or ``no_circuit_breaker: true``"""
+    rejected request; ``no_circuit_breaker: true`` means the same"""
     max_error_rate: Annotated[float, Field(ge=0, le=1)] = DEFAULT_MAX_ERROR_RATE
     max_cost: Annotated[float, Field(gt=0)] | None = None
     """maximum USD that a run may cost"""
@@ -273,7 +276,7 @@ class Operation(ConfigModel):
     judge_calibration: bool = False
     output: str | None = None
     batch: bool = False
-    """send answers and judgements through the models' batch endpoints: cheaper, and up to a day later"""
+    """true: answers and verdicts use the batch endpoints of the models, which are cheaper but may take up to a day"""
     cache: Literal["read", "write", "readwrite"] | None = None
     """reuse model replies of earlier runs of this workspace (read), store them for later runs (write), or both"""
     workers: Annotated[int, BeforeValidator(_cores), Field(ge=1, le=MOST_WORKERS)] | None = None
@@ -284,7 +287,7 @@ class Operation(ConfigModel):
     @model_validator(mode="before")
     @classmethod
     def _as_the_flag_says_it(cls, value: object) -> object:
-        """Accept ``no_circuit_breaker: true``, as the flag is named."""
+        """Convert ``no_circuit_breaker``, the name of the flag, to ``circuit_breaker``."""
         key = next((key for key in NO_BREAKER if isinstance(value, Mapping) and isinstance(value.get(key), bool)), None)
         if key is None or not isinstance(value, Mapping):
             return value
@@ -333,7 +336,7 @@ class Operation(ConfigModel):
         return self
 
     def rates_per_s(self) -> dict[str, float]:
-        """Return ``rate`` in requests per second."""
+        """Return the rates of ``rate`` in requests per second, by the same names."""
         return {name: _per_second(name, text) for name, text in self.rate.items()}
 
 
@@ -342,7 +345,11 @@ class RunRequest(Experiment, Operation):
 
     @classmethod
     def combine(cls, below: RunRequest | None, flags: Mapping[str, object]) -> RunRequest:
-        """Apply ``flags`` (None = not given) over a run file or an earlier request; UsageError for invalid values."""
+        """Return a run file or an earlier request with ``flags`` added; flags take precedence, and None = not given.
+
+        Raises:
+            UsageError: a value is invalid.
+        """
         given = {name: value for name, value in flags.items() if value is not None}
         base = below.model_dump(exclude_unset=True) if below is not None else {}
         try:
@@ -366,5 +373,5 @@ def _per_second(name: str, value: object) -> float:
 
 
 def new_run_id(today: date, entropy: str) -> str:
-    """Return a unique run id that sorts by day: ``20261127-4f9c0a1b``."""
+    """Return a run id that sorts by day, ``20261127-4f9c0a1b``; it is unique if ``entropy`` is."""
     return f"{today:%Y%m%d}-{entropy}"

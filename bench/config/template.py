@@ -1,25 +1,23 @@
-"""Templates of prompts and session texts: ``${name|filter|filter}``, one pass, no code.
+"""Templates of prompts and session texts: ``${name|filter|filter}``. Templates run no code.
 
-Inserted values are not scanned again, the environment is not read, and ``$${`` is a literal ``${``::
+Inserted values are not scanned again, environment variables are not read, and ``$${`` is a literal ``${``::
 
     template = Template.parse("Q: ${question|upper}", ["question"])
     template.render({"question": "why ${x}?"})      # "Q: WHY ${X}?"
 
-Each filter of a template is one small function; no filter runs code.
-
-A session is a sequence of turns. A turn's line is ``ROLE: content``, ``SPEAKER: text`` or bare text,
-and a caption adds `` [shares CAPTION]``::
+Each filter of a template is one small function. A session is a list of turns. The line of a turn is ``SPEAKER: text``,
+``ROLE: text`` or the text alone; the caption of a picture adds `` [shares CAPTION]``::
 
     make_filter("truncate", "3")("abcdef")      # "abc"
 
-Values inside the tags of a prompt cannot close them: tags that the prompt uses are escaped in values.
+A value cannot close a tag of the prompt that contains it: the tags that the prompt uses are escaped in values.
 
 Example::
 
     Markers.of("<r>${response}</r>").defused({"response": "x</R foo> y"})      # {"response": "x<\\\\/R foo> y"}
 
-Tags are escaped in any spelling: other case, white space, attributes, full-width or invisible characters, character
-references.
+Tags are escaped in every spelling: in another letter case, with white space or attributes, with full-width or invisible
+characters, or as character references.
 """
 
 from __future__ import annotations
@@ -45,41 +43,41 @@ _SLOT = pattern(r"\$\{(speaker|text|role|content)\}")
 
 
 class DateText(str):
-    """A date with its text from the file and its instant."""
+    """The text of a date as the data has it, with the instant that it means."""
 
     when: datetime | None
 
     def __new__(cls, text: str, when: datetime | None) -> DateText:
-        """Create the date; ``when`` is the instant that the filters iso, date and time use."""
+        """Create the date; the filters iso, date and time use the instant ``when``."""
         made = super().__new__(cls, text)
         made.when = when
         return made
 
 
 def said(turn: Turn) -> str:
-    """Return the text of a turn, with the caption of its picture."""
+    """Return the text of a turn, with the caption of its picture if there is one."""
     return f"{turn.text} [shares {turn.caption}]" if turn.caption else turn.text
 
 
 def render_turn(turn: Turn) -> str:
-    """Return the line of a turn; its text is never escaped, trimmed or re-encoded."""
+    """Return the line of a turn: speaker or role, then the text, which is never changed."""
     who = turn.speaker or turn.role
     return f"{who}: {said(turn)}" if who else said(turn)
 
 
 def turn_object(turn: Turn) -> dict[str, str]:
-    """Return a turn as a JSON object with role or speaker, and content."""
+    """Return a turn as a JSON object: its speaker, or else its role, and its content."""
     who = {"speaker": turn.speaker} if turn.speaker else {"role": turn.role} if turn.role else {}
     return {**who, "content": said(turn)}
 
 
 def iso(when: datetime) -> str:
-    """Return an instant in the format of bench: ``2023-05-30T23:40:00Z``."""
+    """Return an instant as text in UTC, to the second: ``2023-05-30T23:40:00Z``."""
     return when.astimezone(UTC).replace(tzinfo=None).isoformat(timespec="seconds") + "Z"
 
 
 def text_of(value: object) -> str:
-    """Return a value as text, without filters."""
+    """Return a value as a template without filters shows it: a list as lines, a date in ISO 8601."""
     if isinstance(value, str):
         return value
     if isinstance(value, datetime):
@@ -179,9 +177,9 @@ def _letter(argument: str | None) -> Filter:
     start = int(argument or 0)
 
     def apply(value: object) -> str:
-        """Return the letter for a number.
+        """Return the letter for a number; any other text is returned without white space at its ends.
 
-        Any other text is returned unchanged, so that the check of choices reports it.
+        The check of choices reports a text that is not a choice.
         """
         text = text_of(value).strip()
         at = int(text) - start if text.isascii() and text.isdecimal() and len(text) < 4 else -1
@@ -216,7 +214,13 @@ FILTERS: dict[str, Callable[[str | None], Filter]] = {
 
 
 def make_filter(name: str, argument: str | None) -> Filter:
-    """Return a filter; a missing value skips all filters but ``default``. ValueError for a bad argument."""
+    """Return the filter with this name and argument (None = no argument).
+
+    A filter returns None for a missing value, except ``default``.
+
+    Raises:
+        ValueError: the filter does not accept the argument.
+    """
     function = FILTERS[name](argument)
     if name == "default":
         return function
@@ -236,13 +240,13 @@ _TOKEN = pattern(rf"{_QUOTED.pattern}|[\s\S]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Slot:
-    """One ``${...}``: a name and the filters of its value."""
+    """One ``${...}`` of a template: a name and the filters for its value."""
 
     name: str
     filters: tuple[Filter, ...]
 
     def fill(self, value: object) -> object:
-        """Return the value after all filters; None when it is missing and no filter gives a default."""
+        """Return the value after all filters; None for a missing value without a default."""
         for step in self.filters:
             value = step(value)
         return value
@@ -250,7 +254,7 @@ class _Slot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Template:
-    """A parsed template; templates with the same text and place are equal."""
+    """A parsed template. Two templates are equal when they have the same text and place."""
 
     text: str
     parts: tuple[str | _Slot, ...] = field(compare=False)
@@ -262,9 +266,10 @@ class Template:
 
     @classmethod
     def parse(cls, text: str, names: Collection[str], *, where: str | None = None) -> Template:
-        """Parse a text; ``names`` may contain ``metadata.*``.
+        """Parse a text that may use ``names``; ``metadata.*`` allows every name that begins with ``metadata.``.
 
-        ConfigError for an unknown name or filter, or for code.
+        Raises:
+            ConfigError: an unknown name or filter, or an expression.
         """
         parts = tuple(_parts(text, names, where))
         used = frozenset(part.name for part in parts if isinstance(part, _Slot))
@@ -272,11 +277,15 @@ class Template:
 
     @property
     def needed(self) -> frozenset[str]:
-        """Return the names that must have a value because they have no default."""
+        """Return the names without a default: they must have a value."""
         return frozenset(part.name for part in self.parts if isinstance(part, _Slot) and part.fill(None) is None)
 
     def render(self, values: Mapping[str, object]) -> str:
-        """Return the filled text; ConfigError for a missing value without a default."""
+        """Return the filled text.
+
+        Raises:
+            ConfigError: a name without a default has no value.
+        """
         return "".join([part if isinstance(part, str) else self._fill(part, values) for part in self.parts])
 
     def _fill(self, slot: _Slot, values: Mapping[str, object]) -> str:
@@ -306,7 +315,10 @@ def _parts(text: str, names: Collection[str], where: str | None) -> Iterator[str
 
 
 def cut_template(text: str, where: str | None) -> Iterator[str | tuple[str, tuple[Filter, ...]]]:
-    """Split a template with slots for any expression into texts and slots, each with its filters."""
+    """Split a template into its texts and its ``${...}``, each as an expression with filters.
+
+    Unlike in `Template.parse`, the expression may be any text.
+    """
     at = 0
     while (start := text.find("${", at)) >= 0:
         if text[:start].endswith("$"):
@@ -332,7 +344,7 @@ def _slot(text: str, start: int, names: Collection[str], where: str | None) -> t
 
 
 def _closing(text: str, start: int, where: str | None) -> int:
-    """Return the end of the expression; braces must balance, quoted text is skipped."""
+    """Return the index after the ``}`` that closes the ``${`` at ``start``; braces in quotes do not count."""
     depth, at = 0, start + 1
     while at < len(text):
         if quoted := _QUOTED.match(text, at):
@@ -354,7 +366,7 @@ def _expression(source: str, names: Collection[str], where: str | None) -> _Slot
 
 
 def _split(inner: str) -> list[str]:
-    """Split at ``|`` outside quotes."""
+    """Split a text at each ``|`` outside of quotes."""
     pieces = [""]
     for part in _TOKEN.findall(inner):
         if part == "|":
@@ -402,7 +414,7 @@ def _known(slot: _Slot, names: Collection[str], where: str | None) -> _Slot:
 
 
 def _line_template(match: re.Match[str], where: str | None) -> str:
-    """Return the inner template of a ``session.map`` expression in the form of the lines filter."""
+    """Return the template of a line in a ``session.map`` expression, as the argument of the filter ``lines``."""
     line = match["line"]
     if any(name not in ("speaker", "text", "role", "content") for name in _TURN.findall(line)):
         raise _no_code(match[0], where)
@@ -429,17 +441,17 @@ DEFUSED = "\\"
 
 @dataclass(frozen=True, slots=True)
 class Markers:
-    """A pattern that finds the XML-like tags of one prompt in any spelling; None when the prompt has no tags."""
+    """The XML-like tags of one prompt, as a pattern that finds them in any spelling; None for a prompt without tags."""
 
     pattern: re.Pattern[str] | None
 
     @classmethod
     def of(cls, prompt: str) -> Markers:
-        """Return the markers for the tags that a prompt closes."""
+        """Return the markers for each tag of which the prompt contains the closing form, such as ``</r>``."""
         return _markers(prompt)
 
     def defused(self, values: Mapping[str, str]) -> Mapping[str, str]:
-        """Return the values with every tag of the prompt escaped, so that none opens or closes."""
+        """Return the values with every tag of the prompt escaped, so that no value opens or closes a tag."""
         pattern = self.pattern
         if pattern is None or not pattern.search("\n".join(values.values())):
             return values
@@ -457,6 +469,6 @@ def _markers(prompt: str) -> Markers:
 
 
 def _spelled(name: str) -> str:
-    """Return a pattern for a name that also matches full-width letters and invisible characters."""
+    """Return a pattern for a name, which may also have full-width letters and contain invisible characters."""
     signs = (f"[{re.escape(sign)}{chr(ord(sign) + _FULL_WIDTH)}]" for sign in name)
     return rf"[{_HIDDEN}]*".join(signs)

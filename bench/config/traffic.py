@@ -2,7 +2,7 @@
 
 Also in this module:
 
-* The prices of calls and tokens: the entries of ``prices:`` in a run file, and that block of a provider's config.
+* The prices of calls and tokens: the entries of ``prices:`` in a run file, and the block ``prices`` of a provider file.
 
 Example::
 
@@ -29,7 +29,7 @@ class ErrorRule(ConfigModel):
     """A rule that makes a 2xx response an error."""
 
     path: str
-    """path of the tested value; a missing value is an error for exists only"""
+    """path of the tested value; if the value is missing, only exists: false matches"""
     equals: object = None
     """error when the value equals this"""
     not_equals: object = None
@@ -41,11 +41,11 @@ class ErrorRule(ConfigModel):
     exists: bool | None = None
     """true: error when the value is present; false: when it is absent"""
     non_empty: bool | None = None
-    """true: error when the value is more than null, "", [], {}, 0 or false"""
+    """true: error when the value is not one of null, "", [], {}, 0 and false; false: error when it is one of these"""
     kind: Literal["auth", "quota", "rate_limited", "unavailable", "rejected", "ingest_failed"] = "rejected"
-    """auth and quota end the job; rate_limited and unavailable are retried; the others fail"""
+    """kind of the error. auth and quota end the job; rate_limited and unavailable are retried; the others are not"""
     message: str | None = None
-    """path of the service's message, or a text; shown with the error"""
+    """message of the error: path of a text in the response, or a text"""
 
     @property
     def tests(self) -> frozenset[str]:
@@ -60,27 +60,27 @@ class ErrorRule(ConfigModel):
 
 
 class Errors(ConfigModel):
-    """Error rules of the service that differ from HTTP statuses."""
+    """Statuses and 2xx responses of the service that have another meaning than usual."""
 
     error_when: tuple[ErrorRule, ...] = ()
-    """rules for 2xx responses, in order; the first match is used"""
+    """rules for 2xx responses, tried in order; the first rule that matches is used"""
     status: dict[int, Literal["retry", "fail", "stop"]] = Field(default_factory=dict)
-    """status -> retry: try again; fail: do not retry; stop: end this provider's job"""
+    """status -> what to do. retry: try again; fail: do not retry; stop: end this provider's job"""
 
 
 class Limit(ConfigModel):
     """The limits of one endpoint."""
 
     rps: PositiveFloat | None = None
-    """requests per second; not together with rpm. Unset: unlimited"""
+    """maximum requests per second; set either rps or rpm; if both are unset, the rate is unlimited"""
     rpm: PositiveFloat | None = None
-    """requests per minute"""
+    """maximum requests per minute"""
     burst: PositiveFloat | None = None
-    """requests that may start at once; default rps / 40, at least 1"""
+    """maximum requests that may start at once; by default the requests per second / 40, at least 1"""
     tpm: PositiveFloat | None = None
-    """tokens per minute"""
+    """maximum tokens per minute"""
     concurrency: InFlight | None = None
-    """concurrent requests"""
+    """maximum concurrent requests"""
 
     @model_validator(mode="after")
     def _one_rate(self) -> Self:
@@ -90,17 +90,17 @@ class Limit(ConfigModel):
 
     @property
     def per_second(self) -> float | None:
-        """Return the requests per second; None = unlimited."""
+        """Return the maximum requests per second; None = unlimited."""
         return self.rpm / 60 if self.rpm is not None else self.rps
 
 
 class FeedbackSection(ConfigModel):
-    """Names of the headers with the service's remaining quota."""
+    """The names of the response headers with the service's remaining quota."""
 
     remaining: str
     """header with the number of remaining requests"""
     reset: str
-    """header with the time of the quota reset; calls are spread until then"""
+    """header with the time at which the quota is reset; the remaining requests are spread over the time until then"""
 
 
 class LimitsSection(ConfigModel):
@@ -113,24 +113,25 @@ class LimitsSection(ConfigModel):
     status: Limit = Limit()
     """limits of status calls: wait, count, health and version"""
     namespace_serial: bool = False
-    """at most one add call at a time per namespace"""
+    """true: at most one add call at a time per namespace"""
     feedback: FeedbackSection | None = None
-    """headers by which calls slow down before the service rejects them"""
+    """headers with the remaining quota; bench sends calls more slowly before the service rejects them"""
 
 
 class RateLimit(ConfigModel):
-    """The pauses of older files: each becomes the least interval of its endpoint's limiter."""
+    """The retries and pauses in the form of older files. A pause is the minimum time between two calls."""
 
     add_delay_ms: Pause = 0
     """minimum milliseconds between two add calls"""
     search_delay_ms: Pause = 0
     """minimum milliseconds between two search calls"""
     batch_delay_ms: Pause = 0
-    """minimum milliseconds between two add calls; the longer of this and add_delay_ms is used"""
+    """minimum milliseconds between two add calls; the larger of batch_delay_ms and add_delay_ms is used"""
     max_retries: Retries = 3
-    """attempts after the first"""
+    """maximum number of attempts after the first one"""
     retry_delay_ms: Pause = 2000
-    """maximum milliseconds of the first pause; doubled on each retry, each pause is drawn at random below it"""
+    """maximum milliseconds before the first retry; the maximum doubles with each retry, and each pause is a random time
+    below the maximum"""
 
 
 def _amount(value: object) -> object:
@@ -144,7 +145,7 @@ Usd = Annotated[Decimal, BeforeValidator(_amount), Field(ge=0, allow_inf_nan=Fal
 
 
 class CallPrices(ConfigModel):
-    """The price of one call of a provider in USD; a single number is the price of each call."""
+    """The prices of one add call and one search call in USD; a single number is the price of either."""
 
     add: Usd | None = None
     """USD per add call; unset: unknown"""
@@ -158,18 +159,18 @@ class CallPrices(ConfigModel):
 
 
 class TokenPrices(ConfigModel):
-    """The token prices of a model in USD per million tokens; a missing price is unknown, not 0."""
+    """The token prices of a model in USD per million tokens. A price that is not set is unknown, not 0."""
 
     input: Usd | None = None
     """price of input tokens"""
     output: Usd | None = None
     """price of output tokens"""
     cache_read: Usd | None = None
-    """price of input tokens read from a cache; unset = as input"""
+    """price of input tokens that are read from a cache; unset: the price of input"""
     cache_write: Usd | None = None
-    """price of input tokens written to a cache; unset = as input"""
+    """price of input tokens that are written to a cache; unset: the price of input"""
     batch: Annotated[Usd, Field(le=1)] | None = None
-    """price of a batch call as a share of these prices, such as 0.5; unset = 1"""
+    """price of calls of a batch endpoint as a share of these prices, such as 0.5; unset: 1"""
 
     @model_validator(mode="before")
     @classmethod
@@ -188,20 +189,20 @@ class TokenPrices(ConfigModel):
 
     @property
     def known(self) -> dict[str, Decimal]:
-        """Return the prices that are set."""
+        """Return the prices that are set, by field name."""
         return {name: price for name in type(self).model_fields if (price := getattr(self, name)) is not None}
 
 
 @dataclass(frozen=True, slots=True)
 class _Marked:
-    """A price as written, and the price type for its name."""
+    """A price as the file writes it, with the model that validates it."""
 
     value: object
     kind: Literal["CallPrices", "TokenPrices"]
 
 
 def _by_name(value: object) -> object:
-    """Mark each price with its type: a name with a slash is a model."""
+    """Mark each price with its type: token prices for a name with a slash, call prices for any other name."""
     if not isinstance(value, Mapping):
         return value
     return {name: _Marked(price, "TokenPrices" if "/" in str(name) else "CallPrices") for name, price in value.items()}
@@ -212,7 +213,7 @@ def _kind(value: object) -> str:
 
 
 def with_numbers(schema: dict[str, Any]) -> None:
-    """Allow a single number instead of a map, as the price of each call."""
+    """Change a JSON Schema so that it allows a single number instead of a map of call prices."""
     schema["additionalProperties"]["oneOf"].insert(0, {"type": "number", "minimum": 0})
 
 

@@ -1,4 +1,4 @@
-"""Rules for names that become files and folders on any system, and for run ids.
+"""Rules for run ids and other names that become files and folders on any operating system.
 
 Example::
 
@@ -37,31 +37,31 @@ from bench.config.jsontext import TreePath
 from bench.settings import VARIABLE
 
 SEGMENT = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")
-"""one path segment, which cannot lead to another folder"""
+"""one segment of a path; a match cannot lead to another folder"""
 _TAKEN = re.compile(r"(?i:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\..*)?|.*\.")
 _RESERVED = re.compile(
     r"(?i:published|readme\.md|results\.sqlite.*|journal\.sqlite.*|shards|pause"
     r"|receipts|run\.log.*|report\.(?:json|md)|items\.jsonl)"
 )
-"""names of bench's own files in the folders that contain a run's folder or a copied journal"""
+"""names that bench uses for its own files, in the folders where it also creates run folders or copies of journals"""
 
 
 def portable(name: str) -> str:
-    """Return the name; ValueError when Windows does not allow it: a device name, or a trailing dot."""
+    """Return the name; raise ValueError when Windows does not allow it: a device name, or a dot at the end."""
     if _TAKEN.fullmatch(name):
         raise ValueError(f'"{name}" cannot be a file name on every system: it is a device name, or it ends with a dot')
     return name
 
 
 def check_run_id(text: str) -> str:
-    """Return the run id; ValueError when it cannot name a new run in any letter case."""
+    """Return the run id; raise ValueError when a new run must not have it, in this or another letter case."""
     if not SEGMENT.fullmatch(text) or text.startswith("-"):
         raise ValueError("a run id is 1 to 100 of A-Z a-z 0-9 . _ - and begins with no dot and no hyphen")
     return unreserved(portable(text))
 
 
 def unreserved(name: str) -> str:
-    """Return the name of a run's folder; ValueError when bench uses the name for its own files."""
+    """Return the name of a run's folder; raise ValueError when bench uses this name for its own files."""
     if _RESERVED.fullmatch(name):
         raise ValueError(f'"{name}" is reserved: bench keeps files of its own under this name; choose another run id')
     return name
@@ -81,22 +81,22 @@ LowerName = Annotated[str, AfterValidator(_lower_name), Field(json_schema_extra=
 
 
 LONGEST_TEXT = 512
-"""most characters of a text that a pattern is matched against; a longer text does not match"""
+"""maximum characters of a text that a pattern is matched against"""
 MOST_WAYS = LONGEST_TEXT**2
-"""most ways to match: those of two unbounded repeats"""
+"""maximum number of ways in which a pattern can match: two unbounded repeats are allowed"""
 MOST_ANCHORED_WAYS = 16 * MOST_WAYS
-"""limit for a pattern that begins with ^, which is tried at one position only; allows a few alternatives"""
+"""the same limit for a pattern that begins with ``^``; it is higher, because such a pattern is tried at one position"""
 _REPEATS = frozenset({"MAX_REPEAT", "MIN_REPEAT", "POSSESSIVE_REPEAT"})
 
 
 class _Nested(ValueError):
-    """A repeat of a part that can itself match in several ways."""
+    """An error for a repeat of a part that can itself match in several ways."""
 
 
 def problem_of(pattern: str, *, groups: int | None = 1) -> str | None:
-    """Return the reason why a pattern is not allowed, or None.
+    """Return the reason why a pattern is not allowed; None if it is allowed.
 
-    ``groups`` is the required number of groups, None for any.
+    ``groups`` is the required number of groups in the pattern; None allows any number.
     """
     try:
         compiled = re.compile(pattern)
@@ -115,7 +115,11 @@ def problem_of(pattern: str, *, groups: int | None = 1) -> str | None:
 
 
 def _ways(tree: Any) -> int:
-    """Return the number of ways in which an expression can match at one position of the longest text."""
+    """Return the number of ways in which an expression can match at one position of the longest allowed text.
+
+    Raises:
+        _Nested: a repeat contains a part that can match in several ways.
+    """
     return math.prod(_ways_of(str(code), argument) for code, argument in tree)
 
 
@@ -145,7 +149,7 @@ _MENTION = re.compile(rf"(?<!\$){VARIABLE.pattern}")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variable:
-    """One use of a variable; ``default`` is None when the variable must be set, ``path`` is its place in the tree."""
+    """One use of an environment variable at the key path ``path``; a ``default`` of None means that it must be set."""
 
     name: str
     default: str | None
@@ -153,7 +157,7 @@ class Variable:
 
 
 def find_variables(tree: object) -> list[Variable]:
-    """Return every variable used in the texts of the tree, in order."""
+    """Return every use of an environment variable in the texts of the tree, in order."""
     return [
         Variable(name=match[1], default=match[2], path=path)
         for path, text in texts(tree)
@@ -162,7 +166,7 @@ def find_variables(tree: object) -> list[Variable]:
 
 
 def texts(tree: object, path: TreePath = ()) -> Iterator[tuple[TreePath, str]]:
-    """Yield every text value of a tree with its path."""
+    """Yield every text in a tree, each with its key path."""
     if isinstance(tree, str):
         yield path, tree
     elif isinstance(tree, Mapping):
@@ -174,7 +178,7 @@ def texts(tree: object, path: TreePath = ()) -> Iterator[tuple[TreePath, str]]:
 
 
 def each_text(tree: object, change: Callable[[str], str]) -> object:
-    """Return a copy of the tree with every text value changed."""
+    """Return a copy of the tree with ``change`` applied to every text; keys are not changed."""
     if isinstance(tree, str):
         return change(tree)
     if isinstance(tree, Mapping):

@@ -4,11 +4,11 @@
 
     value = compile_value("${title}: ${$.body[0].text|default:none}")
     value.get({"title": "Tides", "body": []})          # "Tides: none"
-    compile_value(["answer", "ideal"]).get(row)        # the first one that is present
-    compile_value("$keys[-1]").get(turn)               # the key or index that the last star matched
+    compile_value(["answer", "ideal"]).get(row)        # the first value that is not null
+    compile_value("$keys[-1]").get(turn)               # the key or index that the last [*] matched
 
-A value with a `RowScope` (file, row, and the keys that the stars matched) supports ``$file``, ``$row`` and
-``$keys[n]``; `elements` extends the scope to the elements.
+A value of the data may have a `RowScope`: its file, its row, and the keys that each ``[*]`` matched. Such a value
+supports ``$file``, ``$row`` and ``$keys[n]``. `elements` gives each element its own scope.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ ValueText = str | Sequence["str | Sequence[str]"]
 
 
 class KeyMissing(LookupError):
-    """``$keys[n]`` where the path has fewer stars."""
+    """An error for ``$keys[n]`` when the path has fewer ``[*]``."""
 
 
 class Value(Protocol):
-    """A path, a template or a list of alternatives."""
+    """A compiled config value: a path, a template or a list of alternatives. Its methods read it from data."""
 
     @property
     def text(self) -> str:
@@ -47,33 +47,34 @@ class Value(Protocol):
 
     @property
     def single(self) -> bool:
-        """Return True when there is at most one value."""
+        """Return True when at most one value can match."""
 
     def get(self, value: object) -> object | None:
-        """Return one value: the first that is not null."""
+        """Return the first value that is not null; None if there is none."""
 
     def all(self, value: object) -> list[object]:
         """Return every value."""
 
     def keyed(self, value: object) -> list[tuple[tuple[Key, ...], object]]:
-        """Return every value with the keys that the stars matched."""
+        """Return every value with the keys that the ``[*]`` of the path matched for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowScope:
     """The location of a value in the data.
 
-    It has the file (as named in the config), the row, and the keys that each ``[*]`` of the path matched.
+    ``file`` is the file name as the config writes it, without suffixes; ``row`` counts from 0 in the file; ``keys`` are
+    the keys that each ``[*]`` of the path matched.
     """
 
     file: str
     row: int
     keys: tuple[Key, ...] = ()
     brought: Mapping[str, str] = field(default_factory=dict)
-    """name of a joined field -> identity of its content"""
+    """name of a field that ``data.with`` added -> identity of its content"""
 
     def deeper(self, keys: tuple[Key, ...]) -> RowScope:
-        """Return the scope of a value inside this one, reached by the keys."""
+        """Return the scope of a value that these keys reach from this one."""
         return RowScope(self.file, self.row, self.keys + keys)
 
 
@@ -95,7 +96,7 @@ Kind = TypeVar("Kind")
 
 
 def scoped(value: Kind, scope: RowScope | None) -> Kind:
-    """Return the value with its scope attached; a number or null cannot have one."""
+    """Return the value with a scope attached; a number, a boolean or null is returned unchanged."""
     made: Any = value
     if scope is not None and isinstance(value, dict):
         made = _ScopedDict(value)
@@ -110,14 +111,15 @@ def scoped(value: Kind, scope: RowScope | None) -> Kind:
 
 
 def scope_of(value: object) -> RowScope | None:
-    """Return the scope of the value, or None."""
+    """Return the scope of a value; None if it has no scope."""
     return getattr(value, "scope", None)
 
 
 def elements(path: Value, value: object) -> list[tuple[str, object]]:
-    """Return the values of a path with stars, or the elements of its list, each with its place as text.
+    """Return the elements that a path finds, each with its place as text, such as ``sessions[2]``.
 
-    Stars pass over null; each element has a scope if ``value`` has one.
+    For a path with ``[*]`` these are its values except null, otherwise the elements of the list at the path. Each
+    element has a scope if ``value`` has one.
     """
     scope = scope_of(value)
     if path.single:
@@ -129,7 +131,7 @@ def elements(path: Value, value: object) -> list[tuple[str, object]]:
 
 
 def _spelled(path: Value, keys: tuple[Key, ...]) -> str:
-    """Return a path with keys in place of its stars: ``sessions[2].questions[0]``."""
+    """Return a path with keys in place of each ``[*]``: ``sessions[2].questions[0]``."""
     rest = list(keys)
     steps = [step if isinstance(step, str | int) else rest.pop(0) for step in path.steps] + rest
     text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in steps)
@@ -198,7 +200,7 @@ class _Constant(_Special):
 
 @dataclass(frozen=True)
 class _Made(_Special):
-    """A template: it has no value when one of its parts has none."""
+    """A template; its value is None when one of its parts has no value."""
 
     parts: tuple[str | tuple[Value, tuple[Filter, ...]], ...] = ()
 
@@ -219,7 +221,7 @@ class _Made(_Special):
 
 @dataclass(frozen=True)
 class _FirstOf(_Special):
-    """Alternative values: the first that is present is used."""
+    """Alternative values, of which the first that is not null is used."""
 
     values: tuple[Value, ...] = ()
 
@@ -228,7 +230,10 @@ class _FirstOf(_Special):
 
 
 def lacking(path: Value, value: object) -> Value | None:
-    """Return the first part of a template that has no value and no default; None for a path."""
+    """Return the first part of a template that has neither a value nor a default; None if all parts have one.
+
+    The result is None for a value that is not a template.
+    """
     for part in path.parts if isinstance(path, _Made) else ():
         if not isinstance(part, str) and not _has_default(part[1]) and part[0].get(value) is None:
             return part[0]
@@ -236,12 +241,12 @@ def lacking(path: Value, value: object) -> Value | None:
 
 
 def alternatives(path: Value) -> tuple[str, ...]:
-    """Return the alternatives of a list of alternatives; empty for any other value."""
+    """Return the texts of the alternatives; empty for a value that is not a list of alternatives."""
     return tuple(one.text for one in path.values) if isinstance(path, _FirstOf) else ()
 
 
 def compile_value(given: ValueText, *, where: str | None = None) -> Value:
-    """Compile a value of the config; ConfigError when it is neither a path nor a template."""
+    """Compile a value of the config; raise ConfigError when it is neither a path nor a template."""
     if not isinstance(given, str):
         values = tuple(compile_value(one, where=where) for one in given)
         return values[0] if len(values) == 1 else _FirstOf(values[0].text, "first", values=values)
@@ -270,7 +275,7 @@ def _parts(given: str, where: str | None) -> Iterator[str | tuple[Value, tuple[F
 
 
 def paths_in(given: ValueText) -> Iterator[str]:
-    """Yield the paths that a value needs; alternatives are not included."""
+    """Yield the paths without which the value is missing; nothing for a list of alternatives."""
     if not isinstance(given, str):
         return
     for value in _leaves(compile_value(given), needed=True):
@@ -279,7 +284,7 @@ def paths_in(given: ValueText) -> Iterator[str]:
 
 
 def _leaves(value: Value, *, needed: bool = False) -> Iterator[Value]:
-    """Yield the paths and constants of a value; with ``needed``, only those without a default."""
+    """Yield the paths and constants of a value; with ``needed``, parts with a default are left out."""
     if isinstance(value, _Made):
         for part in value.parts:
             if not isinstance(part, str) and not (needed and _has_default(part[1])):
@@ -300,14 +305,14 @@ def _has_default(filters: tuple[Filter, ...]) -> bool:
 
 
 def roots_of(given: ValueText | None) -> set[str]:
-    """Return the row fields that a value reads; ``$`` for the whole row."""
+    """Return the names of the row fields that a value reads; ``$`` means the whole row."""
     leaves = [] if given is None else list(_leaves(compile_value(given)))
     firsts = [leaf.steps[0] if leaf.steps else "$" for leaf in leaves if not isinstance(leaf, _Constant)]
     return {name for first in firsts for name in (first if isinstance(first, tuple) else (str(first),))}
 
 
 def is_general(given: ValueText | None) -> bool:
-    """Return True when the value may be read from something other than an object."""
+    """Return True when the value can be read from a text or list too, not only from an object."""
     return given is not None and any(
         isinstance(leaf, Path | _Stars) and not (leaf.steps and isinstance(leaf.steps[0], str))
         for leaf in _leaves(compile_value(given))

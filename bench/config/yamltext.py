@@ -1,7 +1,7 @@
 """Read one YAML 1.2 document into plain values, with the place of each key and element.
 
-Refused: repeated keys, tabs, tags, merge keys, aliases that recurse or expand above 10,000 nodes.
-Keys are always text (``1:`` and ``"1":`` are one key), dates stay text::
+Rejects repeated keys, tabs, tags, merge keys, recursive aliases, and aliases that expand to more than 10,000 nodes.
+Keys are always text (``1:`` and ``"1":`` are the same key), and dates stay text::
 
     tree, places = parse_yaml("data:\\n  type: local\\n", "demo.yaml")
     places[("data", "type")]     # (2, 3)
@@ -26,7 +26,7 @@ _NULL = frozenset({"", "~", "null", "Null", "NULL"})
 
 
 class _Builder:
-    """The builder of values from YAML nodes; it counts the nodes with aliases expanded."""
+    """The builder of values from YAML nodes. It counts nodes, so that aliases cannot expand without limit."""
 
     def __init__(self, label: str) -> None:
         self.label = label
@@ -147,7 +147,10 @@ def _refuse_tabs(text: str, label: str) -> None:
 
 @lru_cache(maxsize=128)
 def _nodes(text: str) -> Node | None:
-    """Return the root node of a text; recent results are cached, because one command may read a file several times."""
+    """Return the root node of a text, None for an empty text.
+
+    Recent results are cached, because one command may read a file several times.
+    """
     node: Node | None = YAML(typ="safe", pure=True).compose(text)
     return node
 
@@ -173,7 +176,11 @@ def _compose(text: str, label: str) -> Node | None:
 
 
 def parse_yaml(text: str, label: str) -> tuple[object, Places]:
-    """Return the value and the place of each key and element; ConfigError with line and column."""
+    """Return the value, and the line and column of each key and element; ``label`` names the file in errors.
+
+    Raises:
+        ConfigError: the YAML is invalid, or uses a feature that is rejected; the error has its line and column.
+    """
     _refuse_tabs(text, label)
     node = _compose(text, label)
     builder = _Builder(label)
