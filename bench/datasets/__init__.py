@@ -1,4 +1,4 @@
-"""Data of benchmarks: files become items and corpora, checked once and read on demand.
+"""The data of benchmarks: items and corpora, which are read from files on demand and checked once.
 
 ::
 

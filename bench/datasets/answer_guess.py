@@ -1,4 +1,4 @@
-"""Guess the answer fields in sample rows: texts, choices with the right one, or none.
+"""Guess the answer fields in sample rows: answer texts, or choices with the right choice.
 
 Example::
 
@@ -43,7 +43,7 @@ class AnswerGuess:
         self.asked = {name: value for name, value in place.asked.items() if name not in joined}
         self.unmapped: list[str] = []
         self.guessed: str | None = None
-        """a field that was taken for the answer although its name does not suggest one"""
+        """the answer field, if its name is not a usual name for answers"""
         self.field = self._field()
         self.chosen = self._choices()
 
@@ -61,9 +61,9 @@ class AnswerGuess:
         return named
 
     def _other(self) -> str | None:
-        """Return the only text field of the questions with an unknown name, which is not a date or an id.
+        """Return the only text field of the questions that has an unknown name and holds neither dates nor ids.
 
-        The result is None when there is none, or more than one.
+        The result is None when there is no such field, or more than one.
         """
         known = {self.place.question(), *(name for name in self.asked if plain_name(name) in TYPES)}
         left = [name for name, one in self.asked.items() if isinstance(one, str) and name not in known
@@ -71,16 +71,16 @@ class AnswerGuess:
         return left[0] if len(left) == 1 else None
 
     def without(self) -> tuple[str, int, int] | None:
-        """Return the answer field, the number of questions where it is empty, and the number of questions.
+        """Return the answer field, the number of questions where it is empty, and the number of all questions.
 
-        The result is None when no question lacks an answer.
+        The result is None when the answer field is empty in none or in all of the questions.
         """
         every = self.place.every()
         empty = sum(one.get(self.field) in (None, "", [], [""]) for one in every) if self.field else 0
         return (self.field, empty, len(every)) if self.field and 0 < empty < len(every) else None
 
     def answers(self) -> str | None:
-        """Return the answer field as the config writes it, or a list with the fields of alternative spellings too."""
+        """Return the answer field as the config writes it; a list, if other fields hold alternative answers too."""
         name = self.field
         if name is None:
             return None
@@ -100,7 +100,7 @@ class AnswerGuess:
         return f"[[{names}]]" if self.place.child is not None and not every else f"[{names}]"
 
     def _texts(self, name: str) -> str | None:
-        """Return the path to the texts of an answer field, whose values may be objects."""
+        """Return the path to the texts of an answer field, whose values may be objects; None if it is unknown."""
         values = [one[name] for one in self.place.every() if one.get(name) not in (None, "", [], {})]
         steps = _steps_to_texts(values)
         if steps is None:
@@ -114,7 +114,7 @@ class AnswerGuess:
     # ---------------------------------------------------------------- choices
 
     def choices(self) -> tuple[str, str] | None:
-        """Return the field of the choices and the field of the correct choice; None for questions without choices."""
+        """Return the config values of the choices and of the right choice; None for questions without choices."""
         return self.chosen
 
     def _choices(self) -> tuple[str, str] | None:
@@ -148,7 +148,7 @@ class AnswerGuess:
         return (at(name) if name else f"[{', '.join(map(at, lettered))}]"), self._right(right, size)
 
     def _right(self, name: str, size: int) -> str:
-        """Return the config value of the correct choice: its field, or a template that makes its number a letter."""
+        """Return the config value of the right choice: its field, or a template that makes a letter of its number."""
         values = [one.get(name) for one in self.place.every()]
         if any(isinstance(value, list) for value in values):
             return written(field_path(*filter(None, (self.place.inside, name))) + "[0]")
@@ -177,7 +177,7 @@ def _like_answer(name: str) -> bool:
 
 
 def _steps_to_texts(values: Iterable[object]) -> list[str] | None:
-    """Return the steps from answers to their texts: none for texts and lists of texts, None when unknown."""
+    """Return the steps of the path from answers to their texts: empty for plain texts, None when it is unknown."""
     found = list(values)
     if all(scalar_text(one) is not None for one in found):
         return []

@@ -1,4 +1,4 @@
-"""The conditions of ``where``: a row must meet all of them; values are compared as text.
+"""The conditions of ``where``: a row must meet all of them. Values are compared as text, except by ``above``.
 
 ::
 
@@ -18,9 +18,9 @@ from bench.datasets.row import RowPlace, name_of, scalar_text
 
 
 class Conditions:
-    """Conditions on the values of a row, as a map from a path to the required value.
+    """Conditions on the values of a row: a map from a path to the required value.
 
-    ``key`` is the config key of the map, for errors.
+    ``key`` is the config key of this map, for errors.
     """
 
     def __init__(self, where: Mapping[str, Condition], key: str) -> None:
@@ -33,7 +33,7 @@ class Conditions:
     def hold(self, scopes: Sequence[object], place: RowPlace) -> bool:
         """Return True when all conditions hold.
 
-        Each value is looked up in the scopes in turn, and the first match counts.
+        Each path is looked up in the scopes in turn, and the first value that is not null counts.
         """
         for value, wanted in self.each:
             found = next((one for scope in scopes if (one := value.get(scope)) is not None), None)
@@ -72,7 +72,7 @@ class Conditions:
 
 
 def split(where: Mapping[str, Condition], added: frozenset[str]) -> tuple[dict[str, Condition], dict[str, Condition]]:
-    """Split conditions into those on fields of the file and those on fields that ``data.with`` adds."""
+    """Split conditions into those on fields of the file, and those on the fields ``added`` by ``data.with``."""
     late = {text for text in where if roots_of(text) & (added | {"$"})}
     return {t: c for t, c in where.items() if t not in late}, {t: c for t, c in where.items() if t in late}
 

@@ -1,4 +1,4 @@
-"""``bench new benchmark NAME --from DATA``: a commented, valid config with fields guessed from the data.
+"""``bench new benchmark NAME --from DATA``: a valid config with comments, whose fields are guessed from the data.
 
 ::
 
@@ -71,11 +71,11 @@ class Started:
 
     files: tuple[tuple[Path, str], ...]
     guesses: tuple[str, ...] = ()
-    """keys for which no field of the data fits: the config guesses a field, which the user must check"""
+    """notes on config keys for which no field clearly matches: the user must check the values that are used"""
     unmapped: tuple[str, ...] = ()
-    """fields of the data that the config does not read, each with what to do about it"""
+    """notes on fields of the data that the config does not read, each with what to do about it"""
     mapped: tuple[str, ...] = ()
-    """each config key with the field or path that it reads"""
+    """each config key with the field or path that it reads, as ``KEY: PATH``"""
 
     @property
     def path(self) -> Path:
@@ -87,9 +87,11 @@ class Started:
 
 
 def new_benchmark(name: str, data: Path | None, workspace: Path) -> Started:
-    """Draft a config for the data, or for two sample rows if no data is given.
+    """Draft a config for the data, or for two sample rows if no data is given; no file is written.
 
-    UsageError when the file already exists.
+    Raises:
+        UsageError: the config exists already, or there is no data to read.
+        DataError: the data is invalid.
     """
     target = workspace / "configs" / "benchmarks" / f"{name}.yaml"
     if target.exists():
@@ -118,7 +120,7 @@ def new_benchmark(name: str, data: Path | None, workspace: Path) -> Started:
 
 
 def _mapped(text: str) -> tuple[str, ...]:
-    """Return each config key that names a field of the data, with that name."""
+    """Return each config key that reads a field or path of the data, as ``KEY: PATH``."""
     tree = cast("Mapping[str, Mapping[str, object]]", parse_yaml(text, "new config")[0])
     parts = {"with": tree["data"].get("with", {}), "schema": tree["schema"]}
     parts |= {key: tree[key] for key in ("evidence", "abstention", "corpus", "visibility") if key in tree}
@@ -135,7 +137,7 @@ def first_row(data: Path) -> Row:
 
 
 def config_text(name: str, path: str, row: Row) -> str:
-    """Write the config for rows like this one."""
+    """Return the text of a config for rows like this one."""
     return _text(
         name,
         f"  path: {json.dumps(path)}\n",
@@ -160,7 +162,7 @@ def _joined(layout: Layout) -> list[str]:
 
 
 def _data_lines(layout: Layout, data: Path, workspace: Path) -> str:
-    """Yield the lines of the ``data`` section: the files, and the fields that are added to a row."""
+    """Return the lines of the ``data`` section: the files, and the fields that are added to each row."""
     names = [_written_path(path, workspace) for path in layout.files]
     note = "          # beside this file first, then in the workspace" if len(names) == 1 else ""
     lines = (
@@ -183,7 +185,7 @@ def _data_lines(layout: Layout, data: Path, workspace: Path) -> str:
 
 
 def _placed(name: str) -> str:
-    """Adapt a template that reads the folder from a file name so that it works on the whole path."""
+    """Return a template for a file in the folder of the row's file, changed from relative names to whole paths."""
     return name.replace("${$file|match:'^[^/]+'}", "${$file|match:'[^/]+(?=/[^/]+$)'}")
 
 
@@ -227,7 +229,7 @@ def _text(name: str, data: str, guess: Guess, layout: Layout) -> str:
 
 
 def _metrics(answered: bool, evidence: bool) -> tuple[str, ...]:
-    """Return the metrics that the data supports: accuracy needs answers, the retrieval metrics need marked evidence."""
+    """Return the metrics that the data supports: accuracy needs answers, most retrieval metrics need evidence."""
     if not answered:
         return ("hit_at_10",)
     return ("accuracy", "hit_at_5", "ndcg_at_10") if evidence else ("accuracy",)
@@ -238,9 +240,7 @@ def _formats(layout: Layout) -> list[str]:
 
 
 def _place_as_id(guess: Guess, layout: Layout) -> str:
-    """Return the field for the item id when none is obvious: ``$row``, or the first field of a single row if it
-    fits.
-    """
+    """Return the item id for data without a usual id field: ``$row``, or the first field if there is only one row."""
     start = next(iter(layout.rows[0]))
     alone = len(layout.rows) == 1 and not guess.place.inside and not layout.rows_path
     return field_name(start) if alone and scalar_text(layout.rows[0][start]) else "$row"
@@ -251,7 +251,7 @@ def _plain(corpus: str) -> str:
 
 
 def guesses(guess: Guess, history: str, layout: Layout) -> tuple[str, ...]:
-    """Return a note for each config key that no field clearly matches, with the value that is used instead."""
+    """Return a note for each config key that no field clearly matches, with the value that the config uses."""
     row = layout.rows[0]
     named = guess.item_id() is not None or _place_as_id(guess, layout) == "$row"
     has_history = layout.history is not None or named_history(row) or guess.history.turns
@@ -269,7 +269,7 @@ def guesses(guess: Guess, history: str, layout: Layout) -> tuple[str, ...]:
 
 
 def _unread(guess: Guess, text: str, layout: Layout) -> Iterator[str]:
-    """Yield the remaining notes: unmapped fields, numeric question types, pictures, and data without a question."""
+    """Yield the other notes: on fields that no key reads, numeric question types, pictures, and missing questions."""
     marked = guess.place.marked() if guess.place.question() is None else []
     if marked:
         yield (
@@ -309,7 +309,7 @@ def _unread(guess: Guess, text: str, layout: Layout) -> Iterator[str]:
 
 
 def _unnamed(guess: Guess, text: str) -> Iterator[str]:
-    """Yield the non-empty fields of a row that no path of the config begins with."""
+    """Yield the fields of a row that the text of the config does not contain, except ids, dates and counts."""
     numbered = numbered_sessions(guess.row) if guess.history.field == "$" else {}
     for name, one in guess.row.items():
         read = re.search(rf"(?<![\w\]*]\.)\b{re.escape(name)}\b", text)
@@ -318,7 +318,7 @@ def _unnamed(guess: Guess, text: str) -> Iterator[str]:
 
 
 def _written_path(path: Path, workspace: Path) -> str:
-    """Return the path as the config writes it: relative to the workspace if it is inside, otherwise absolute."""
+    """Return a path as the config writes it: relative to the workspace if it is inside it, otherwise absolute."""
     try:
         return f"./{path.resolve().relative_to(workspace.resolve())}"
     except ValueError:

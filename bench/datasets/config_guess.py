@@ -1,10 +1,10 @@
-"""Guess the fields of history, questions and gold from sample rows, and report fields that are not mapped.
+"""The field names and value types by which the other modules guess a config from sample rows.
 
-Gold is never part of the history. A field that no config can read gives a note with what to write instead::
+Gold is never part of the history. A name matches in any spelling::
 
-    guess = Guess(rows)
-    guess.context, guess.evidence        # lines of YAML
-    guess.unmapped                       # ('"questions" is a list of texts: ...',)
+    first({"answerKey": "A"}, ("answer_key",))      # "answerKey"
+    is_gold("gold_answer"), is_date("2023-05-30")   # True, True
+    field_path("log", "[*]", "text")                # "$.log[*].text"
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ ANSWER_LIKE = re.compile(
     r"(?:(?:gold|ref|reference|expected|correct|true|target|model|ideal|right)_)?"
     r"(?:answers?|repl(?:y|ies)|responses?|outputs?|solutions?|targets?)(?:_?\d+|_text)?"
 )
-"""field names that mean an answer, as written by `plain_name`"""
+"""field names that mean an answer, in the form of `plain_name`"""
 _ANSWER_NAMES = frozenset(name.lower() for name in ANSWERS)
 ALIASES = ("answer_aliases", "aliases", "ideal_response", "ideal_answer", "ideal_summary", "expected_compliance")
 HISTORIES = ("sessions", "haystack_sessions", "conversation", "content", "context", "text", "messages", "history",
@@ -138,7 +138,7 @@ GOLD = re.compile(
     r"|.*_(?:snippet|evidence|answers?|aliases|gold|labels?)",
     re.IGNORECASE,
 )
-"""names of fields that are not part of the history: gold, which a provider must not see, and others"""
+"""names of fields that are never part of the history: gold, which a provider must not see, and some others"""
 EVIDENCE = re.compile(
     r"R|refs?|(?:target_step_id|.*snippet|related|.*evidence|support|gold|answer_session|relevan|qrels|source_).*",
     re.IGNORECASE,
@@ -159,7 +159,10 @@ def plain_name(name: str) -> str:
 
 
 def first(row: Row, names: Iterable[str], kind: type | tuple[type, ...] = object) -> str | None:
-    """Return the field that matches the earliest of ``names``, in any spelling, and whose value is of type ``kind``."""
+    """Return the field that matches the earliest of ``names``, in any spelling, and has a value of type ``kind``.
+
+    The result is None when no field matches. A null value does not match.
+    """
     plain: dict[str, str] = {}
     for name in row:
         plain.setdefault(plain_name(name), name)
@@ -171,25 +174,28 @@ def first(row: Row, names: Iterable[str], kind: type | tuple[type, ...] = object
 
 
 def is_gold(name: str) -> bool:
-    """Return True for a field that no provider may see: gold or an answer."""
+    """Return True for the name of a field that no provider may see: gold or an answer."""
     plain = plain_name(name)
     return bool(GOLD.fullmatch(name) or GOLD.fullmatch(plain) or plain in _ANSWER_NAMES or ANSWER_LIKE.fullmatch(plain))
 
 
 def weakly_asks(part: Row, name: str) -> bool:
-    """Return True for a request and its response: it is a turn of a conversation, not a question and its answer."""
+    """Return True when an object has a request in ``name`` and a response: a part of a conversation, not a question."""
     weak = name.lower() in ("query", "prompt", "input", "ask") and first(part, ("response", "reply", "output"), str)
     return bool(weak) and not str(part[name]).rstrip().endswith(("?", "？"))
 
 
 def is_question(part: Row) -> bool:
-    """Return True for an object with a question and its answer; such an object must never be ingested."""
+    """Return True for an object with a question and an answer; such an object must never be ingested."""
     name = first(part, QUESTIONS, (str, Mapping))
     return name is not None and first(part, ANSWERS) is not None and not weakly_asks(part, name)
 
 
 def date_field(found: Sequence[Row], *, all_have: bool = True) -> str | None:
-    """Return the date field of objects: one with a typical name, else the only field that holds nothing but dates."""
+    """Return the date field of objects: one with a usual name, else the only field whose values are all dates.
+
+    With ``all_have``, a field with a usual name must have a date in every object. The result is None without a field.
+    """
     if not found:
         return None
     have = all if all_have else any
@@ -206,7 +212,7 @@ def _dated(value: object) -> bool:
 
 
 def field_path(*steps: str) -> str:
-    """Return the JSONPath of these names (``[*]`` is kept), as a config writes it."""
+    """Return the JSONPath of these names, as a config writes it; a step ``[*]`` stays as it is."""
     parts = (
         step if step == "[*]" else f".{step}" if STEP.fullmatch(step) else f"[{json.dumps(step)}]" for step in steps
     )
@@ -246,7 +252,7 @@ def union(rows: Iterable[Row]) -> dict[str, object]:
 
 
 def objects(value: object) -> Iterator[Row]:
-    """Yield the objects of a value, through any nesting of lists and maps of lists."""
+    """Yield the objects in a list or map, and in the lists nested in it."""
     for part in value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ():
         if isinstance(part, Mapping):
             yield part
@@ -255,7 +261,7 @@ def objects(value: object) -> Iterator[Row]:
 
 
 DAY_FIRST = ("%d.%m.%Y, %H:%M:%S", "%d.%m.%Y %H:%M:%S", "%d.%m.%Y, %H:%M", "%d.%m.%Y %H:%M", "%d.%m.%Y")
-"""date formats that a config must name explicitly: dates with dots, with the day first"""
+"""date formats that a config must set explicitly: dates with dots and the day first"""
 _DATES_READ = DateReader("UTC", DAY_FIRST)
 
 
@@ -265,7 +271,7 @@ def is_date(value: object) -> bool:
 
 
 def date_formats(value: object) -> Iterator[str]:
-    """Yield the format of each date with dots inside a value."""
+    """Yield the strptime format of each date with dots in a value and in the lists and maps inside it."""
     if isinstance(value, str) and re.match(r"\d{1,2}\.\d{1,2}\.\d{4}", value) and is_date(value):
         yield next(form for form in DAY_FIRST if DateReader("UTC", (form,)).read(value) is not None)
     elif isinstance(value, Mapping | list):

@@ -2,7 +2,7 @@
 
 Also in this module:
 
-* The names of a config that the data lacks, with the similar names that the data has.
+* The names of a config that the data lacks, each with the most similar name of the data.
 
 Example::
 
@@ -14,12 +14,10 @@ Example::
     roles.meet(["user"]), roles.meet(["assistant"])
     [name.guess() for name in roles.open]     # ['; did you mean "assistant"?']
 
-The row readers report the names that they find in the data. A name that is still missing at the end of a file is
-usually a typing error.
+The readers of rows report the names that they find. A name that no row contains is usually a typing error.
 
-Add every new config key that names something in the data here. A path that every item needs is checked per row instead.
-
-A field counts as present when some row has it, even with the value null.
+Add every new config key that names something in the data to this module, except a path that every item needs: such a
+path is checked in each row. A field counts as present when one row has it, even with the value null.
 """
 
 from __future__ import annotations
@@ -41,9 +39,9 @@ from bench.config.values import ValueText, paths_in, roots_of
 from bench.datasets.row import path_hint
 
 MOST_KEYS = 1_000
-"""limit on the names of the data that are kept for suggestions: a file may have other keys in each row"""
+"""maximum names of the data that are kept for suggestions, because each row of a file may have other keys"""
 LISTED = 6
-"""number of the data's names in a message when none is similar"""
+"""maximum names of the data in a message, when none of them is similar"""
 
 Wanted = tuple[TreePath, str]
 """the key path of a name in the config, and the name"""
@@ -51,21 +49,21 @@ Wanted = tuple[TreePath, str]
 
 @dataclass(slots=True, kw_only=True)
 class Name:
-    """A name of the config that the data has not contained so far, and the names that the data has in its place."""
+    """A name of the config that is not found in the data yet, and the names that the data has at its place."""
 
     key: TreePath
     text: str
     """the name or path as the config writes it"""
     name: str
-    """the name to look for: the last name of a path"""
+    """the name to look for: for a path, its last name"""
     parent: Path
-    """the path before the last name"""
+    """the path to the object that should have the name"""
     seen: set[str]
     hint: str = ""
-    """hint for a name that lacks the beginning of its path"""
+    """hint for a field name that is meant as a path, but does not begin with ``$.``"""
 
     def stands_in(self, scopes: Sequence[object]) -> bool:
-        """Return True when one of the scopes has the name; otherwise remember the keys that the scopes have."""
+        """Return True when one of the scopes has the name; otherwise store the keys that they have in its place."""
         nodes = [node for scope in scopes for node in self.parent.all(scope) if isinstance(node, Mapping)]
         if any(self.name in node for node in nodes):
             return True
@@ -76,7 +74,7 @@ class Name:
         return False
 
     def guess(self) -> str:
-        """Return the end of the message: the most similar name of the data, or the first names that the data has."""
+        """Return the end of the message: the hint, the most similar name of the data, or the data's first names."""
         if self.hint:
             return f"; {self.hint}"
         if near := did_you_mean(self.name, self.seen):
@@ -88,14 +86,15 @@ class Name:
 
 @dataclass(slots=True, init=False)
 class Names:
-    """Names of one kind; ``open`` holds those that the data has not contained so far."""
+    """The names of one kind in a config; ``open`` are those that are not found in the data yet."""
 
     absence: str
-    """the message for a name that stays open: "no item has it", for example"""
+    """the message for a name that is not found, for example: no item has it"""
     open: list[Name]
     none: str
-    """the message when the data has no name of this kind at all"""
+    """the addition to the message when the data has no name of this kind at all"""
     fits: Callable[[str, str], bool] = field(repr=False)
+    """function that returns True when the config name, its first argument, matches the name of the data"""
 
     def __init__(
         self,
@@ -111,7 +110,7 @@ class Names:
 
     @classmethod
     def of_paths(cls, absence: str, wanted: Iterable[Wanted]) -> Names:
-        """Return names that are paths; each is looked up at its own place, up to its last name before any ``[*]``."""
+        """Return names that are paths. Of each path, the last name before any ``[*]`` is looked up at its place."""
         names = cls(absence, ())
         names.open = [name for key, text in wanted if (name := _of_path(key, text)) is not None]
         return names
@@ -121,7 +120,7 @@ class Names:
         self.open = [name for name in self.open if not name.stands_in(scopes)]
 
     def meet(self, met: Iterable[str]) -> None:
-        """Remove the open names that match one of ``met``, the names that the data has."""
+        """Remove the open names that match one of ``met``, which are names of the data."""
         if not self.open:
             return
         seen, given = self.open[0].seen, list(met)
@@ -129,7 +128,7 @@ class Names:
         self.open = [name for name in self.open if not any(self.fits(name.name, one) for one in given)]
 
     def unmet(self) -> list[tuple[Name, str]]:
-        """Return the names that stayed open, each with the end of its message."""
+        """Return the names that are still open, each with the end of its message."""
         return [(name, self._told(name)) for name in self.open]
 
     def _told(self, name: Name) -> str:
@@ -139,7 +138,7 @@ class Names:
 
 
 def _of_path(key: TreePath, text: str) -> Name | None:
-    """Return a path as a name; None if it contains no name."""
+    """Return a path as a name; None if the path contains no name before any ``[*]``."""
     steps: list[Step] = []
     for step in compile_path(text, bare=True).steps:
         if not isinstance(step, str | int):
@@ -154,7 +153,7 @@ def _of_path(key: TreePath, text: str) -> Name | None:
 
 PART = "no item has it"
 WORDS = ("content", "text")
-"""parts of which a turn needs one"""
+"""parts of a turn, of which each turn needs one"""
 META = "metadata."
 """prefix of a name of ``schema.metadata`` in a session template"""
 SPECIAL = {"default", "abstention", "_default"}
@@ -162,20 +161,20 @@ SPECIAL = {"default", "abstention", "_default"}
 
 
 class ConfigNames:
-    """The names of one config that its data has not contained so far."""
+    """The names of one config that are looked up in its data, by kind."""
 
     def __init__(self, config: BenchmarkConfig) -> None:
         self.config = config
         self.items = Names.of_paths(PART, _parts(config))
         """names to look up in the item only"""
         self.points = Names.of_paths("no point of a rubric has it", _points(config))
-        """names to look up in the objects of a rubric's points"""
+        """names to look up in the points of a rubric, which are objects"""
         self.around = Names.of_paths(PART, _parts_around(config))
         """names to look up in the item, its row and its history"""
         self.rows = Names("no row has it", _listed(("memory_metadata",), config.memory_metadata))
         self.children = Names("no child has it", _promoted(config))
         self.parts = Names.of_paths("no turn has it", _turn_parts(config))
-        """names that an itemSchema maps: a missing one is an error, while other missing names give notes"""
+        """names in an itemSchema: if one is not found, it is an error; other names that are not found give notes"""
         self.turns = Names.of_paths("no turn has it", _turn_flag(config))
         self.session_parts = Names.of_paths("no session has it", _session_parts(config))
         self.session_fields = Names("no session has it", _session_fields(config))
@@ -202,9 +201,9 @@ class ConfigNames:
                 yield f"{self.config.place(*name.key)}: {self.says(name)}, and {told}"
 
     def says(self, name: Name) -> str:
-        """Return the beginning of the message: the config key and the name in it.
+        """Return the beginning of the message: the config key and the name that it has.
 
-        For a name in a list or map, the key is that of the list or map.
+        For a name in a list or map, it is the key of the list or map.
         """
         *holder, last = name.key
         key = holder if isinstance(last, int) or last == name.text else name.key
@@ -212,7 +211,7 @@ class ConfigNames:
 
 
 def _parts(config: BenchmarkConfig) -> Iterator[Wanted]:
-    """Yield the paths inside an item that some items may lack."""
+    """Yield the paths that are looked up in the item only, and that some items may lack."""
     fields, lists = config.fields, list(questions_of(config))
     yield from _given(
         (("schema", "choice_answer"), fields.choice_answer),
@@ -265,7 +264,7 @@ def paths_of_data(config: BenchmarkConfig) -> Iterator[Wanted]:
 
 
 def paths_of_joined(name: str, step: FieldStep) -> Iterator[Wanted]:
-    """Return the names that a step reads from the rows that it joins."""
+    """Yield the paths that a step of ``data.with`` reads from the rows that it joins."""
     yield from _given(*((("data", "with", name, "where", path), path) for path in step.where))
 
 
@@ -281,7 +280,10 @@ def _turn_parts(config: BenchmarkConfig) -> Iterator[Wanted]:
 
 
 def mapped_parts(config: BenchmarkConfig, context: ContextSection) -> dict[str, ValueText]:
-    """Return the value of each part of a turn in an itemSchema; parts that the config removes are left out."""
+    """Return part of a turn -> its value in the itemSchema; parts that the config removes are left out.
+
+    The result is empty without an itemSchema.
+    """
     schema = context.item_schema
     if schema is None or config.fields_by_name:
         return {}
@@ -302,7 +304,7 @@ def _session_fields(config: BenchmarkConfig) -> Iterator[Wanted]:
 
 
 def _turn_flag(config: BenchmarkConfig) -> Iterator[Wanted]:
-    """Yield the turn flag that the config names; a manifest names none and uses the usual one."""
+    """Yield the turn flag that a YAML config names; a manifest names none."""
     if not config.fields_by_name:
         yield from _given((("evidence", "turn_flag"), config.evidence.turn_flag))
 
@@ -312,7 +314,7 @@ def _preprocessing(config: BenchmarkConfig, key: str) -> Iterator[Wanted]:
 
 
 def _key_patterns(config: BenchmarkConfig) -> Iterator[Wanted]:
-    """Yield the patterns of session and date keys that the config itself writes."""
+    """Yield the patterns of session and date keys that a file of the config sets."""
     for place, context in contexts_of(config):
         if context.type != "object":
             continue
@@ -368,7 +370,7 @@ def _metadata_of(config: BenchmarkConfig) -> Iterator[str]:
 
 
 def _given(*wanted: tuple[TreePath, str | Sequence[ValueText] | None]) -> Iterator[Wanted]:
-    """Yield the paths in values: for a list those of each value; alternatives, of which one is enough, yield none."""
+    """Yield the paths in config values, each with its key path; alternatives are left out, because one is enough."""
     for key, given in wanted:
         if isinstance(given, str):
             yield from ((key, path) for path in paths_in(given))

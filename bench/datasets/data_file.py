@@ -1,13 +1,13 @@
-"""Find the data file of a benchmark and check that it is the file that the config means.
+"""Find the data files of a benchmark and check their digests.
 
 Also in this module:
 
-* The digests of a dataset: of its bytes, and of its content without regard to white space.
+* The digests of a dataset: of its bytes, and of its content, in which white space and the order of keys do not count.
 
 Example::
 
-    found = find_file(config, Path("."))        # None: not on disk
-    file = checked_file(config, Path("."))      # DataFile(path, sha256), or a DataError with a hint how to get it
+    found = find_file(config, Path("."))        # the path; None when the file is not on disk
+    file = checked_file(config, Path("."))      # DataFile(path, sha256); a DataError when the file is missing
     digest = ContentDigest()
     digest.add({"id": "q1", "answer": 12})
     digest.hexdigest()
@@ -49,7 +49,7 @@ def file_sha256(path: Path) -> str:
 
 
 class ContentDigest:
-    """Compute ``content_sha256`` row by row."""
+    """The computation of ``content_sha256``, row by row."""
 
     def __init__(self) -> None:
         self._digest = hashlib.sha256()
@@ -63,10 +63,14 @@ class ContentDigest:
 
 
 def canonical(row: Mapping[str, object]) -> bytes:
-    """Return the RFC 8785 form of a row; OutOfRange for a number, another ValueError for an unpaired surrogate.
+    """Return the RFC 8785 form of a row.
 
-    Rows without fractions, huge integers or keys beyond the BMP have the same form in the standard library, which is
-    twenty times faster; all others go through rfc8785.
+    The standard library writes the same form twenty times faster for a row without fractions, huge integers and keys
+    beyond the BMP. All other rows are written by rfc8785.
+
+    Raises:
+        OutOfRange: a number is beyond the range of a double.
+        ValueError: a text contains half of a surrogate pair.
     """
     text = _ENCODER.encode(row)
     if _has_number_risk(row) or (_BEYOND_BMP.search(text) and _has_astral_key(row)):
@@ -75,7 +79,7 @@ def canonical(row: Mapping[str, object]) -> bytes:
 
 
 class OutOfRange(ValueError):
-    """A number that an IEEE double cannot represent."""
+    """An error for a number beyond the range of an IEEE double."""
 
 
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), sort_keys=True)
@@ -105,7 +109,7 @@ def _by_rfc8785(row: object) -> bytes:
 
 
 def _as_doubles(value: object) -> object:
-    """Return a value with the numbers of RFC 8785: IEEE doubles, with exact integers kept."""
+    """Return a value with its numbers as in RFC 8785: integers below 2**53 unchanged, all others as IEEE doubles."""
     if isinstance(value, dict):
         return {key: _as_doubles(child) for key, child in value.items()}
     if isinstance(value, list):
@@ -127,7 +131,7 @@ def _double(value: float) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stamp:
-    """Size, mtime and inode of a checked file: a cheap test that the file has not changed since."""
+    """The size, modification time and inode of a checked file: equal values mean that it has not changed since."""
 
     size: int
     mtime_ns: int
@@ -140,9 +144,9 @@ class Stamp:
 
 
 def remembered_sha256(path: Path) -> str:
-    """Return the SHA-256 of a downloaded file.
+    """Return the hex SHA-256 of a downloaded file.
 
-    It is stored next to the file and reused while size, mtime and inode match.
+    The digest is stored next to the file, and it is used again while size, modification time and inode are the same.
     """
     stamp = Stamp.of(path)
     note = path.with_name(path.name + ".checked")
@@ -154,7 +158,7 @@ def remembered_sha256(path: Path) -> str:
 
 
 def write_note(path: Path, sha256: str) -> None:
-    """Store a digest next to its file; a failed write is ignored and only costs another check next time."""
+    """Store a digest next to its file; a failed write is ignored, and the digest is then computed again next time."""
     note = path.with_name(path.name + ".checked")
     try:
         note.write_text(json.dumps({**asdict(Stamp.of(path)), "sha256": sha256}), encoding="utf-8")
@@ -187,23 +191,17 @@ class DataFile:
 
 
 def local_path(config: BenchmarkConfig) -> str:
-    """Return the path from the config, relative to one of the lookup folders.
-
-    If there are several files, it is the path of the first.
-    """
+    """Return the name of the first data file, a path that is relative to one of the lookup folders."""
     return config.data.names[0]
 
 
 def cache_path(config: BenchmarkConfig, workspace: Path) -> Path:
-    """Return the path of a download."""
+    """Return the path in the workspace where a download of the data is stored."""
     return workspace / local_path(config)
 
 
 def places(config: BenchmarkConfig, workspace: Path) -> list[Path]:
-    """Return the workspace path of each data file.
-
-    Joined files are placed next to the first, except names with templates.
-    """
+    """Return the path in the workspace of each data file, and of each joined file whose name is not a template."""
     names = config.data.files or (local_path(config),)
     top = names[0].partition("/")[0]
     joined = [step.file for step in config.data.with_.values() if step.file and "${" not in step.file]
@@ -212,18 +210,18 @@ def places(config: BenchmarkConfig, workspace: Path) -> list[Path]:
 
 
 def folders(config: BenchmarkConfig, workspace: Path) -> list[Path]:
-    """Return the folders in which files are looked up, in order."""
+    """Return the folders in which files are looked up, in order: of the config, the workspace, of the shipped files."""
     beside = config.folder_of("data", "files" if config.data.files else "path")
     return list(dict.fromkeys([*([beside] if beside else []), workspace, builtin_root()]))
 
 
 def candidates(config: BenchmarkConfig, workspace: Path) -> list[Path]:
-    """Return the possible paths of the file, in lookup order."""
+    """Return the possible paths of the first data file, in lookup order."""
     return [folder / local_path(config) for folder in folders(config, workspace)]
 
 
 def find_file(config: BenchmarkConfig, workspace: Path) -> Path | None:
-    """Return the first existing path of the first file; None while any of the files is missing."""
+    """Return the path of the first data file; None when any of the data files is missing."""
     found = [_named(config, name, workspace) for name in config.data.names]
     return found[0][0][2] if all(found) else None
 
@@ -233,7 +231,7 @@ Found = tuple[Path, str, Path]
 
 
 def _named(config: BenchmarkConfig, name: str, workspace: Path) -> list[Found]:
-    """Return the file of a name in the first folder that has it; for a name with ``*`` all matches, sorted."""
+    """Return the file in the first folder that has the name; for a name with ``*``, all matches there, sorted."""
     for folder in folders(config, workspace):
         if "*" not in name:
             paths = [folder / name] if (folder / name).is_file() else []
@@ -245,17 +243,23 @@ def _named(config: BenchmarkConfig, name: str, workspace: Path) -> list[Found]:
 
 
 def format_of(config: BenchmarkConfig, path: Path) -> Format:
-    """Return the format that the config names, else the one of the file suffix."""
+    """Return the format that the config sets, else the one that the file suffix means."""
     return config.data.format or SUFFIXES[suffix_of(path.name)]
 
 
 def checked_file(config: BenchmarkConfig, workspace: Path) -> DataFile:
-    """Find the first file and check its digest; DataError when the file is missing or has another digest."""
+    """Find and check every data file and return the first; see `checked_files`."""
     return checked_files(config, workspace)[0]
 
 
 def checked_files(config: BenchmarkConfig, workspace: Path) -> list[DataFile]:
-    """Find every file and check its digest; DataError when a file is missing or has another digest."""
+    """Find every data file and compute its digest.
+
+    The digest of a single file is compared with the config, unless files are joined to it.
+
+    Raises:
+        DataError: a file is missing or cannot be read, or the digest differs.
+    """
     found = []
     for name in config.data.names:
         named = _named(config, name, workspace)
@@ -277,25 +281,25 @@ def _checked(config: BenchmarkConfig, folder: Path, name: str, path: Path) -> Da
 
 
 def sha256_of_all(digests: Mapping[str, str]) -> str:
-    """Return one SHA-256 for several files: of the RFC 8785 form of the map of name to SHA-256."""
+    """Return one hex SHA-256 for several files, of the RFC 8785 form of the map from file name to digest."""
     return hashlib.sha256(canonical(digests)).hexdigest()
 
 
 def mismatch(where: str, *, expected: str, found: str) -> DataError:
-    """Return the error for a wrong digest, which names both digests."""
+    """Return the error for a wrong digest; its message has both digests."""
     text = f"the SHA-256 is {found}, the config expects {expected}"
     return DataError(text, where=where, hint="this is another edition of the file; fetch the right one")
 
 
 def ships(config: BenchmarkConfig) -> bool:
-    """Return True when the data is shipped with its config: it is local and the config has no ``localPath``."""
+    """Return True when the data is shipped with its config: it is of type local, and ``localPath`` is not set."""
     data = config.origin.tree().get("data") if config.origin else None
     brought = isinstance(data, dict) and bool(data.keys() & {"localPath", "local_path"})
     return config.data.type == "local" and not brought
 
 
 def fetching(config: BenchmarkConfig) -> str:
-    """Return how the data is obtained."""
+    """Return the hint that says how to get the data: a command, or another way."""
     command = f"bench download {config.name}"
     if config.data.fetch:
         return f"{command}, or put the files there"

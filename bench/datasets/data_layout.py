@@ -1,13 +1,13 @@
-"""Roles of the files in a folder: the file with the questions, and joins to the fields of other files.
+"""Find the roles of the files in a folder: those with the questions, and those whose fields are joined to them.
 
 Example::
 
     layout = lay_out(Path("data"))
     layout.files, layout.steps          # (["questions.csv"], {"history": {"file": "contexts.jsonl", ...}})
     layout.rows                         # the first rows with every field that the steps add
-    layout.unmapped                         # what could not be mapped, and how to write it
+    layout.unmapped                         # notes on files and fields that could not be mapped
 
-Files are joined by values: the keys of one file occur in rows of the other. A file name alone never joins a file.
+Two files are joined when rows of one contain the keys of the other. The name of a file alone is never a reason.
 """
 
 from __future__ import annotations
@@ -37,11 +37,16 @@ from bench.datasets.turn_paths import way_to_turns
 from bench.errors import DataError, UsageError
 
 _WORDS = 20
-"""a longer text, in words, can be a memory"""
+"""number of characters; a longer text can be a memory"""
 
 
 def lay_out(data: Path) -> Layout:
-    """Find the roles of a file, or of the files in a folder; UsageError or DataError when there is nothing to read."""
+    """Find the roles of a file, or of the files in a folder.
+
+    Raises:
+        UsageError: there is no file of a known format.
+        DataError: the only file is invalid, or the rows are not objects.
+    """
     if not data.is_dir():
         if suffix_of(data.name) not in SUFFIXES:
             hint = (
@@ -105,7 +110,7 @@ def _enriched(layout: Layout, folder: Path, others: Sequence[SampledFile], *, si
 
 
 def _has_history(row: Row) -> bool:
-    """Return True when a row has its own history: a list of parts, or a text that is longer than its question."""
+    """Return True when a row has its own history: a list of turns or passages, or a text next to its question."""
     for name, value in row.items():
         if (
             is_gold(name)
@@ -129,7 +134,7 @@ def _has_history(row: Row) -> bool:
 
 
 def _says_something(value: object) -> bool:
-    """Return True when an object in the value holds words and not only ids."""
+    """Return True when an object in the value contains a long text, a list, or a field with a usual name for texts."""
     return any(
         isinstance(text, list) or (isinstance(text, str) and (len(text) > _WORDS or name in WORDS))
         for part in objects(value)
@@ -182,7 +187,7 @@ def _zip(layout: Layout) -> None:
 
 
 def _unanswered(questions: object) -> bool:
-    """Return True when all parts are objects and none has an answer field."""
+    """Return True when all questions are objects and none has an answer field."""
     parts = questions if isinstance(questions, list) else [questions]
     return all(isinstance(one, Mapping) and first(one, ANSWERS) is None for one in parts)
 

@@ -2,7 +2,7 @@
 
 Also in this module:
 
-* The output of ``bench describe BENCHMARK`` as JSON values; items and memories are streamed.
+* The output of ``bench describe BENCHMARK`` as JSON values. Items and memories are streamed.
 
 Example::
 
@@ -51,15 +51,15 @@ from bench.values import dataclass
 
 CACHE_BYTES = 1_000_000
 ROW_COST = 2_000
-"""approximate memory in bytes of a parsed row or turn, in addition to its text"""
+"""approximate bytes of memory for a parsed row, in addition to its text"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ItemRef:
-    """The index entry of an item."""
+    """The index entry of an item, which can be listed and selected without reading its row."""
 
     position: int
-    """1-based"""
+    """position in file order, from 1"""
     id: str
     corpus: str
     question_type: str | None
@@ -83,7 +83,7 @@ class Dataset:
         self._built: SizedCache[Built] = SizedCache(CACHE_BYTES)
 
     def count(self) -> None:
-        """Run pass 2: check and count each corpus. It is needed only where a corpus is not exactly one row."""
+        """Run pass 2: check and count each corpus. If every corpus is one row, pass 1 has done this already."""
         if not self._parser.needs_whole_corpus:
             return
         counts, seen = self._found.counts, set[int]()
@@ -136,7 +136,7 @@ class Dataset:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Return the notes on the config and the data."""
+        """Return the notes on the config and the data, for the user."""
         count = self._found.repeated
         joined = f"{count} sessions are repeated by other rows of their corpus and ingested once"
         return (*self.config.notes, *self._found.notes, *([joined] if count else []), *self.data_notes)
@@ -166,7 +166,7 @@ class Dataset:
         return {name: sum(types[kind] for kind in members) for name, members in self.config.groups.items()}
 
     def describe(self) -> dict[str, object]:
-        """Return the content of ``bench describe`` for JSON."""
+        """Return the JSON object of ``bench describe B --json``."""
 
         return describe(self)
 
@@ -176,13 +176,17 @@ class Dataset:
         return len(self._found.ids)
 
     def items(self, selection: Selection | None = None) -> Iterator[ItemRef]:
-        """Stream the selected items; UsageError for names that the benchmark does not have."""
+        """Yield a reference to each selected item in file order; without a selection, to every item.
+
+        Raises:
+            UsageError: the selection names an unknown item, corpus or question type.
+        """
         if selection is None:
             return (self.ref(index + 1) for index in range(len(self)))
         return (self.ref(index + 1) for index in select(self, selection))
 
     def selected(self, selection: Selection) -> array[int]:
-        """Return the 1-based positions of the selected items, four bytes each."""
+        """Return the 1-based positions of the selected items in file order."""
         return array("I", (index + 1 for index in select(self, selection)))
 
     def types_of(self, positions: Iterable[int]) -> dict[str, int]:
@@ -198,14 +202,14 @@ class Dataset:
         )
 
     def find(self, item_id: str) -> ItemRef:
-        """Return the reference of an item by its id; UsageError when the id is unknown."""
+        """Return the reference of an item by its id; raise UsageError when the id is unknown."""
         index = self.index_of(item_id)
         if index is None:
             raise UsageError(f'{self.name} has no item "{item_id}"', hint=f"bench describe {self.name} --items")
         return self.ref(index + 1)
 
     def item(self, ref: ItemRef | str) -> Item:
-        """Read one item, gold included."""
+        """Read one item by its reference or id; it contains the gold answer and evidence."""
         if isinstance(ref, str):
             ref = self.find(ref)
         index = ref.position - 1
@@ -218,7 +222,7 @@ class Dataset:
         return item if self._found.views is None else self._within_view(item)
 
     def _within_view(self, item: Item) -> Item:
-        """Remove the evidence after the item's cut-off."""
+        """Return the item without the evidence after its cut-off."""
         seen = self.corpus(item.corpus)
         turns = {turn.id for session in seen.sessions for turn in session.turns}
         sessions = {session.id for session in seen.sessions}
@@ -243,7 +247,7 @@ class Dataset:
                     yield name
 
     def corpus(self, corpus_id: str) -> Corpus:
-        """Read one corpus, as it is ingested."""
+        """Read one corpus as it is ingested: reduced by the history mode and by the cut-off in its id."""
         built = self._reduced(self._base_of(corpus_id))
         if self._found.views is None:
             return built.corpus
@@ -257,21 +261,24 @@ class Dataset:
         return (self.ref(index + 1) for index in self.indexes_of_corpus(corpus_id) or ())
 
     def memories(self, corpus_id: str, *, unit: Unit | None = None, text: str | None = None) -> list[RenderedMemory]:
-        """Render the memories of one corpus in send order."""
+        """Render the memories of one corpus in send order; ``unit`` and ``text`` override the benchmark's."""
         return memories(self.config, self.corpus(corpus_id), unit=unit, text=text)
 
     def coverage_gaps(
         self, corpus_id: str, items: Sequence[Item] | None = None, *, unit: Unit | None = None, text: str | None = None
     ) -> list[Gap]:
-        """Return the evidence turns whose text is not in the memories that would be sent."""
+        """Return the evidence turns whose text is not in the memories that would be sent.
+
+        ``items`` are the items to check; by default all items of the corpus.
+        """
         asked = [self.item(ref) for ref in self.items_of(corpus_id)] if items is None else items
         sent = texts(self.memories(corpus_id, unit=unit, text=text))
         return coverage_gaps(asked, self.corpus(corpus_id), sent)
 
     def covered(self, unit: Unit, text: str | None, check: Callable[[], None], *, whole: bool) -> None:
-        """Check that the evidence is in the memories, unless this was already checked.
+        """Call ``check``, unless an earlier check of all items with this unit and text has passed.
 
-        ``whole`` marks a check of all items.
+        ``whole`` is True when ``check`` covers all items: the index then stores that the check has passed.
         """
         way = f"{unit} {text or ''}"
         if way in self._found.covered:
@@ -304,7 +311,7 @@ class Dataset:
         return self._found.types[1:]
 
     def indexes_of_corpus(self, corpus_id: str) -> Iterator[int] | None:
-        """Return the indexes of the items of a corpus; None for an unknown corpus."""
+        """Return the 0-based indexes of the items of a corpus; None for an unknown corpus."""
         views = self._found.views
         table = views or self._found.corpora or self._found.ids
         known = table.find(corpus_id)
@@ -317,7 +324,11 @@ class Dataset:
     # ----------------------------------------------------------------- reading
 
     def _base_of(self, corpus_id: str) -> int:
-        """Return the index of the full corpus that a corpus id belongs to."""
+        """Return the index of the full corpus of a corpus id, which may have a cut-off.
+
+        Raises:
+            UsageError: the corpus id is unknown.
+        """
         table = self._found.views or self._found.corpora or self._found.ids
         known = table.find(corpus_id)
         if known is None:
@@ -350,7 +361,7 @@ class Dataset:
         return self._parsed.get(row, make)
 
     def _whole(self, corpus: int) -> Built:
-        """Build a full corpus with its evidence lookup."""
+        """Build a full corpus, with the lookup for its evidence."""
 
         def make() -> tuple[Built, int]:
             rows = self._found.rows.rows_of(corpus)
@@ -366,7 +377,7 @@ class Dataset:
         return self._built.get(corpus, make)
 
     def _reduced(self, corpus: int) -> Built:
-        """Build the corpus as it is ingested: full, or reduced by ``mode``."""
+        """Build a corpus, reduced to the sessions that the history mode of the config allows."""
         built = self._whole(corpus)
         if self.config.history.mode == "full":
             return built
@@ -376,7 +387,12 @@ class Dataset:
 
 
 def open_benchmark(config: BenchmarkConfig, workspace: Path) -> Dataset:
-    """Find, check and index the data of a benchmark; DataError or ConfigError lists every finding."""
+    """Find, check and index the data of a benchmark; an index that is stored for the same data is used again.
+
+    Raises:
+        DataError: the data is missing or invalid; the error lists up to 20 findings.
+        ConfigError: the config does not fit the data.
+    """
     files = checked_files(config, workspace)
     source = RowSource(config, files)
     store = StoredIndex.of(config, files, workspace)
@@ -436,7 +452,7 @@ def describe(dataset: Dataset) -> dict[str, object]:
 
 
 def page_of(config: BenchmarkConfig) -> str | None:
-    """Return the path of a public benchmark's documentation page; None when the benchmark has no published score."""
+    """Return the path of the benchmark's documentation page; None for a benchmark without a published score."""
     return f"docs/benchmarks/{config.published.page or config.name}.md" if config.published.score else None
 
 
@@ -475,7 +491,7 @@ def _right(item: Item) -> str | None:
 
 
 def memory_lines(dataset: Dataset, selection: Selection | None = None) -> Iterator[dict[str, object]]:
-    """Yield one JSON object per memory, in send order: its content and the dataset's ids."""
+    """Yield one JSON object per memory in send order: its content and the ids of its session and turns."""
     corpora = dataset.corpora() if selection is None else _corpora_of(dataset, selection)
     return (memory.as_json() for corpus in corpora for memory in dataset.memories(corpus))
 

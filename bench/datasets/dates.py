@@ -1,8 +1,8 @@
-"""Convert the dates of datasets to UTC, to the minute.
+"""Convert the dates of datasets to instants in UTC.
 
-ISO 8601, ``2023/05/30 (Tue) 23:40``, ``1:56 pm on 8 May, 2023``, ``Dec 15, 2025, 06:11:23``, ``March-15-2024``,
-a number of seconds or milliseconds since 1970, or a config's own strptime formats. Month names are English whatever the
-locale, weekday names are not checked::
+These forms are read: ISO 8601, ``2023/05/30 (Tue) 23:40``, ``1:56 pm on 8 May, 2023``, ``Dec 15, 2025, 06:11:23``,
+``March-15-2024``, a number of seconds, milliseconds, microseconds or nanoseconds since 1970, and the config's own
+strptime formats. Month names are English in every locale. The name of a weekday is not checked::
 
     DateReader("UTC").read("12:06 am on 11 November, 2022")     # 2022-11-11 00:06 UTC
 """
@@ -33,19 +33,19 @@ _FORMS = tuple(
 
 
 EPOCHS = {"unix": 1, "unix_ms": 1000}
-"""units of numeric dates since 1970 in ``dateFormats``, with how many make one second"""
+"""name in ``dateFormats`` of a number since 1970 -> how many units make one second"""
 _NUMBER = pattern(r"[+-]?\d{1,40}(?:\.\d{0,40})?(?:[eE][+-]?\d{1,3})?")
 
 
 class DateReader:
-    """The date parser of one benchmark: it tries the benchmark's own formats first and applies its time zone."""
+    """The date parser of one benchmark. It tries the benchmark's own formats first, and applies its time zone."""
 
     def __init__(self, timezone: str, formats: Sequence[str] = ()) -> None:
         self.zone: tzinfo = UTC if timezone == "UTC" else ZoneInfo(timezone)
         self.formats = tuple(formats)
 
     def read(self, text: str) -> datetime | None:
-        """Return the instant in UTC; None for a text that is not a date. The current time is never used."""
+        """Return the instant in UTC; None for a text that is not a date. The current time has no effect."""
         local = _known_forms(text.strip(), self.formats)
         if local is None:
             return None
@@ -55,15 +55,15 @@ class DateReader:
             return None
 
     def until(self, when: datetime) -> datetime:
-        """Return the last instant that a date may mean: the end of the day when the date has no time of day."""
+        """Return the last instant that a date may mean: the end of the day for midnight, else the instant itself."""
         local = when.astimezone(self.zone)
         whole_day = local.time() == time(0)
         return (local + timedelta(days=1, microseconds=-1)).astimezone(UTC) if whole_day else when
 
     def read_cut(self, text: str) -> datetime | None:
-        """Return the instant of a cut-off.
+        """Return the instant of a cut-off that is a date; None for an index, which is a number that is not a date.
 
-        None for a number, which is an index unless its eight digits can be a date.
+        A number with fewer than eight digits is always an index.
         """
         return None if text.isdecimal() and len(text) < 8 else self.read(text)
 
@@ -92,10 +92,10 @@ def _iso(text: str) -> datetime | None:
 
 
 def _epoch(text: str) -> datetime | None:
-    """Return the instant of a Unix time of 1973 or later; its size shows the unit: s, ms, µs or ns.
+    """Return the instant of a Unix time of 1973 or later in s, ms, µs or ns; the size of the number shows the unit.
 
-    Digits that may be a date without separators (202403020920) are one where no epoch is likely; ten of them
-    (2024030209) may be either and are not guessed.
+    A number of 12 or 14 digits that form a date (202403020920) is read as this date. A number of 10 such digits
+    (2024030209) may be a date or a Unix time, so the result is None.
     """
     if not _NUMBER.fullmatch(text):
         return None
@@ -145,7 +145,7 @@ def _written(text: str) -> datetime | None:
 
 
 def _month(name: str) -> int:
-    """Return 1 to 12 for an English month name or abbreviation, else 0."""
+    """Return the month from 1 to 12 for its English name or an abbreviation of at least three letters, else 0."""
     full = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october",
             "november", "december")  # fmt: skip
     lowered = name.lower()
@@ -154,7 +154,7 @@ def _month(name: str) -> int:
 
 
 def _hour(hour: str | None, half: str | None) -> int:
-    """Return the hour of the day from 0 to 23: 12 am is 0, 12 pm is 12; 13 pm is not an hour."""
+    """Return the hour of the day from 0 to 23: 12 am is 0, 12 pm is 12. For an impossible one (13 pm), return 99."""
     if hour is None:
         return 0
     number = int(hour)

@@ -1,8 +1,8 @@
-"""Download a benchmark's data file: resumable, checked while it is written, moved into place when complete.
+"""Download the data files of a benchmark. A download can be resumed, and its digest is checked before it is used.
 
 Also in this module:
 
-* The transport of downloads: one ranged GET request of an aiohttp session.
+* The transport of downloads: one GET request for a range of bytes, by aiohttp.
 * A file lock between processes: a second process waits for the first.
 
 Example::
@@ -16,9 +16,10 @@ Example::
     async with locked(Path("data.json.lock")):
         ...
 
-``PATH.part`` is the partial file, ``PATH.rejected`` a file with a wrong digest, ``PATH.lock`` the lock file.
+``PATH.part`` is the partial file, ``PATH.rejected`` is a file with a wrong digest, ``PATH.lock`` is the lock file.
 
-A partial file is continued only if its ETag or Last-Modified still matches; otherwise the download restarts at byte 0.
+A partial file is continued only if the ETag or Last-Modified of the remote file is still the same. Otherwise the
+download restarts at byte 0.
 """
 
 from __future__ import annotations
@@ -61,19 +62,19 @@ _STALLED_S = 60
 
 
 class FetchError(DataError):
-    """A file could not be downloaded."""
+    """An error of a file that cannot be downloaded."""
 
     default_hint = "check the address and the network"
 
 
 class DownloadInterrupted(FetchError):
-    """The connection was lost; the received bytes are kept."""
+    """An error of a connection that failed or was lost; the received bytes are kept."""
 
     default_hint = "start it again: it resumes"
 
 
 class RangeRefused(DownloadInterrupted):
-    """The partial file on disk does not match the file on the server; the download must restart from byte 0."""
+    """An error of a server that cannot continue a partial file; the download must restart at byte 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +86,7 @@ class Validators:
 
     @classmethod
     def read(cls, path: Path) -> Validators | None:
-        """Read the validators that an earlier attempt stored; None when they cannot be used."""
+        """Read the validators that an earlier attempt stored; None when there are none that can be used."""
         try:
             values = json.loads(path.read_text(encoding="utf-8"))
             found = cls(etag=values.get("etag"), last_modified=values.get("last_modified"))
@@ -98,13 +99,13 @@ class Validators:
 
     @property
     def condition(self) -> str | None:
-        """Return the value for ``If-Range``: a strong ETag, else the modification date."""
+        """Return the value for the header ``If-Range``: a strong ETag, else the modification date, else None."""
         strong = self.etag if self.etag and not self.etag.startswith("W/") else None
         return strong or self.last_modified
 
 
 class Remote(Protocol):
-    """An open HTTP response whose body starts at ``offset``."""
+    """An open HTTP response whose body starts at the byte ``offset`` of the file; ``total`` is the size of the file."""
 
     @property
     def offset(self) -> int: ...
@@ -116,7 +117,7 @@ class Remote(Protocol):
 
 
 class Fetch(Protocol):
-    """The function that requests a file from an offset."""
+    """A function that requests a file from a byte offset on."""
 
     def __call__(
         self, url: str, *, token: str | None, offset: int, validators: Validators | None
@@ -147,7 +148,7 @@ class _Answer:
 
 
 def aiohttp_fetch(session: aiohttp.ClientSession) -> Fetch:
-    """Return a `Fetch` that uses a session; the token goes to the first host only and is dropped on a redirect."""
+    """Return a `Fetch` that uses a session. The token is sent to the host of the URL only, not after a redirect."""
 
     @asynccontextmanager
     async def fetch(
@@ -175,7 +176,13 @@ def aiohttp_fetch(session: aiohttp.ClientSession) -> Fetch:
 
 
 def _offset_of(response: aiohttp.ClientResponse, asked: int) -> int:
-    """Return the byte offset of the body: the requested one, or 0 when the server sends the whole file."""
+    """Return the byte offset of the body: the requested one, or 0 when the server sends the whole file.
+
+    Raises:
+        FetchError: the server rejects the request.
+        RangeRefused: the server cannot continue at this offset.
+        DownloadInterrupted: the server is not available at the moment.
+    """
     match response.status:
         case 200:
             return 0
@@ -205,7 +212,7 @@ _LOOK_AGAIN_S = 0.1
 
 @asynccontextmanager
 async def locked(path: Path) -> AsyncIterator[None]:
-    """Hold the file lock; the kernel releases it when the process ends."""
+    """Wait for the file lock and hold it; the kernel also releases it when the process ends."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
     try:
         while not _taken(descriptor):  # noqa: ASYNC110 - another process tells no one when it is done
@@ -225,7 +232,7 @@ def _taken(descriptor: int) -> bool:
 
 Environment = Callable[[str], str | None]
 Progress = Callable[[int, int | None], None]
-"""called with the bytes received so far and the total bytes, None if unknown"""
+"""function that gets the number of bytes received so far and the total number, None if unknown"""
 
 ATTEMPTS = 4
 FIRST_PAUSE_S = 0.5
@@ -245,14 +252,17 @@ class Downloaded:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DownloadOrigin:
-    """The URL that a file is fetched from; the token is sent to its host only."""
+    """The URL of a file to download; the token is sent to the host of this URL only."""
 
     url: str
     token: str | None = None
 
 
 def origin_of(config: BenchmarkConfig, environment: Environment) -> DownloadOrigin | None:
-    """Return the URL that a config means; None for local data. ``HF_ENDPOINT`` and ``HF_TOKEN`` are used."""
+    """Return the URL of the data file of a config; None for local data.
+
+    For ``huggingface``, the environment variables ``HF_ENDPOINT`` and ``HF_TOKEN`` are used.
+    """
     data = config.data
     match data.type:
         case "local":
@@ -275,9 +285,12 @@ async def download(
     source: str | None = None,
     progress: Progress | None = None,
 ) -> Downloaded:
-    """Put the file into its cache path; ``source`` is a file or URL from the user and is always checked.
+    """Download or copy the data to its path in the workspace; do nothing if it is there with the right digest.
 
-    Raises DataError for a wrong digest, for local data without ``source``, and when the host cannot be reached.
+    ``source`` is a file or URL of the user that replaces the one of the config; its digest is checked too.
+
+    Raises:
+        DataError: the digest is wrong, the host cannot be reached, or local data has no ``source``.
     """
     if source is None and config.data.fetch:
         return await _each(config, workspace, fetch=fetch, environment=environment, progress=progress)
@@ -300,7 +313,7 @@ async def download(
 
 
 def _local(config: BenchmarkConfig, workspace: Path) -> DataError:
-    """Return the error for local data, which names the path of each file that the user must provide."""
+    """Return the error for local data; its hint has the path of each file that the user must provide."""
     needed = [show(path) for path in places(config, workspace)]
     one = len(needed) == 1 and "*" not in needed[0]
     way = f"put the file at {needed[0]}, or give --from FILE" if one else f"put the files at {', '.join(needed)}"
@@ -311,7 +324,7 @@ def _local(config: BenchmarkConfig, workspace: Path) -> DataError:
 async def _each(
     config: BenchmarkConfig, workspace: Path, *, fetch: Fetch, environment: Environment, progress: Progress | None
 ) -> Downloaded:
-    """Download every file of ``data.fetch`` to its path."""
+    """Download every file of ``data.fetch`` to its path in the workspace, and return one result for all."""
     found: dict[str, Downloaded] = {}
     for name, address in config.data.fetch.items():
         owner, repository, file = [*address.removeprefix("hf:").split("/", 2), "", ""][:3]
@@ -346,7 +359,7 @@ def _silent(done: int, total: int | None) -> None:
 
 
 def _up_to_date(config: BenchmarkConfig, target: Path) -> Downloaded | None:
-    """Return the cached file if its digest is right, else None."""
+    """Return the file of an earlier download; None if there is none. A file with a wrong digest is an error."""
     if not target.is_file():
         return None
     sha256 = remembered_sha256(target)
@@ -356,7 +369,7 @@ def _up_to_date(config: BenchmarkConfig, target: Path) -> Downloaded | None:
 
 
 def _copy(config: BenchmarkConfig, source: Path, target: Path) -> Downloaded:
-    """Copy a given file and check the copy; the source is never changed."""
+    """Copy a file of the user and check the digest of the copy; the source is never changed."""
     if not source.is_file():
         raise DataError("the file is not there", where=show(source), hint="check --from")
     expected = config.data.sha256
@@ -384,7 +397,7 @@ def _unfinished(target: Path) -> tuple[Path, Path]:
 async def _persistently(
     config: BenchmarkConfig, origin: DownloadOrigin, target: Path, fetch: Fetch, progress: Progress
 ) -> Downloaded:
-    """Download a file and resume after a lost connection."""
+    """Download a file; after a lost connection, resume it in up to four attempts."""
     from tenacity import AsyncRetrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
     retrying = AsyncRetrying(
@@ -402,7 +415,10 @@ async def _persistently(
 async def _fetch(
     config: BenchmarkConfig, origin: DownloadOrigin, target: Path, fetch: Fetch, progress: Progress
 ) -> Downloaded:
-    """Write the body to ``.part`` and hash it; an interruption keeps both files for the next attempt."""
+    """Write the body to ``.part``, check its digest, and move it into place.
+
+    After an interruption, the partial file and its validators stay for the next attempt.
+    """
     part, notes = _unfinished(target)
     known = Validators.read(notes) if part.exists() else None
     offset = part.stat().st_size if known is not None else 0
@@ -420,7 +436,7 @@ async def _fetch(
 
 
 async def _receive(remote: Remote, part: Path, notes: Path, progress: Progress) -> str:
-    """Append the body from the offset that the server sends; return the SHA-256 of the whole file."""
+    """Write the body into the partial file from its offset on, and return the hex SHA-256 of the whole file."""
     digest = hashlib.sha256()
     done = remote.offset
     with _named(part), part.open("r+b" if done else "wb") as file:
@@ -441,7 +457,7 @@ async def _receive(remote: Remote, part: Path, notes: Path, progress: Progress) 
 
 
 def _rehash(update: Callable[[bytes], None], part: Path, length: int) -> None:
-    """Add the bytes that an earlier attempt wrote to the digest."""
+    """Add to the digest the bytes that an earlier attempt wrote."""
     left = length
     with part.open("rb") as file:
         while left > 0 and (chunk := file.read(min(_CHUNK, left))):
@@ -451,7 +467,7 @@ def _rehash(update: Callable[[bytes], None], part: Path, length: int) -> None:
 
 @contextmanager
 def _named(path: Path) -> Iterator[None]:
-    """Add the file name to an OSError of a write, which lacks it."""
+    """Add the file name to an OSError, because the OSError of a write has none."""
     try:
         yield
     except OSError as error:
@@ -477,9 +493,9 @@ def _move(part: Path, target: Path, sha256: str, state: Literal["downloaded", "c
 
 
 def _reject(file: Path, target: Path, expected: str, found: str, *, given: Path | None = None) -> NoReturn:
-    """Keep a wrong file under another name, and raise an error with both digests.
+    """Rename a file with a wrong digest to ``PATH.rejected``, and raise an error with both digests.
 
-    A file from the user is not moved; its copy is kept.
+    ``given`` is the file of the user of which ``file`` is a copy; only the copy is renamed.
     """
     rejected = target.with_name(target.name + ".rejected")
     file.replace(rejected)
@@ -490,7 +506,7 @@ def _reject(file: Path, target: Path, expected: str, found: str, *, given: Path 
 
 
 def _unreachable(config: BenchmarkConfig, origin: DownloadOrigin, target: Path, error: DataError) -> DataError:
-    """Return the error for an unreachable host: the file, its expected digest, and how to provide it offline."""
+    """Return the error for a failed download, with the path of the file, its digest, and how to provide it offline."""
     digest = f", expected sha256 {config.data.sha256}" if config.data.sha256 else ""
     text = f"{error.message} ({show(target)}{digest})"
     way = f"bench download {config.name} --from FILE takes a copy from elsewhere"

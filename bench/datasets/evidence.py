@@ -1,8 +1,8 @@
-"""Evidence: look up the references of a row in its corpus, repair safe cases, flag the others.
+"""Evidence: look up the references of an item in its corpus, repair those with a clear meaning, and flag the others.
 
 Also in this module:
 
-* Coverage: the memories must contain the text and caption of every evidence turn.
+* Coverage: the check that the memories contain the text and caption of every evidence turn.
 
 Example::
 
@@ -10,8 +10,8 @@ Example::
     gaps = coverage_gaps(items, corpus, [rendered.memory.content for rendered in memories(config, corpus)])
     # [Gap(item="conv-26_3", turn="D1:14", text="[shares a photo ...]")]
 
-``D:11:26`` means ``D11:26`` and ``D30:05`` means ``D30:5``. A quoted turn is looked up by its speaker and text.
-A reference that still matches nothing is left out of the evidence and flagged.
+``D:11:26`` is repaired to ``D11:26`` and ``D30:05`` to ``D30:5``. A quoted turn is looked up by its speaker and text.
+A reference that matches nothing is left out of the evidence, and the item is flagged.
 """
 
 from __future__ import annotations
@@ -35,49 +35,49 @@ TURNS_MISSING = "evidence_turns_missing"
 REMOVED = "evidence_removed"
 
 ANY_ROW = -1
-"""row index for an id that only a joined session has"""
+"""used in place of a row index: the meaning of an id for rows that do not have the id themselves"""
 _SEPARATORS = re.compile(r"[;,\s]+")
 _DIALOG = re.compile(r"D:?0*(\d+):0*(\d+)")
 
 
 def repair(reference: str) -> list[str]:
-    """Split a text into references and normalize each to the form ``D3:1`` where possible."""
+    """Split a text into references, and write each that names a dialog turn in the form ``D3:1``."""
     parts = [part for part in _SEPARATORS.split(reference) if part]
     return [f"D{match[1]}:{match[2]}" if (match := _DIALOG.fullmatch(part)) else part for part in parts]
 
 
 @dataclass(slots=True, kw_only=True)
 class Lookup:
-    """The sessions, turns and flags of a corpus that evidence references are looked up in."""
+    """The tables of one corpus in which evidence references are looked up: its sessions, turns and flags."""
 
     sessions: dict[str, int] = field(default_factory=dict)
     """session id -> its 0-based rank"""
     turns: dict[str, str] = field(default_factory=dict)
     """turn id -> session id, in session order"""
     gold: dict[int, set[str]] = field(default_factory=dict)
-    """row index -> ids of its flagged turns; for a repeated session id only those of the first session"""
+    """row index -> ids of the row's flagged turns; if a session id repeats, only those of its first session"""
     own: dict[tuple[int, str], str] = field(default_factory=dict)
     """(row index, id in that row) -> id in the corpus, where they differ"""
     said: dict[str, str] | None = None
-    """speaker and text -> id of the first such turn; None when no reference quotes a turn"""
+    """speaker and text -> id of the first such turn; None unless the parser is ``exact_text``"""
     removed: set[str] = field(default_factory=set)
     """ids of turns whose role is not ingested"""
     blank: set[str] = field(default_factory=set)
-    """ids of turns that are blank: they are not memory"""
+    """ids of blank turns, which make no memory"""
     when: dict[str, datetime] = field(default_factory=dict)
     """session id or turn id -> its own date, if it has one"""
     empty: set[str] = field(default_factory=set)
-    """ids of sessions without any ingested turn: no memory can hold them as evidence"""
+    """ids of sessions without an ingested turn, which no memory can contain"""
 
     def known_as(self, row: int, name: str) -> str:
-        """Return the corpus id of an id in a row; the row's own meaning takes precedence."""
+        """Return the id in the corpus for an id in a row; the meaning of the id in this row takes precedence."""
         known = self.own.get((row, name))
         if known is not None or name in self.turns or name in self.sessions:
             return known or name
         return self.own.get((ANY_ROW, name), name)
 
     def flagged(self, row: int) -> set[str]:
-        """Return the flagged turns of a row; those of the whole corpus for a row without its own history."""
+        """Return the flagged turns of a row; for a row without its own history, those of the whole corpus."""
         return self.gold[row] if row in self.gold else set().union(*self.gold.values())
 
 
@@ -88,16 +88,16 @@ class EvidenceRule:
     parser: Parser
     configured: bool
     flagged: bool
-    """turns have a flag that marks them as gold"""
+    """true: turns have a flag that marks them as gold"""
     turn_level: bool
-    """each evidence session should have a gold turn"""
+    """true: each evidence session should have a gold turn"""
     named: bool
-    """a field of the item holds references to the evidence"""
+    """true: a field of the item holds references to the evidence"""
     roles_removed: bool
 
     @classmethod
     def of(cls, config: BenchmarkConfig) -> EvidenceRule:
-        """Read the rule from a config."""
+        """Return the rule of a config."""
         nested = any(one.evidence_field for one in config.fields.question_lists)
         fields = config.evidence
         flagged = fields.turn_flag is not None
@@ -153,7 +153,7 @@ class EvidenceRule:
         return sessions, turns
 
     def unresolved(self, item: RawItem, lookup: Lookup) -> str:
-        """Return the first reference that matches nothing."""
+        """Return the first reference or flagged turn without a match; empty if all match."""
         for _, reference in self._references(item, lookup, set()):
             known = lookup.known_as(item.place.index, reference)
             known_turn = known in lookup.turns and known not in lookup.blank
@@ -163,14 +163,14 @@ class EvidenceRule:
         return next(iter(sorted(flagged & lookup.blank)), "")
 
     def later(self, evidence: Evidence, asked: datetime, lookup: Lookup) -> str:
-        """Return the first evidence session or turn that is dated after an instant; empty if there is none."""
+        """Return the id of an evidence session or turn that is dated after an instant; empty if there is none."""
         turns = {turn: lookup.when.get(turn, lookup.when.get(lookup.turns[turn])) for turn in evidence.turns}
         told = {lookup.turns[turn] for turn in turns}
         dates = {name: lookup.when.get(name) for name in evidence.sessions if name not in told} | turns
         return next((name for name, when in dates.items() if when is not None and when > asked), "")
 
     def _references(self, item: RawItem, lookup: Lookup, flags: set[str]) -> Iterable[tuple[str, str]]:
-        """Yield each reference as the row writes it, with the id it resolves to."""
+        """Yield each reference as the row writes it, with the id that it means."""
         yield from ((reference, reference) for reference in item.session_refs)
         for reference in item.refs:
             if lookup.said is not None:
@@ -208,7 +208,7 @@ class EvidenceRule:
 
 
 def _of_sessions(grades: dict[str, float], turns: Iterable[str], lookup: Lookup) -> dict[str, float]:
-    """Return the grades of turns and sessions; a session gets its highest turn grade; empty when all grades are 1."""
+    """Return the grades of turns and sessions, empty when all are 1; a session gets the highest grade of its turns."""
     for turn in turns if grades else ():
         session = lookup.turns[turn]
         grades[session] = max(grades.get(turn, 1.0), grades.get(session, 0.0))
@@ -230,7 +230,7 @@ _SHOWN = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """An evidence turn whose text is missing from the memories."""
+    """An evidence turn whose text is missing in the memories; ``text`` is the missing part."""
 
     item: str
     turn: str
@@ -238,10 +238,7 @@ class Gap:
 
 
 def coverage_gaps(items: Iterable[Item], corpus: Corpus, contents: Sequence[str]) -> list[Gap]:
-    """Return the evidence turns of the items whose text the contents lack.
-
-    A text may be split over several contents.
-    """
+    """Return the evidence turns of the items whose text is not in the contents of the memories."""
     turns = {turn.id: turn for session in corpus.sessions for turn in session.turns}
     whole = "\n".join(contents)
     known: dict[str, str | None] = {}
@@ -257,7 +254,7 @@ def coverage_gaps(items: Iterable[Item], corpus: Corpus, contents: Sequence[str]
 
 
 def _absent(turn: Turn | None, whole: str) -> str | None:
-    """Return the first part of the turn that is missing, or None."""
+    """Return the part of the turn (text or caption) that is missing; None if the whole turn is there."""
     if turn is None:
         return "(not ingested)"
     parts = [turn.text, *([turn.caption] if turn.caption else [])]
@@ -265,12 +262,12 @@ def _absent(turn: Turn | None, whole: str) -> str | None:
 
 
 def _holds(whole: str, part: str) -> bool:
-    """Return True when the content holds the text, as it is or as JSON writes it."""
+    """Return True when the content contains the text, unchanged or as JSON writes it."""
     return part in whole or json.dumps(part, ensure_ascii=False)[1:-1] in whole
 
 
 def require_coverage(gaps: Sequence[Gap], *, benchmark: str, where: str | None = None) -> None:
-    """Raise a DataError that lists the affected items; do nothing when there is no gap."""
+    """Raise a DataError that lists the items with gaps, at most 20; do nothing when there is no gap."""
     if not gaps:
         return
     listed = ", ".join(f"{gap.item} ({gap.turn})" for gap in gaps[:_SHOWN])

@@ -1,4 +1,4 @@
-"""The steps of ``data.with``: each adds one field to a row, from texts, lists, or rows of another file.
+"""The steps of ``data.with``. Each adds one field to a row: a decoded text, zipped lists, or rows of another file.
 
 Example::
 
@@ -31,11 +31,11 @@ from bench.errors import DataError
 from bench.scalars import python_tree
 
 _KEPT = 2
-"""number of joined values that each step caches: rows of one corpus often follow each other"""
+"""number of joined values that each step caches, because consecutive rows often join the same value"""
 
 
 def stem(name: str) -> str:
-    """Return a file's name without its suffix, and without .gz before that."""
+    """Return a file name without ``.gz`` and without its suffix: ``a/rows`` for ``a/rows.jsonl.gz``."""
     path = PurePosixPath(name.removesuffix(".gz"))
     return str(path.with_suffix("")) if path.suffix else str(path)
 
@@ -48,11 +48,11 @@ class Library:
     digests: dict[str, str]
 
     def find(self, name: str) -> Path | None:
-        """Return the file of a name in the first folder that has it."""
+        """Return the path of a file in the first folder that has it; None if no folder has it."""
         return next((folder / name for folder in self.folders if (folder / name).is_file()), None)
 
     def open(self, name: str, step: FieldStep, fail: Callable[[str, str], DataError]) -> RowFile:
-        """Open a joined file by its name in the config; ``fail`` creates the error for a missing file."""
+        """Open a joined file by its name in the config; ``fail`` creates the error for a file that cannot be used."""
         if (
             PurePosixPath(name).is_absolute()
             or PureWindowsPath(name).anchor
@@ -83,7 +83,10 @@ class AddedField(ABC):
         self.names = Names.of_paths("no joined row has it", paths_of_joined(name, step))
 
     def added(self, row: Mapping[str, object], place: RowPlace, brought: dict[str, str]) -> Mapping[str, object]:
-        """Return the new field with its value; empty if the row has no value for it."""
+        """Return the new field and its value, which is None if the row has none.
+
+        ``brought`` gets the identity of the value, under the name of the field.
+        """
         if self.name in row and not self.reads_itself:
             raise self._fail(place, "the rows already have a field with this name", "choose another name")
         found = self._value(row, place, brought)
@@ -91,7 +94,7 @@ class AddedField(ABC):
 
     @abstractmethod
     def _value(self, row: Mapping[str, object], place: RowPlace, brought: dict[str, str]) -> object:
-        """Return the value of the field in this row."""
+        """Return the value of the field for this row; None if there is none."""
 
     def _fail(self, place: RowPlace, text: str, hint: str) -> DataError:
         return DataError(f"data.with.{self.name}: {text} (row {place.row})", where=str(place), hint=hint)
@@ -197,7 +200,7 @@ class JoinedRows(AddedField):
         return scalar_text(found)
 
     def origin(self, row: Mapping[str, object], index: int, place: RowPlace) -> str:
-        """Return the place of a joined row: its file, and its line or row number."""
+        """Return the place in its file of the joined row at ``index`` of the field."""
         name = self._name(row, place) or ""
         file = self._indexed(name, place)
         if self.by is None:
@@ -234,7 +237,7 @@ class JoinedRows(AddedField):
 
 
 class _Indexed:
-    """A joined file: its rows, with an index from key to rows."""
+    """A joined file, with an index from key to rows."""
 
     def __init__(self, step: JoinedRows, file: RowFile, name: str) -> None:
         self.step = step
@@ -322,7 +325,11 @@ def step_of(name: str, step: FieldStep, library: Library) -> AddedField:
 
 
 def decoded(text: str) -> object:
-    """Parse a text as JSON, else as a Python literal; ValueError with line and column."""
+    """Parse a text as JSON, else as a Python literal.
+
+    Raises:
+        ValueError: the text is neither; the message has the line and column.
+    """
     try:
         return strict_json(text)
     except (ValueError, RecursionError):
@@ -338,7 +345,7 @@ def decoded(text: str) -> object:
 
 
 def _as_json(value: object) -> object:
-    """Return a Python literal as JSON would represent it."""
+    """Return the value of a Python literal as JSON would represent it; raise ValueError for a value that JSON lacks."""
     if isinstance(value, dict):
         return {key if isinstance(key, str) else json.dumps(key): _as_json(child) for key, child in value.items()}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""Join the fields of other files to rows, by keys that exist in both, never by a file's name alone.
+"""Guess how fields of other files are joined to rows: by keys that both have, never by the name of a file alone.
 
 Example::
 
@@ -21,14 +21,14 @@ from bench.datasets.sampled_file import SAMPLED, SampledFile, Step, sampled
 
 _OWN_KEY = "$keys[-1]"
 _SAYS = 3
-"""a text with this many words is content to remember, not a key"""
+"""a text with more words than this is content to remember, not a key"""
 _KEYED = 5_000
-"""number of rows of another file that are searched for keys"""
+"""number of rows of another file in which keys are searched"""
 
 
 @dataclass(slots=True, kw_only=True)
 class Layout:
-    """The files with the questions, and the fields that are joined to their rows."""
+    """The files with the questions, their first rows, and the fields that are added to these rows."""
 
     files: list[Path]
     rows_path: str | None
@@ -40,13 +40,13 @@ class Layout:
     """the joined field that holds the history"""
     corpus: str | None = None
     gold: str | None = None
-    """the evidence keys for gold that comes from another file"""
+    """the config line with the evidence keys, when the gold is from another file"""
     golds: set[str] = field(default_factory=set)
     unmapped: list[str] = field(default_factory=list)
     keys: list[str | int | None] = field(default_factory=list)
     """the key of each row, when its file is a map"""
     elsewhere: list[str] = field(default_factory=list)
-    """other files with texts that end with a question mark"""
+    """names of other files with texts that end with a question mark"""
 
 
 def add_field(layout: Layout, name: str, step: Step, values: Iterable[object]) -> None:
@@ -63,7 +63,10 @@ def _name(layout: Layout, table: SampledFile) -> str:
 
 
 def add_judgements(layout: Layout, table: SampledFile, others: Sequence[SampledFile]) -> bool:
-    """Add relevance judgements as gold: a list of (question, document, grade), or nested maps of grades."""
+    """Add a file of relevance judgements as gold; return False for a file that has none.
+
+    The file has rows of question, document and grade, or maps of document to grade.
+    """
     documents = {
         text for other in others if other is not table for key in other.key_names() for text in other.values(key)
     }
@@ -99,14 +102,14 @@ def _add_gold(layout: Layout, table: SampledFile, step: Step, path: str, golds: 
 
 
 def _template(layout: Layout, table: SampledFile) -> str:
-    """Return the file's name; a template if each questions file has such a file in its own folder."""
+    """Return the file's name; with several files of questions, a template for a file in the folder of each of them."""
     if len(layout.files) < 2 or "/" not in table.name:
         return table.name
     return "${$file|match:'^[^/]+'}/" + table.name.partition("/")[2]
 
 
 def join_named_files(layout: Layout, folder: Path) -> bool:
-    """Add a step for a field that holds the name of a file, whose content is the history."""
+    """Add a step for a field that names a file with the history; return False if there is no such field."""
     for name in layout.rows[0]:
         texts = [row.get(name) for row in layout.rows]
         if not all(isinstance(text, str) and suffix_of(text) in SUFFIXES for text in texts):
@@ -170,12 +173,13 @@ def _most_words(value: object) -> int:
 
 
 def _more(table: SampledFile) -> SampledFile:
-    """Return the file with more sample rows, to find keys."""
+    """Return the file with more sample rows, so that more of its keys are known."""
     return table if len(table.sample) < SAMPLED else sampled(table.path, table.name, most=_KEYED)
 
 
 Match = tuple[float, str, str, bool]
-"""share of our values that are keys of the other file, its key, our value, and whether a key has several rows"""
+"""share of the values of a field that are keys of the other file, the field of the other file with these keys, our
+field, and whether several rows have the same key"""
 
 
 def _match(layout: Layout, table: SampledFile) -> Match:
@@ -214,7 +218,10 @@ def _values(layout: Layout) -> Iterator[tuple[str, list[str]]]:
 
 
 def _prefix(layout: Layout, keys: Mapping[str, int]) -> str | None:
-    """Return the template of a key that begins the ids of the rows: ``scene_1`` of ``scene_1_q2``."""
+    """Return a template that reads the key from the beginning of the row ids: ``scene_1`` of ``scene_1_q2``.
+
+    The result is None when the ids do not begin with keys.
+    """
     for name in ("id", "_id", "question_id", "qid"):
         ids = [text for row in layout.rows if (text := scalar_text(row.get(name)))]
         counts = {key.count("_") for key in keys}
@@ -240,5 +247,5 @@ def _taken(table: SampledFile, key: str, by: object, *, many: bool) -> object:
 
 
 def _written_by(by: str, layout: Layout) -> str:
-    """Return the field that rows with the same history share, as the config writes it."""
+    """Return the field that is equal in rows with the same history, as the config writes it."""
     return layout.corpus if by.startswith("$.") and layout.corpus else by.replace("[*]", "")

@@ -1,4 +1,4 @@
-"""Guess the fields with gold ids, and whether they name sessions or turns of a history.
+"""Guess the fields with gold ids, and whether these are ids of sessions or of turns.
 
 Example::
 
@@ -31,7 +31,7 @@ from bench.scalars import tree
 
 
 class GoldGuess:
-    """The paths that may hold gold ids, each with its texts in the sample."""
+    """The paths that may hold gold ids, each with its values in the sample."""
 
     def __init__(self, place: QuestionPlace, skipped: Collection[str | None]) -> None:
         self.place = place
@@ -47,9 +47,9 @@ class GoldGuess:
         return list(dict.fromkeys(map(_name, self.paths)))
 
     def flat(self, history: HistoryGuess) -> Iterator[str]:
-        """Yield the evidence keys when each row is one question.
+        """Yield the evidence keys for data with one question per row.
 
-        A field whose values match no id is added to `unmapped`.
+        A note on each field whose values match no id is added to ``unmapped``.
         """
         texts = {scalar_text(turn.get("content")) or scalar_text(turn.get("text")) for turn in history.turns}
         inside = self.place.inside
@@ -79,7 +79,7 @@ class GoldGuess:
                 )
 
     def _graded(self, path: str, inside: str) -> str | None:
-        """Return the keys for ids with a grade next to them, when the grades differ."""
+        """Return the evidence keys for objects with an id and a grade; None when there are no different grades."""
         name, _, part = path.removeprefix("$.").partition("[*].")
         found = [one for row in self.place.every() for one in objects(row.get(name))] if part else []
         grade = first(union(found), GRADES, (int, float))
@@ -88,7 +88,7 @@ class GoldGuess:
         return f"turnIdsField: {json.dumps(f'$.{name}[*]')}, reference: {field_name(part)}, grade: {field_name(grade)}"
 
     def nested(self, history: HistoryGuess) -> str | None:
-        """Return the field of a nested question that holds ids of sessions or turns."""
+        """Return the field or path of a nested question with ids of sessions or turns; None if there is none."""
         known = history.session_ids | history.turn.ids
         fields: dict[str, set[str]] = {}
         for path, values in self.paths.items():
@@ -104,7 +104,7 @@ class GoldGuess:
 
 
 def _are_ranges(value: object) -> bool:
-    """Return True for a list of pairs whose two elements are numbers written as texts."""
+    """Return True for a non-empty list of pairs of two numbers that are written as texts."""
     pairs = value if isinstance(value, list) else []
     return bool(pairs) and all(
         isinstance(one, list) and len(one) == 2 and all(isinstance(end, str) and end.isdecimal() for end in one)
@@ -135,7 +135,7 @@ def _short(path: str, name: str) -> str:
 
 
 def _leaves(value: object, path: str, deep: int = 3) -> Iterator[str]:
-    """Yield the path to every scalar inside a value."""
+    """Yield the path to each scalar inside a value; of pairs that begin with a text, the path to this text."""
     if isinstance(value, list) and deep:
         if value and all(isinstance(one, list) and len(one) == 2 and isinstance(one[0], str) for one in value):
             yield f"{path}[*][0]"

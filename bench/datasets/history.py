@@ -1,8 +1,8 @@
-"""The sessions of one row: located, dated and checked, before ids are made unique within a corpus.
+"""The sessions of one row: found, checked, and with parsed dates. Their ids may still repeat in the corpus.
 
 Also in this module:
 
-* One turn of a row: what was said, by whom, with which id, date and picture.
+* One turn of a row: its text, role, speaker, id, date and caption.
 
 Example::
 
@@ -57,7 +57,7 @@ Take = Callable[[object], object]
 
 
 def is_blank_turn(turn: RawTurn | Turn) -> bool:
-    """Return True when a turn has neither text nor a caption (a blank one counts as none); it makes no memory."""
+    """Return True for a turn whose text and caption are both empty or blank; such a turn makes no memory."""
     return is_blank(turn.text) and is_blank(turn.caption or "")
 
 
@@ -76,12 +76,12 @@ class RawTurn:
 
     @property
     def said(self) -> str:
-        """Return the speaker and the text: evidence without ids names a turn by them."""
+        """Return the speaker, or else the role, with the text; evidence without ids names a turn in this form."""
         return f"{self.speaker or self.role or ''}: {self.text}"
 
 
 class TurnReader:
-    """The reader of turns for one config; it also records which configured names the turns have."""
+    """The reader of the turns of one history. It also records which names of the config the turns have."""
 
     def __init__(self, config: BenchmarkConfig, context: ContextSection, dates: DateReader, names: ConfigNames) -> None:
         schema = context.item_schema
@@ -95,7 +95,7 @@ class TurnReader:
         self.general = (
             not self.by_name and schema is not None and (is_general(schema.content) or is_general(schema.text))
         )
-        """a turn may be a value other than an object"""
+        """true: a turn may be a value other than an object"""
         self.said = [name for name in _order(config.rendering.dialogue) if name in self.paths]
         hidden = {"speaker_text": "role", "role_content": "speaker"}.get(config.rendering.dialogue)
         self.who = [name for name in ("role", "speaker") if name in self.paths and name != hidden]
@@ -108,7 +108,11 @@ class TurnReader:
         """number of turns without the date that the config maps"""
 
     def read(self, value: object, where: str, place: RowPlace) -> RawTurn:
-        """Read a turn from an object or a plain text; DataError with its place when a required part is missing."""
+        """Read a turn from an object or a plain text; ``where`` is its place in the row, for errors.
+
+        Raises:
+            DataError: a required part is missing, or has the wrong type.
+        """
         if not self.general or value is None:
             if isinstance(value, str):
                 return RawTurn(id=None, text=str(value))
@@ -136,7 +140,10 @@ class TurnReader:
         return "dialog_id" in self.take and self.take["dialog_id"](value) is not None
 
     def _meet(self, value: object, turn: object) -> None:
-        """Look up the open config names in a turn, with and without the parts that the config removes."""
+        """Look up in a turn the config names that are not found yet.
+
+        ``value`` is the whole turn, ``turn`` is the turn without the parts that the config removes.
+        """
         names = self.names
         if names.parts.open:
             names.parts.look([turn])
@@ -153,7 +160,7 @@ class TurnReader:
         raise missing(path, turn, place, prefix=f"{where}.", hint=hint, key=f"itemSchema.{self.said[0]}")
 
     def _who(self, raw: RawTurn, turn: object, where: str, place: RowPlace) -> None:
-        """Set role and speaker: mapped ones must be present, and one of the usual names is required."""
+        """Set role and speaker; if the config maps one of them or both, the turn must have at least one."""
         for name in self.who:
             setattr(raw, name, self._text(turn, name, where, place))
         if self.who and not self.by_name and raw.role is None and raw.speaker is None:
@@ -180,9 +187,10 @@ class TurnReader:
             raise place.error(f"{where}.{name_of(path)}", "is not a date that can be read", value)
 
     def id_of(self, turn: object, where: str, place: RowPlace) -> str | None:
-        """Return the id of a turn, or None; for a plain text the id comes from its key.
+        """Return the id of a turn; None if the config maps none and the turn has none under the usual name.
 
-        DataError when a mapped id is missing.
+        Raises:
+            DataError: the config maps an id, but the turn has none; or the value is not an id.
         """
         for name in self.ids:
             value = self.take[name](turn)
@@ -197,7 +205,7 @@ class TurnReader:
 
 
 def _if_empty(path: Value) -> str | None:
-    """Return the hint for a field that may be empty in some turns; None when the field is not a plain name."""
+    """Return the hint for a field that is empty in some turns; None for a path that is not a plain name."""
     plain = re.fullmatch(r"\w+", path.text)
     return f"fix the row; if it may be empty, write \"${{{path.text}|default:''}}\"" if plain else None
 
@@ -207,14 +215,14 @@ def _order(dialogue: str) -> tuple[str, str]:
 
 
 def _paths(config: BenchmarkConfig, context: ContextSection) -> dict[str, tuple[Value, ...]]:
-    """Return the possible values of each part of a turn."""
+    """Return the config values to try for each part of a turn, in order."""
     if config.fields_by_name or context.item_schema is None:
         return {part: tuple(compile_value(name) for name in names) for part, names in USUAL_NAMES.items()}
     return {part: (compile_value(path),) for part, path in mapped_parts(config, context).items()}
 
 
 def _taker(paths: tuple[Value, ...]) -> Take:
-    """Return a function that reads the first value that is present; a plain field name costs one lookup."""
+    """Return a function that reads the first value that is not null; for a plain field name it is fast."""
     first = paths[0]
     if len(paths) > 1:
         return lambda turn: next((value for path in paths if (value := path.get(turn)) is not None), None)
@@ -234,7 +242,7 @@ MOST_KEYS = 12
 
 @dataclass(slots=True, kw_only=True)
 class RawSession:
-    """A session as the row gives it; its ``id`` may repeat within a corpus."""
+    """A session as the row gives it; its ``id`` may repeat in the corpus."""
 
     id: str
     turns: list[RawTurn]
@@ -245,9 +253,9 @@ class RawSession:
     where: str = ""
     """the field that holds the session, for errors"""
     named: bool = False
-    """the id is from the data, not made from the row's id or a position"""
+    """true: the id is from the data; false: it is made from the row's id or a position"""
     fields: Mapping[str, object] = field(default_factory=dict)
-    """values that a session template reads from the session itself"""
+    """fields of the session itself that formatTemplate reads"""
 
 
 class HistoryReader:
@@ -256,7 +264,7 @@ class HistoryReader:
     def __init__(self, config: BenchmarkConfig, dates: DateReader, names: ConfigNames) -> None:
         self.contexts = [ContextReader(config, context, dates, names) for context in config.fields.contexts]
         self.turns = self.contexts[0].turns
-        """the turn reader of the first history; turns that evidence quotes are read with it"""
+        """the turn reader of the first history, which also reads the turns that evidence quotes"""
 
     @property
     def turns_met(self) -> int:
@@ -302,13 +310,16 @@ class ContextReader:
         self.fields = session_fields(config)
         self.words = config.ingestion.chunk.words if config.ingestion.chunk else None
         self.deletes = config.deletion is not None
-        """rows can be deleted by id, so equal rows are not merged"""
+        """true: memories are deleted by the id of their row, so equal rows are not merged"""
         self.dates = dates
         self.names = names
         self.turns = TurnReader(config, context, dates, names)
 
     def read(self, row: Mapping[str, object], place: RowPlace, row_id: str, before: int) -> list[RawSession]:
-        """Return the sessions in natural order: by the number in their key, or in array order."""
+        """Return the sessions in order: by the number in their key, or as in the array.
+
+        ``before`` is the number of sessions that earlier histories of the row have.
+        """
         match self.kind:
             case "string":
                 name = row_id if before == 0 else f"{row_id}.{before + 1}"
@@ -333,7 +344,7 @@ class ContextReader:
         return RawSession(id=f"session_{before + 1}", turns=turns, place=place, where=name_of(self.field))
 
     def nothing(self, row: Mapping[str, object], place: RowPlace, sessions: Sequence[RawSession]) -> DataError:
-        """Return the error for a row without memories, with the value that was found instead of a history."""
+        """Return the error for a row without memories, which describes what the history field contains instead."""
         name, value = name_of(self.field), self.field.get(row)
         if sessions:
             turns = sum(len(session.turns) for session in sessions)
@@ -356,7 +367,7 @@ class ContextReader:
         return RawSession(id=session_id, turns=turns, metadata=metadata, place=place, named=self.deletes)
 
     def _keyed(self, row: Mapping[str, object], place: RowPlace) -> Iterator[RawSession]:
-        """Yield the sessions under numbered keys, ordered by number; a date key without its session is ignored."""
+        """Yield the sessions under numbered keys in the order of the numbers; a date without a session is ignored."""
         holder = value_at(row, self.field, place)
         if not isinstance(holder, Mapping):
             raise place.error(name_of(self.field), "must be an object, not", holder)
@@ -413,7 +424,7 @@ class ContextReader:
     def _element(
         self, element: object, index: int, where: str, row: Mapping[str, object], place: RowPlace, row_id: str
     ) -> RawSession:
-        """Return the session of an element: a list of turns, an object as the only turn, or a text as plain content."""
+        """Return the session of an element: a list is its turns, an object is its only turn, a text is its content."""
         if isinstance(element, str):
             session = self._simple(f"{row_id}.{index + 1}", element, row, place)
             if self.turns.general and (name := self.turns.id_of(element, where, place)):
@@ -425,7 +436,7 @@ class ContextReader:
         return RawSession(id=name, turns=self._turns(element, where, place), place=place, where=where)
 
     def _single(self, element: Mapping[str, object], name: str, where: str, place: RowPlace) -> RawSession:
-        """Return a session with one turn, which gives its id and date."""
+        """Return a session of one turn; the session gets the turn's date, and its id unless that is a ``dialogId``."""
         turn = self.turns.read(element, where, place)
         session = RawSession(id=name, turns=[turn], when=turn.when, date_text=turn.date_text, place=place, where=where)
         if turn.id is not None and not self.turns.names_itself(element):
@@ -442,7 +453,7 @@ class ContextReader:
     def _parallel(
         self, row: Mapping[str, object], path: Value | None, length: int, place: RowPlace
     ) -> list[object] | None:
-        """Return a list parallel to the sessions; DataError when it has another length."""
+        """Return a list with one value per session; None without a path; raise DataError for another length."""
         if path is None:
             return None
         values = list_at(row, path, place)
@@ -486,7 +497,10 @@ _ENDS = re.compile(r"(?<=[.!?])(?=\s)|(?<=\n)")
 
 
 def chunks(text: str, words: int) -> list[str]:
-    """Split a text at sentences and lines into chunks of at most ``words`` words; a longer sentence is split inside."""
+    """Split a text into chunks of at most ``words`` words, at ends of sentences and lines.
+
+    A sentence with more words is split into several chunks.
+    """
     found: list[str] = []
     held, count = "", 0
     for sentence in _ENDS.split(text):

@@ -4,10 +4,10 @@ Example::
 
     guess = HistoryGuess(rows, "sessions", gold=[{"s1"}])
     guess.lines                 # the lines of schema.context
-    guess.unmapped              # what is not remembered, with what to write
+    guess.unmapped              # notes on fields that the config does not read
     guess.turn.ids, guess.session_ids
 
-Fields with gold are not searched. The field ``$`` is the row itself, when its own keys are numbered sessions.
+Fields with gold are not searched. The field ``$`` means the row itself, for a row whose own keys are numbered sessions.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ class HistoryGuess:
         self.field = history
         self.gold = gold
         self.cut = cut
-        """questions see only a part of the history, which is counted in turns"""
+        """true: a question sees only a part of the history, up to a number of turns"""
         self.unmapped: list[str] = []
         self.session_ids: set[str] = set()
         self.single = False
-        """the history is one session"""
+        """true: the history is one session"""
         self.turn = TurnGuess((), gold, single=False)
         self.lines = list(self._context())
 
@@ -86,7 +86,7 @@ class HistoryGuess:
     # --------------------------------------------------------------- sessions
 
     def _numbered(self, holder: Row) -> list[str]:
-        """Return the config lines for sessions under numbered keys, with their dates in parallel keys."""
+        """Return the config lines for sessions under numbered keys, with dates under keys with the same numbers."""
         lists = numbered_sessions(holder)
         shapes = Counter(match.groups() for key in lists if (match := NUMBERED.fullmatch(key)))
         if len(shapes) != 1:
@@ -106,7 +106,7 @@ class HistoryGuess:
         return found
 
     def _side_by_side(self, holder: Row) -> list[str]:
-        """Return the config lines for a list of sessions with parallel lists of dates or ids."""
+        """Return the config lines for a list of sessions, next to lists of their dates or ids; empty for other data."""
         lists = {key: part for key, part in holder.items() if isinstance(part, list) and part}
         main = max(lists, key=lambda key: (holds_lists(lists[key]), len(str(lists[key]))),
                    default=None)  # fmt: skip
@@ -158,7 +158,7 @@ class HistoryGuess:
         yield from (f"field: {path}", "type: session")
 
     def _ids_beside(self) -> str | None:
-        """Return the name of a list that has one id per session in every row."""
+        """Return the name of a field that is a list with one id per session in every row; None if there is none."""
         for key, part in self.row.items():
             rows = [(row.get(key), row.get(self.field)) for row in self.rows]
             beside = all(isinstance(one, list) and len(one) == len(_list(held)) for one, held in rows)
@@ -175,7 +175,7 @@ class HistoryGuess:
             self.session_ids = {scalar_text(one) or "" for row in self.rows for one in _list(row.get(ids))}
 
     def _sessions(self, way: Way, stars: Sequence[int]) -> Iterator[str]:
-        """Yield the config lines for sessions: the innermost objects around turns, else the innermost lists."""
+        """Yield the config lines for sessions: the innermost objects that contain turns, else the innermost lists."""
         at = next((number for number in reversed(stars[:-1]) if way[number + 1] not in ("[*]", "*")), None)
         if at is None:
             head, rest = way[: stars[-1]], way[stars[-1] :]
@@ -200,7 +200,7 @@ class HistoryGuess:
             yield f"session: {{{', '.join(f'{key}: {text}' for key, text in parts.items())}}}"
 
     def _dated_keys(self, head: Way) -> bool:
-        """Return True when sessions are under keys that are dates."""
+        """Return True when the keys of the sessions are dates."""
         every = value_of(f"$.x{spelled(head)}")
         if every is None or head[-1] != "*":
             return False
@@ -247,7 +247,7 @@ def numbered_sessions(holder: Row) -> dict[str, list[object]]:
 
 
 def _longest_text(holder: Row) -> str | None:
-    """Return the text field with the most words, for an object that is one text with its attributes."""
+    """Return the field with a usual name for a text, else the one with the longest text; None if there is no text."""
     texts = {name: one for name, one in holder.items() if isinstance(one, str) and " " in one.strip()
              and not GOLD.fullmatch(name) and not name.endswith("_tokenized")}  # fmt: skip
     named = first(texts, ("text", "content", "summary", "document", "body"))

@@ -1,4 +1,4 @@
-"""Guess which fields of a row hold its history: one with a typical name, the largest one, or several.
+"""Guess which fields of a row hold its history: one with a usual name, the largest one, or several fields.
 
 Example::
 
@@ -37,11 +37,11 @@ from bench.datasets.sampled_file import asks
 from bench.datasets.turn_paths import way_to_turns
 
 _RIGHT = re.compile(r"(?:positive|oracle).*", re.IGNORECASE)
-"""names of fields with passages that hold the answer, next to fields with other passages"""
+"""names of fields with the passages that contain the answer, where another field has the other passages"""
 
 
 class Contexts:
-    """The lines of ``schema.context``, and the evidence and passages that follow from its fields."""
+    """The lines of ``schema.context``, and the evidence that follows from its fields."""
 
     def __init__(self, guess: Guess, layout: Layout) -> None:
         self.guess = guess
@@ -49,12 +49,12 @@ class Contexts:
         self.several = bool(beside)
         every = sorted([*beside, guess.history], key=lambda one: one.single or "type: array" in one.lines)
         self.passages = self.several and all(first(turn, ("title",), str) for one in every for turn in one.turns[:5])
-        """each part of the histories is a memory of its own"""
+        """true: each element of the histories is a separate passage"""
         self.evidence = self._right_ones(every) if self.passages and not guess.evidence else ""
         self.lines = list(self._lines(every)) if beside else guess.history.lines
 
     def _beside(self, layout: Layout) -> list[HistoryGuess]:
-        """Return the other fields that hold turns with the same field names."""
+        """Return the other fields with turns that have the same field for their text."""
         guess = self.guess
         words = {key for turn in guess.history.turns[:5] for key in turn if key in WORDS}
         taken = (guess.history.field, *NESTED, *layout.steps, guess.place.question())
@@ -77,10 +77,7 @@ class Contexts:
             yield from (f"{'- ' if not number else '  '}{line}" for number, line in enumerate(own))
 
     def _right_ones(self, every: Sequence[HistoryGuess]) -> str:
-        """Return the evidence line when one history field holds exactly the passages with the answer.
-
-        In other cases the result is an empty text.
-        """
+        """Return the evidence line when exactly one history field has the passages with the answer; else empty."""
         right = [one for one in every if _RIGHT.fullmatch(one.field) and one.turn.id_field]
         if len(right) != 1 or len(every) < 2:
             return ""
@@ -99,7 +96,10 @@ def named_history(row: Row) -> str | None:
 
 
 def history_field(rows: Sequence[Row]) -> str:
-    """Return the field with a typical name, else the largest field without another role, else "history"."""
+    """Return the history field: one with a usual name, else the largest one without another role, else "history".
+
+    ``$`` means that the row itself has numbered sessions.
+    """
     place = QuestionPlace(rows)
     claimed: set[str | None] = {name for names in (IDS, DATES, SESSION_IDS, TYPES) if (name := first(rows[0], names))}
     claimed |= {*place.claims(), *CORPORA, *NESTED}
@@ -115,10 +115,7 @@ def history_field(rows: Sequence[Row]) -> str:
 
 
 def _weight(value: object) -> tuple[bool, bool, int]:
-    """Return a sort key: values that hold turns rank highest, then lists and maps, then texts.
-
-    Longer ones rank higher.
-    """
+    """Return a sort key: values that contain turns are highest, then lists and maps, then texts; longer ones first."""
     return (
         way_to_turns(value) is not None,
         not isinstance(value, str),

@@ -1,8 +1,8 @@
-"""The compact index of pass 1: ids, positions, types and corpora, a few dozen bytes per item.
+"""The compact tables of the index of pass 1: ids, and the places of rows. They need a few dozen bytes per item.
 
 Also in this module:
 
-* A small LRU cache limited by the total size of its values.
+* An LRU cache that is limited by the total size of its values.
 
 Example::
 
@@ -10,7 +10,7 @@ Example::
     table.add("q1"), table.add("q2"), table.add("q1")      # 0, 1, None: already there
     table[1], table.find("q2")                             # "q2", 1
     cache = SizedCache[str](limit=4_000_000)
-    cache.get(7, lambda: ("text", 4))       # makes it once, then gives it back
+    cache.get(7, lambda: ("text", 4))       # "text"; the function is called only if the cache lacks the key
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ABSENT = 0xFFFFFFFF
 
 
 class IdTable:
-    """Distinct texts in insertion order, packed into one buffer with an open-addressing hash table."""
+    """Distinct texts in order of insertion, in one buffer with a hash table."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
@@ -48,7 +48,7 @@ class IdTable:
         return (self[index] for index in range(len(self)))
 
     def add(self, text: str) -> int | None:
-        """Append a text and return its index; None when the table already has it."""
+        """Append a text and return its index; return None when the table already has the text."""
         raw = text.encode()
         slot = self._slot(raw)
         if self._slots[slot] != _ABSENT:
@@ -62,7 +62,7 @@ class IdTable:
         return index
 
     def find(self, text: str) -> int | None:
-        """Return the index of a text, or None."""
+        """Return the index of a text; None when the table lacks it."""
         index = self._slots[self._slot(text.encode())]
         return None if index == _ABSENT else index
 
@@ -72,7 +72,7 @@ class IdTable:
         return bytes(self._buffer[self._ends[index] : self._ends[index + 1]])
 
     def _slot(self, raw: bytes) -> int:
-        """Return the slot of a text: the one that holds it, or the free one to put it in."""
+        """Return the slot that holds a text, or the free slot for a new text."""
         mask = len(self._slots) - 1
         slot = crc32(raw) & mask
         while (index := self._slots[slot]) != _ABSENT and self._raw(index) != raw:
@@ -90,7 +90,7 @@ class IdTable:
 
 
 class RowIndex:
-    """The place of each row, the items in it, and the rows that share its corpus."""
+    """The place of each row, the range of its items, and the other rows of its corpus."""
 
     def __init__(self) -> None:
         self.offsets = array("Q")
@@ -98,12 +98,12 @@ class RowIndex:
         self.lines = array("I")
         """1-based line of each row; 0 for formats without lines"""
         self.numbers = array("I")
-        """number of each row in its file"""
+        """number of each row in its file, from 0"""
         self.parts = array("I")
-        """the number of each row within the document at its offset"""
+        """number of each row in the document at its offset, from 0"""
         self.files = array("H")
         self.brings = bytearray()
-        """1 for a row with sessions of its own, 0 when an earlier row had the same sessions"""
+        """1 for a row whose sessions are added to the corpus, 0 when an earlier row has the same sessions"""
         self.first_item = array("I")
         self.items = 0
         self._next = array("I")
@@ -114,7 +114,7 @@ class RowIndex:
         return len(self.offsets)
 
     def add(self, found: FileRow, items: int, corpus: int | None = None, *, brings: bool = True) -> int:
-        """Append a row with its number of items; ``corpus`` links the rows of a shared corpus."""
+        """Append a row with its number of items and return its index; ``corpus`` links the rows of a shared corpus."""
         row = len(self.offsets)
         self.offsets.append(found.offset)
         self.lengths.append(found.length)
@@ -141,7 +141,7 @@ class RowIndex:
             self._last[corpus] = row
 
     def row_of(self, item: int) -> int:
-        """Return the row of an item; rows without items are skipped."""
+        """Return the index of the row of an item."""
         return bisect_right(self.first_item, item) - 1
 
     def items_of(self, row: int) -> range:
@@ -150,7 +150,7 @@ class RowIndex:
         return range(self.first_item[row], end)
 
     def rows_of(self, corpus: int) -> Iterator[int]:
-        """Yield the rows of a corpus in file order; without shared corpora this is one row."""
+        """Yield the rows of a corpus in file order; without shared corpora, it is one row with the same index."""
         if self._first is None:
             yield corpus
             return
@@ -164,9 +164,9 @@ Value = TypeVar("Value")
 
 
 FEW = 12
-"""up to this many values, their sizes may sum to the whole limit"""
+"""maximum number of values for which the whole limit applies"""
 MANY_SHARE = 8
-"""for more than `FEW` values the limit is divided by this: parsed, small values weigh several times their text"""
+"""divisor of the limit for more than `FEW` values, because small values need several times the memory of their text"""
 
 
 class SizedCache(Generic[Value]):
@@ -178,7 +178,7 @@ class SizedCache(Generic[Value]):
         self._kept: OrderedDict[int, tuple[Value, int]] = OrderedDict()
 
     def get(self, key: int, make: Callable[[], tuple[Value, int]]) -> Value:
-        """Return the value of a key; ``make`` creates a missing value and its size."""
+        """Return the value of a key; ``make`` creates a missing value and returns it with its size."""
         if key in self._kept:
             self._kept.move_to_end(key)
             return self._kept[key][0]

@@ -1,6 +1,6 @@
-"""Pass 1: read every row once, check it, and keep a compact index and the counts.
+"""Pass 1: read every row once, check it, and make a compact index and the counts.
 
-Of each row only its place and the ids, types and corpus of its items are kept. The first twenty findings are reported
+The index has only the place of each row, and the ids, types and corpus of its items. The first 20 findings are reported
 together::
 
     scanned = scan(config, RowSource(config, files))
@@ -36,7 +36,7 @@ UNTYPED = 0
 
 @dataclass(slots=True, kw_only=True)
 class DatasetCounts:
-    """The counts of a dataset; ``memories`` counts at the benchmark's own unit."""
+    """The counts of a dataset. ``memories`` counts memories of the benchmark's own unit."""
 
     items: int = 0
     corpora: int = 0
@@ -46,17 +46,17 @@ class DatasetCounts:
     question_types: Counter[str] = field(default_factory=Counter)
     flags: Counter[str] = field(default_factory=Counter)
     turn_evidence: int = 0
-    """items with evidence turns"""
+    """number of items with evidence turns"""
     session_evidence: int = 0
-    """items with evidence sessions"""
+    """number of items with evidence sessions"""
     abstention: int = 0
-    """items that must not be answered"""
+    """number of items that must not be answered"""
     evidence_turns: int = 0
-    """sum over all items of their distinct evidence turns"""
+    """number of distinct evidence turns per item, summed over all items"""
     alike: int = 0
-    """sessions without ids of their own whose text another row of the same corpus has too"""
+    """number of sessions without ids from the data that have a text of another row of the same corpus"""
     unheld: int = 0
-    """items with an evidence text that no memory contains"""
+    """number of items with an evidence text that no memory contains"""
 
     def losses(self) -> Iterator[str]:
         """Yield notes on texts that are stored twice and on evidence that no memory contains."""
@@ -73,7 +73,7 @@ class DatasetCounts:
 
 @dataclass(slots=True, kw_only=True)
 class Scanned:
-    """The result of pass 1: counts, digests and the index of the data."""
+    """The result of pass 1: the counts, the content digest and the index of the data."""
 
     ids: IdTable = field(default_factory=IdTable)
     rows: RowIndex = field(default_factory=RowIndex)
@@ -82,28 +82,28 @@ class Scanned:
     corpora: IdTable | None = None
     """None when each item has its own corpus, with the item's id"""
     views: IdTable | None = None
-    """ids of the visible parts of corpora; None without ``visibility``"""
+    """ids of corpora with a cut-off; None without ``visibility``"""
     view_of: array[int] = field(default_factory=lambda: array("I"))
-    """index of each item's entry in ``views``"""
+    """item -> index in ``views``"""
     base_of_view: array[int] = field(default_factory=lambda: array("I"))
     cuts: list[str | None] = field(default_factory=list)
     counts: DatasetCounts = field(default_factory=DatasetCounts)
     content_sha256: str = ""
     notes: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
-    """notes on evidence, repeated in results"""
+    """notes on evidence and question types, which results repeat"""
     texts: tuple[str, ...] = ()
-    """notes on the texts of items, repeated in results"""
+    """notes on the texts of items, which results repeat"""
     repeated: int = 0
-    """sessions that several rows of a corpus have"""
+    """number of sessions that repeat a session of another row of their corpus"""
     blank: int = 0
-    """turns without text, which make no memory"""
+    """number of blank turns, which make no memory"""
     covered: list[str] = field(default_factory=list)
-    """the renderings in which the evidence of all items was found in the memories"""
+    """units and texts of memories, for which all memories contain the evidence of all items"""
 
 
 class Scanner:
-    """The state of one pass over the data."""
+    """One pass over the data, with its findings so far."""
 
     def __init__(self, config: BenchmarkConfig, file: RowSource) -> None:
         self.config = config
@@ -119,12 +119,17 @@ class Scanner:
         self.type_index: dict[str, int] = {}
         self.findings: list[DataError] = []
         self.histories: dict[int, tuple[str, str]] = {}
-        """corpus -> identity of its shared history, and the row that brought it"""
+        """corpus -> identity of its joined history, and the id of the first row with it"""
         self.silent = 0
-        """rows whose list of questions is empty"""
+        """number of rows whose list of questions is empty"""
 
     def run(self) -> Scanned:
-        """Read the whole file; DataError or ConfigError lists every finding."""
+        """Read all rows and return the result.
+
+        Raises:
+            DataError: rows are invalid; the error lists up to 20 findings.
+            ConfigError: the config does not fit the data.
+        """
         for row in self.file.watched():
             try:
                 self.take(row)
@@ -152,7 +157,7 @@ class Scanner:
         return self.found
 
     def take(self, row: FileRow) -> None:
-        """Check one row and add it to the index."""
+        """Check one row and add it to the index; raise DataError when it is invalid."""
         if row.error is not None or row.values is None:
             raise row.error or row.place.error("", "is malformed")
         self._digest(row.written or row.values, row.place)
@@ -170,9 +175,10 @@ class Scanner:
             self._count(parsed)
 
     def _known(self, values: Mapping[str, object], place: RowPlace) -> bool:
-        """Return True when an earlier row of the corpus had the same joined history.
+        """Return True when an earlier row of the corpus has the same joined history.
 
-        DataError when it had another one.
+        Raises:
+            DataError: the earlier row has another joined history.
         """
         brought = self.parser.brought(values)
         if brought is None or self.found.corpora is None:
@@ -193,7 +199,7 @@ class Scanner:
             self.histories.setdefault(corpus, (brought, parsed.id))
 
     def _check_memory(self, values: Mapping[str, object], parsed: ParsedRow, place: RowPlace) -> None:
-        """Raise a DataError when a row has nothing to remember, unless another row of its corpus may have."""
+        """Raise a DataError when a row has no memory, unless it is a question about a corpus of several rows."""
         removed = self.parser.removed_roles
         turns = (turn for session in parsed.sessions for turn in session.turns)
         if any((turn.role is None or turn.role not in removed) and not is_blank_turn(turn) for turn in turns):
@@ -323,7 +329,7 @@ class Scanner:
         )
 
     def _check_declared(self) -> None:
-        """Drop the flags on missing turn evidence when the turn flag is only the default name and no turn has it."""
+        """Drop the counts of missing evidence that come only from the usual turn flag, when no turn has this flag."""
         counts = self.found.counts
         if self.config.fields_by_name and not self.parser.history.gold_met:
             counts.flags.pop(TURNS_MISSING, None)
@@ -396,7 +402,7 @@ def _plain(text: str) -> str:
 
 
 def _memories(config: BenchmarkConfig, built: Built) -> int:
-    """Return the number of memories of a corpus; they are rendered only if a template could fail."""
+    """Return the number of memories of a corpus; they are rendered only if a template makes their text."""
     if config.ingestion.preprocessing.format_template is not None:
         return len(memories(config, built.corpus))
     full = [session for session in spoken(built.corpus).sessions if session.turns]
@@ -416,5 +422,5 @@ def place_of(rows: RowIndex, row: int, source: RowSource) -> RowPlace:
 
 
 def scan(config: BenchmarkConfig, file: RowSource) -> Scanned:
-    """Read and check all rows."""
+    """Read, check and index all rows; see `Scanner.run`."""
     return Scanner(config, file).run()

@@ -6,7 +6,7 @@ Example::
     texts.meet(raw, corpus="c1")
     texts.notes()        # ("2 questions are asked again under another id (q1 and q7): ...",)
 
-Eight bytes and a digest are kept of each item, so that a benchmark of millions stays in memory.
+Only hashes and the id of each item are kept, so that a benchmark with millions of items fits in memory.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _GOLDS = {
 }
 """a problem of a gold answer -> the pattern that detects it"""
 LITERAL = frozenset({"exact-match", "contains"})
-"""evaluators that search the gold answer literally"""
+"""evaluators that compare the gold answer literally"""
 MARKED = (
     "a gold with marks that an answer may not have (a period at its end, quotes or asterisks around it, &amp;, \\n), "
     "which this evaluator looks for as they are"
@@ -60,13 +60,13 @@ _MARKED = pattern(
     re.DOTALL,
 )
 LEAST_LEAK, LEAST_LEAKS = 4, 4
-"""characters of a gold, and number of questions, from which golds inside questions are reported"""
+"""minimum characters of a gold, and minimum number of questions, for the note on questions that contain their gold"""
 LONGEST = 60
-"""longest example in a note, in characters"""
+"""maximum characters of an example in a note"""
 
 
 class ItemTexts:
-    """A collector of notes on unusual item texts: call ``meet`` once per item, then ``notes``."""
+    """A collector of notes on unusual texts of items: call ``meet`` once per item, then ``notes`` once."""
 
     def __init__(self, method: str = "") -> None:
         self._literal = method in LITERAL
@@ -82,7 +82,7 @@ class ItemTexts:
         """a problem -> the number of items that have it, and the first few of them"""
 
     def meet(self, raw: RawItem, corpus: Hashable) -> None:
-        """Check one item; equal questions of one corpus count as repeated."""
+        """Check one item; equal questions about one history, which ``corpus`` identifies, count as repeated."""
         self._look(raw)
         if raw.deletion is not None:
             return
@@ -154,7 +154,7 @@ def _is_marked(text: str) -> bool:
 
 
 def _twice(choices: Sequence[str]) -> str | None:
-    """Return the first option whose text another option has too."""
+    """Return the first choice that repeats an earlier one, ignoring case and white space; None if there is none."""
     seen: set[str] = set()
     for choice in choices:
         text = " ".join(choice.lower().split())
@@ -169,6 +169,6 @@ def _some(examples: Sequence[str]) -> str:
 
 
 def history_of(sessions: Sequence[RawSession]) -> Hashable:
-    """Return a cheap identity of a row's history: its counts of sessions and turns, and its first and last turns."""
+    """Return a key for a row's history, equal for equal histories, from its size and the texts at its two ends."""
     turns = [(session.turns[0].text, session.turns[-1].text) for session in sessions if session.turns]
     return (len(sessions), sum(len(session.turns) for session in sessions), *turns[:1], *turns[-1:])

@@ -2,7 +2,7 @@
 
 Also in this module:
 
-* The evidence level of a job: ranks count turns, sessions or texts, and a hit holds ids of that level.
+* The evidence level of a job, which decides whether retrieval metrics count turns, sessions or texts.
 
 Example::
 
@@ -10,13 +10,13 @@ Example::
         rendered.memory.content, rendered.sessions, rendered.turns
     level = evidence_level(config, unit="session", turn_evidence=True)     # "session"
     gold_ids(item, level), stands_for([rendered], level)
-    ranks([[rendered_a], [rendered_b]], level=level, unit="turn", k=10)     # ids a slot, ready for metrics
+    ranks([[rendered_a], [rendered_b]], level=level, unit="turn", k=10)     # the ids of each hit, for metrics
 
-The benchmark sets unit and text; a provider's config may override either for its own job. All ids here are the
-dataset's and are never sent to a provider.
+The benchmark sets unit and text. A provider's config may override both for its own jobs. All ids here are those of the
+dataset; they are never sent to a provider.
 
-The level is "turn" only when memories are turns and the benchmark has turn evidence; finding a session does not count
-as finding its turns.
+The level is "turn" only when memories are turns and the benchmark has turn evidence: a session that is found does not
+count as its turns.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class RenderedMemory:
     turns: tuple[str, ...]
     corpus: str
     position: int
-    """1-based, in send order within the corpus"""
+    """position in send order in the corpus, from 1"""
 
     def as_json(self) -> dict[str, object]:
         """Return the JSON object of ``bench describe --memories``."""
@@ -65,9 +65,9 @@ class RenderedMemory:
 def memories(
     config: BenchmarkConfig, corpus: Corpus, *, unit: Unit | None = None, text: str | None = None
 ) -> list[RenderedMemory]:
-    """Render a corpus in send order.
+    """Return the memories of a corpus in send order.
 
-    ``unit`` and ``text`` (plain, speaker, dated or a template) override the benchmark's.
+    ``unit`` and ``text`` override the benchmark's; ``text`` is plain, speaker, dated or a template.
     """
     corpus = spoken(corpus)
     writer = _Writer(config, corpus, text)
@@ -150,7 +150,7 @@ def _first_date(session: Session) -> datetime | None:
 
 
 class _Writer:
-    """The renderer of sessions and turns, by the benchmark's rules or the provider's ``ingest.text``."""
+    """The renderer of sessions and turns: by the benchmark's rules, or by the provider's ``ingest.text``."""
 
     def __init__(self, config: BenchmarkConfig, corpus: Corpus, text: str | None) -> None:
         rules = config.ingestion.preprocessing
@@ -179,14 +179,14 @@ class _Writer:
         return self.finish(head + self.line(session, turn))
 
     def _turn_date(self, when: datetime | None) -> str | None:
-        """Return the turn's date when its session has none and every memory must begin with a date."""
+        """Return the date of a turn as text if every memory begins with a date; else None."""
         return iso(when) if when and self.header == "always" else None
 
     def messages(self, session: Session) -> tuple[Message, ...]:
         return tuple(self.message(session, turn) for turn in session.turns)
 
     def message(self, session: Session, turn: Turn) -> Message:
-        """Return a turn as a chat message: the role is a field of its own, a speaker's name is part of the text."""
+        """Return a turn as a chat message: the name of a speaker is part of the text, a role is not."""
         plain = not self.by_provider and not turn.speaker
         content = said(turn) if plain else self.line(session, turn)
         return Message(
@@ -230,7 +230,7 @@ def _as_it_is(text: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    """Escape a text for HTML, as ``escapeHtml`` requires; the stored text then differs from the dataset's."""
+    """Return a text escaped for HTML, for ``escapeHtml``; the stored text then differs from the dataset's."""
     for char, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;"), ("'", "&#39;")):
         text = text.replace(char, entity)
     return text
@@ -243,7 +243,10 @@ _PART = re.compile(r"(?P<before>[\[(<]?)\$\{(?P<name>speaker|when|content)\}(?P<
 
 
 def _turn_text(text: str | None) -> TurnText:
-    """Return the format of a turn: the benchmark's, or a form that omits the punctuation of missing parts."""
+    """Return the function that renders a turn: by the benchmark's rule, or by the provider's form ``text``.
+
+    A form omits a missing speaker or date together with its punctuation.
+    """
     if text is None:
         return lambda session, turn: render_turn(turn)
     form = _FORMS.get(text, text)
@@ -285,7 +288,7 @@ def evidence_level(config: BenchmarkConfig, *, unit: Unit, turn_evidence: bool) 
 
 
 def gold_ids(item: Item, level: Level, *, score_retrieval: bool = False) -> tuple[str, ...]:
-    """Return the gold ids of an item; empty for an abstention item, unless ``score_retrieval`` is set."""
+    """Return the gold ids of an item at a level; empty for an abstention item, unless ``score_retrieval`` is set."""
     if item.abstention and not score_retrieval:
         return ()
     if level == "text":
@@ -294,19 +297,19 @@ def gold_ids(item: Item, level: Level, *, score_retrieval: bool = False) -> tupl
 
 
 def sentences_of(item: Item, turn_texts: Mapping[str, str]) -> dict[str, str]:
-    """Return the evidence texts by id for level "text": the dataset's quotes, else the texts of the evidence turns."""
+    """Return gold id -> evidence text for level "text": the quotes of the dataset, else texts of evidence turns."""
     ids = gold_ids(item, "text", score_retrieval=True)
     return dict(zip(ids, item.evidence.texts or [turn_texts.get(turn, "") for turn in ids], strict=True))
 
 
 def held(sentences: Mapping[str, str], content: str) -> tuple[str, ...]:
-    """Return the ids of the sentences that a text contains, ignoring white space."""
+    """Return the ids of the sentences that ``content`` contains, ignoring white space."""
     body = "".join(content.split())
     return tuple(name for name, text in sentences.items() if (plain := "".join(text.split())) and plain in body)
 
 
 def stands_for(memories: Iterable[RenderedMemory], level: Level) -> tuple[str, ...]:
-    """Return the ids at this level that the source memories of one hit hold, each once."""
+    """Return the ids of the turns or sessions in the source memories of one hit, each once."""
     ids = (name for memory in memories for name in (memory.turns if level == "turn" else memory.sessions))
     return tuple(dict.fromkeys(ids))
 
@@ -314,10 +317,10 @@ def stands_for(memories: Iterable[RenderedMemory], level: Level) -> tuple[str, .
 def ranks(
     hits: Iterable[Sequence[RenderedMemory]], *, level: Level, unit: Unit, k: int | None = None
 ) -> list[tuple[str, ...]]:
-    """Return the ids of each slot, in the provider's order.
+    """Return the ids of each hit in the provider's order, cut at k; a hit without a known memory has no ids.
 
-    Turns that fold up to sessions: the first hit of a session keeps its rank, later ones are dropped, then cut at k.
-    Unmapped hits keep their slot.
+    When turns are counted as sessions, the first hit of a session keeps its rank, and later hits of this session are
+    dropped before the cut.
     """
     slots = [stands_for(sources, level) for sources in hits]
     if unit == "turn" and level == "session":

@@ -1,4 +1,4 @@
-"""Rows of a parquet file, a few in memory at a time; null (NaN too) is absent.
+"""Read the rows of a parquet file, a few in memory at a time. A field that is null or NaN is absent in its row.
 
 A row is identified by its number in the file::
 
@@ -29,7 +29,7 @@ Row = tuple[int, dict[str, object], int]
 
 
 class ParquetRows:
-    """A parquet file that is read in parts; rows read in order are decoded once."""
+    """A parquet file that is read in parts. Rows that are read in order are decoded only once."""
 
     def __init__(self, path: Path, label: str) -> None:
         self.label = label
@@ -41,11 +41,11 @@ class ParquetRows:
         self._rest: Iterator[Row] = iter(())
 
     def __iter__(self) -> Iterator[Row]:
-        """Yield every row in file order; DataError for a part that cannot be read."""
+        """Yield every row in file order; raise DataError for a part that cannot be read."""
         return self._from(0)
 
     def read(self, number: int) -> dict[str, object]:
-        """Read one row; IndexError when there is none."""
+        """Read one row by its number; raise IndexError when there is none."""
         if number != self._next:
             self._rest = self._from(number)
         self._next = number + 1
@@ -87,7 +87,7 @@ def _is_null(value: object) -> bool:
 
 
 def _plain(value: object) -> object:
-    """Return a value as JSON would represent it; null values of a map are dropped."""
+    """Return a value as JSON would represent it; fields of a map that are null or NaN are dropped."""
     if isinstance(value, dict):
         return _without_null(value)
     if isinstance(value, list):

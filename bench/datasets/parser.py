@@ -2,7 +2,7 @@
 
 Also in this module:
 
-* A corpus from the sessions of its rows: unique ids, true order, and the look-up for evidence.
+* The corpus that the sessions of its rows form: with unique ids, in order of dates, and with the lookup for evidence.
 
 Example::
 
@@ -41,22 +41,22 @@ SESSION_REPEATED = "session_id_repeated"
 SESSION_JOINED = "session_joined"
 TURN_BLANK = "turn_blank"
 EXAMPLES = 3
-"""number of items that a note names"""
+"""maximum items that a note names"""
 TURN_COST = 500
 """approximate memory in bytes of a turn, in addition to its text"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
-    """A corpus with its evidence lookup; ``flags`` counts the flags of sessions."""
+    """A corpus with its evidence lookup; ``flags`` counts the flags of sessions and turns."""
 
     corpus: Corpus
     lookup: Lookup
     flags: Counter[str] = field(default_factory=Counter)
     size: int = 0
-    """characters of text, for the size limit of caches"""
+    """approximate bytes of memory, for the size limit of caches"""
     alike: int = 0
-    """sessions without ids of their own whose text another row has too"""
+    """number of sessions without ids from the data that have a text of another row"""
 
 
 def build(
@@ -67,11 +67,13 @@ def build(
     parser: Parser = "direct",
     in_order: bool = False,
 ) -> Built:
-    """Build a corpus: join the sessions of its rows, make ids unique, check dates and sort.
+    """Build a corpus: join the sessions of its rows, make their ids unique, check their dates, and sort by date.
 
-    Rows that repeat their conversation bring each session once. DataError for one session without a date among dated
-    ones, for one id under which two rows bring different sessions, and, where they must be ``in_order``, for dates that
-    give another order than the file.
+    A session that several rows repeat is added once.
+
+    Raises:
+        DataError: some sessions have a date and others have none; two rows have different sessions with the same id;
+            or, with ``in_order``, the sessions of the data are not in order of their dates.
     """
     alone = isinstance(raw, Sequence) and len({session.place.index for session in raw}) <= 1
     joined = _Joined(corpus_id, alone=alone)
@@ -99,15 +101,16 @@ def build(
 
 
 class _Joined:
-    """The distinct sessions of a corpus in file order; of a repeated session only its digest is kept.
+    """The distinct sessions of a corpus, in file order.
 
-    The n-th session of a row can equal only the n-th session of another row, since one row may hold equal sessions.
+    Equal sessions in one row are different sessions: the n-th of them repeats only the n-th equal session of another
+    row.
     """
 
     def __init__(self, corpus_id: str, *, alone: bool) -> None:
         self.corpus_id = corpus_id
         self.alone = alone
-        """all sessions are from one row, so that none can repeat another row's"""
+        """true: all sessions are from one row, so none repeats a session of another row"""
         self.kept: list[tuple[str, RawSession]] = []
         self.repeats = 0
         self.alike = 0
@@ -152,7 +155,7 @@ class _Joined:
         self.ids_of_row.add(session.id)
 
     def _compare(self, session: RawSession) -> None:
-        """Count a session whose text another row's session of the corpus has too."""
+        """Count a session without an id from the data that has a text of another row of the corpus."""
         if self.alone or session.named:
             return
         texts = [hash(turn.text) for turn in session.turns if not is_blank_turn(turn)]
@@ -161,7 +164,7 @@ class _Joined:
             self.texts.setdefault(text, self.row)
 
     def _check(self, session: RawSession) -> None:
-        """Raise a DataError when two rows use one id for different sessions; an id may repeat within a row."""
+        """Raise a DataError when two rows have different sessions with one id; in one row, an id may repeat."""
         if not session.named or session.id not in self.first:
             return
         first = self.kept[self.first[session.id]][1]
@@ -172,7 +175,7 @@ class _Joined:
         raise session.place.error("", text + ids, hint="give different sessions different ids")
 
     def into(self, lookup: Lookup) -> None:
-        """Add to the evidence lookup what each row's own ids and flags refer to."""
+        """Add the renamed ids and the flagged turns of each row to the evidence lookup."""
         for row, wanted in self.renamed:
             lookup.own[row, wanted] = self.renamed[row, wanted]
             lookup.own.setdefault((ANY_ROW, wanted), self.renamed[row, wanted])
@@ -186,10 +189,7 @@ class _Joined:
 
 
 def _digest(session: RawSession) -> bytes:
-    """Return the digest that two sessions share if their dates, turns and metadata are equal.
-
-    Evidence flags do not count.
-    """
+    """Return a digest of the date, turns and metadata of a session, without its evidence flags."""
     turns = [(t.id, t.text, t.role, t.speaker, t.caption, t.when) for t in session.turns]
     return sha256(
         repr((session.when, session.date_text, turns, dict(session.metadata))).encode("utf-8", "surrogatepass")
@@ -205,7 +205,7 @@ def _check_dates(raw: Sequence[RawSession]) -> None:
 
 
 def _check_order(corpus_id: str, raw: Sequence[RawSession]) -> None:
-    """Raise a DataError when the sessions are not in date order: an index cut-off would count other sessions."""
+    """Raise a DataError when sessions are not in order of their dates: sorting would change what an index means."""
     for before, session in pairwise(raw):
         if before.when and session.when and session.when < before.when:
             text = f"visibility: the sessions of {corpus_id} are not in order of their dates"
@@ -213,7 +213,7 @@ def _check_order(corpus_id: str, raw: Sequence[RawSession]) -> None:
 
 
 class _Names:
-    """Unique names: repeated ids get the suffix ``~2``, ``~3`` in file order."""
+    """A generator of unique names: a repeated id gets the suffix ``~2``, ``~3`` and so on, in file order."""
 
     def __init__(self) -> None:
         self.seen: Counter[str] = Counter()
@@ -275,7 +275,7 @@ def _session(name: str, raw: RawSession, lookup: Lookup, removed_roles: Collecti
 
 
 def _turn_id(wanted: str, lookup: Lookup) -> str:
-    """Return a turn id that is new in the corpus, with a suffix if needed."""
+    """Return a turn id that the corpus does not have yet: the wanted id, with a suffix ``~2`` and so on if needed."""
     if wanted not in lookup.turns:
         return wanted
     number = 2
@@ -294,7 +294,7 @@ class ParsedRow:
     items: list[RawItem]
     metadata: Mapping[str, object]
     size: int = 0
-    """memory size of the history, when its bytes in the file do not show it"""
+    """approximate bytes of memory for the history"""
 
 
 class RowParser:
@@ -320,21 +320,22 @@ class RowParser:
         self._history_roots = set[str]().union(*(_roots(context) for context in config.fields.contexts))
         cut = config.visibility
         self.in_order = cut is not None and (cut.through or uses_scope(cut.field))
-        """an index cut-off counts the sessions in file order"""
+        """true: the sessions must be in order of their dates, because an index cut-off counts them in file order"""
         self.hidden = 0
-        """items whose index cut-off hides a part of their own row's history"""
+        """number of items whose index cut-off hides a part of the history in their own row"""
         self.lost: tuple[RawItem, str] | None = None
-        """the first item with evidence that matches nothing in its history, and the reference"""
+        """the first item with evidence that matches nothing in its history, and this reference"""
         self.lost_items = 0
+        """number of items with evidence that matches nothing"""
         self.lost_whole = 0
-        """number of items without any evidence that matches"""
+        """number of these items for which no evidence at all matches"""
         self.early: dict[str, str] = {}
-        """item -> message, for the first items that are dated before their evidence"""
+        """item id -> message, for the first items that are dated before their evidence"""
         self.early_items = 0
         self._deletion_field = config.deletion.target if config.deletion else ""
 
     def parse(self, row: Mapping[str, object], place: RowPlace, *, history: bool = True) -> ParsedRow:
-        """Parse a row, with or without its sessions; DataError for the first problem."""
+        """Parse a row, with or without its sessions; raise DataError for the first problem."""
         try:
             row_id = self.row_id(row, place)
             place = place.named(row_id)
@@ -353,7 +354,7 @@ class RowParser:
         )
 
     def corpus_of(self, row: Mapping[str, object], place: RowPlace, row_id: str) -> str:
-        """Return the corpus id of a row; a list or map is identified by its content."""
+        """Return the corpus id of a row; for a corpus field that is a list or map, an id of its content."""
         path = self._corpus_path
         if path is None:
             return row_id
@@ -363,14 +364,14 @@ class RowParser:
         return content_id(value) if isinstance(value, list | Mapping) else id_at(row, path, place)
 
     def brought(self, row: Mapping[str, object]) -> str | None:
-        """Return the identity of a joined history that rows share; None when the row itself holds its history."""
+        """Return the identity of the history that ``data.with`` adds to a row; None if the row itself has one."""
         scope = scope_of(row)
         if not self.shared or scope is None or not self._history_roots <= scope.brought.keys():
             return None
         return "\n".join(scope.brought[name] for name in sorted(self._history_roots))
 
     def row_id(self, row: Mapping[str, object], place: RowPlace) -> str:
-        """Return the id of a row: the configured or first usual id field, else its number."""
+        """Return the id of a row: from the configured id field or the first usual one, else ``row_1``, ``row_2``..."""
         if not self._id_known:
             known = next((name for name in self.config.row_id_candidates if row.get(name) is not None), None)
             self._id_path = None if known is None else compile_value(known)
@@ -378,7 +379,7 @@ class RowParser:
         return f"row_{place.index + 1}" if self._id_path is None else id_at(row, self._id_path, place)
 
     def _of_row(self, row: Mapping[str, object]) -> dict[str, object]:
-        """Return the metadata of the row and its history, for session templates and prompts."""
+        """Return the metadata of a row, looked up in the row and its histories, for session templates and prompts."""
         if not self._metadata:
             return {}
         scopes = [without_empty_cells(row), *(context.get(row) for context in self._contexts if context.single)]
@@ -386,7 +387,11 @@ class RowParser:
         return {key: value for key, value in pairs if value is not None}
 
     def finish(self, raw: RawItem, position: int, corpus: str, lookup: Lookup, last: Session | None = None) -> Item:
-        """Resolve the evidence of an item and return the complete item."""
+        """Resolve the evidence of an item and return the complete item.
+
+        Without a date of its own, the item gets the date of the session ``last``. A deletion of an unknown memory is a
+        DataError.
+        """
         evidence, flags = self.rule.resolve(raw, lookup)
         if UNRESOLVED in flags:
             self.lost = self.lost or (raw, self.rule.unresolved(raw, lookup))
@@ -436,7 +441,7 @@ class RowParser:
         )
 
     def lost_evidence(self) -> str:
-        """Return a note on evidence that matches nothing in its history; empty if there is none."""
+        """Return a note on items with evidence that matches nothing in their history; empty if there are none."""
         if self.lost is None:
             return ""
         item, reference = self.lost
@@ -448,14 +453,17 @@ class RowParser:
         )
 
     def last_session(self, sessions: Sequence[Session]) -> Session | None:
-        """Return the latest session by date, if the config takes question dates from it; else None."""
+        """Return the session with the latest date, if the config takes question dates from it; else None."""
         if self.config.question_date.source != "last_session":
             return None
         dated = [session for session in sessions if session.when is not None]
         return max(dated, key=lambda session: (session.when is not None, session.when), default=None)
 
     def reduce(self, built: Built, evidence: Iterable[Evidence]) -> Built:
-        """Return the corpus with the evidence sessions only (``lazy``), or with the first others too (``shared``)."""
+        """Return the corpus reduced by the history mode of the config.
+
+        ``lazy`` keeps the evidence sessions only, ``shared`` also the first other sessions, ``full`` all sessions.
+        """
         history = self.config.history
         if history.mode == "full":
             return built
@@ -467,7 +475,7 @@ class RowParser:
         return replace(built, corpus=replace(built.corpus, sessions=kept))
 
     def _check_cuts(self, items: Sequence[RawItem], sessions: Sequence[RawSession], place: RowPlace) -> None:
-        """Raise a DataError for a date cut-off when the history has no dates: it would hide everything."""
+        """Raise a DataError for a date cut-off of a history without dates, because it would hide the whole history."""
         dated = any(session.when or any(turn.when for turn in session.turns) for session in sessions)
         cut = next((item.cut for item in items if item.cut and self.dates.read_cut(item.cut)), None)
         if cut is not None and sessions and not dated:
@@ -475,14 +483,17 @@ class RowParser:
             raise place.error("", text, hint="give the sessions dates, or make the cut-off an index")
 
     def _hides(self, item: RawItem, sessions: Sequence[RawSession]) -> bool:
-        """Return True when an item's index cut-off is smaller than the history of its own row."""
+        """Return True when the index cut-off of an item is smaller than the history in its own row."""
         if item.cut is None or self.config.visibility is None or self.dates.read_cut(item.cut) is not None:
             return False
         brings = len(sessions) if len(sessions) != 1 else len(sessions[0].turns)
         return int(item.cut) + self.config.visibility.through < brings
 
     def cut(self, corpus: Corpus, view: str, cut: str) -> Corpus:
-        """Return the corpus with only the sessions before an index or date cut-off."""
+        """Return the part of a corpus before an index or date cut-off, with the id ``view``.
+
+        With ``visibility.through``, the session or date of the cut-off is included.
+        """
         when = self.dates.read_cut(cut)
         through = self.config.visibility is not None and self.config.visibility.through
         if when is None:
@@ -492,14 +503,14 @@ class RowParser:
 
 
 def _before_index(sessions: tuple[Session, ...], index: int) -> tuple[Session, ...]:
-    """Return the first ``index`` sessions; for a history of one session, its first ``index`` turns."""
+    """Return the first ``index`` sessions; of a history with one session, its first ``index`` turns."""
     if len(sessions) != 1:
         return sessions[:index]
     return (replace(sessions[0], turns=sessions[0].turns[:index]),)
 
 
 def _before_date(sessions: tuple[Session, ...], date: datetime) -> tuple[Session, ...]:
-    """Return the sessions before a date; for a history of one undated session, its turns before the date."""
+    """Return the sessions before a date; of a history with one undated session, its turns before the date."""
     if len(sessions) != 1 or sessions[0].when is not None:
         return tuple(session for session in sessions if session.when is not None and session.when < date)
     turns = tuple(turn for turn in sessions[0].turns if turn.when is not None and turn.when < date)
@@ -507,5 +518,5 @@ def _before_date(sessions: tuple[Session, ...], date: datetime) -> tuple[Session
 
 
 def _roots(context: ContextSection) -> set[str]:
-    """Return the row fields that make up a history."""
+    """Return the names of the row fields that a history is read from."""
     return roots_of(context.field) | roots_of(context.date_field) | roots_of(context.session_id_field)

@@ -4,9 +4,9 @@ Example::
 
     guess = Guess(rows, history="sessions")
     guess.lines(), guess.evidence, guess.abstention     # YAML
-    guess.unmapped                                      # what could not be mapped, and how to write it
+    guess.unmapped                                      # notes on fields that could not be mapped
 
-Gold is never taken for history.
+A field with gold is never used as history.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ from bench.datasets.row import scalar_text, value_of
 NO_ANSWER = re.compile(
     r"abstention|unanswerable|boundary|null_query|adversarial|not_mentioned|no_answer", re.IGNORECASE
 )
-"""names of question types that mark a question as unanswerable"""
+"""names of question types whose questions cannot be answered"""
 _CUT = re.compile(r".*(?:end_index|cutoff|cut_off|visible_until|up_to).*", re.IGNORECASE)
 _ASKED_DATES = ("question_date", "asked_at", "asked_on", "query_date", "query_time", "question_ts", "date", "when",
                 "asked", "day", "time", "timestamp")  # fmt: skip
 _TOKEN = re.compile(r"(?=[^_]*[A-Za-z])[A-Za-z0-9]{1,24}")
 _KEYED = re.compile(r"(?:\.\*|\['[^']*'(?:,'[^']*')+\])\[\*\]\"?$")
-"""paths to lists under keys that are data, or under several names"""
+"""paths to lists of questions that are under data keys, or under several names"""
 _MOST_TYPES = 20
 
 
 class Guess:
-    """The guessed fields of the questions in sample rows."""
+    """The guessed config keys for the questions and the history in sample rows."""
 
     def __init__(
         self,
@@ -121,7 +121,7 @@ class Guess:
         yield "choicesField", choices and choices[0]
 
     def _date(self) -> str | None:
-        """Return the date field of a question."""
+        """Return the date field of a question, as the config writes it; None if there is none."""
         every, asked = self.place.every(), self.place.asked
         for name in filter(None, (first(asked, (one,), (str, int)) for one in _ASKED_DATES)):
             if all(is_date(one[name]) for one in every if one.get(name) is not None) and not isinstance(
@@ -131,7 +131,7 @@ class Guess:
         return None
 
     def metadata(self) -> str:
-        """Return the ``metadata`` section with type and date, for one question per row; empty for nested questions."""
+        """Return the ``metadata`` section with type and date; empty for nested questions, or if there is neither."""
         if self.child is not None:
             return ""
         found = (("questionType", self.type), ("questionDate", self._date()))
@@ -152,14 +152,14 @@ class Guess:
             yield f"  answer: {answer}\n"
 
     def words_of_question(self) -> int:
-        """Return the number of words of the longest question."""
+        """Return the number of words in the longest question; 0 if no field holds a question."""
         name = self.place.question()
         return max((len(str(one.get(name)).split()) for one in self.place.every()), default=0) if name else 0
 
     # ------------------------------------------------------------------ types
 
     def _kind(self) -> str | None:
-        """Return the value for the question type."""
+        """Return the field or template for the question type, as the config writes it; None if there is none."""
         if (name := self._type_name()) is not None:
             return self.place.at(name)
         if self.child is not None and _KEYED.search(self.place.path):
@@ -174,7 +174,10 @@ class Guess:
         return self._type_of_ids()
 
     def _type_of_ids(self) -> str | None:
-        """Return a template that reads the type from the beginning of the ids: ``2hop`` of ``2hop__10_21``."""
+        """Return a template that reads the type from the beginning of the ids: ``2hop`` of ``2hop__10_21``.
+
+        The result is None when the ids do not begin with a type.
+        """
         name = next((name for name in IDS if all(isinstance(row.get(name), str) for row in self.rows)), None)
         ids = [str(row[name]).split("_") for row in self.rows] if name else []
         found = 0
@@ -192,7 +195,7 @@ class Guess:
         return f"\"${{{name}|match:'^{'_'.join(['[^_]+'] * found)}'}}\""
 
     def _row_type(self) -> str | None:
-        """Return the type field of the row, which all its questions share."""
+        """Return a field of the row that is the type of all its questions; None if there is none."""
         for name in ("question_type", "category", "source", "subset"):
             if isinstance(self.row.get(name), str):
                 return field_name(name)
@@ -202,7 +205,7 @@ class Guess:
         return None
 
     def _type_name(self) -> str | None:
-        """Return the type field that every question has."""
+        """Return the name of a type field that every question has; None if there is none."""
         asked = self.place.every()
         names = [name for one in TYPES if (name := first(self.place.asked, (one,), (str, int)))]
         names = [name for name in names if all(isinstance(one.get(name), str | int) for one in asked)]
@@ -239,7 +242,7 @@ class Guess:
         return f"abstention: {{{', '.join(conditions)}}}\n" if conditions else ""
 
     def _told_unanswerable(self) -> str | None:
-        """Return a field with few distinct values, one of which marks a question as unanswerable."""
+        """Return a condition on a field with few distinct values, one of which means "unanswerable"; else None."""
         for name in self.place.asked:
             held = [one.get(name) for one in self.place.every()]
             lists = all(isinstance(one, list) and len(one) == 1 for one in held)
@@ -251,7 +254,7 @@ class Guess:
         return None
 
     def missing_answers(self) -> str | None:
-        """Return the note for questions without an answer when no field marks them as unanswerable."""
+        """Return a note on questions without an answer; None if there are none, or a field marks them."""
         found = self.answer.without()
         if found is None or self.abstention or self.answer.choices() is not None:
             return None
@@ -268,9 +271,9 @@ class Guess:
     # ------------------------------------------------------------- ids, corpus
 
     def item_id(self) -> str | None:
-        """Return the field or template for the item id, as the config writes it.
+        """Return the field or template for the item id, as the config writes it; None if there is none.
 
-        It is unique in these rows if possible, otherwise the first usual id field; None if there is none.
+        Its values are unique in these rows if possible; otherwise it is the first field with a usual name for ids.
         """
         for one in IDS:
             name = first(self.row, (one,))
@@ -310,7 +313,7 @@ class Guess:
         return None not in values and len(set(values)) == len(values)
 
     def corpus(self, item_id: str) -> str:
-        """Return the ``corpus`` line with the field that rows of one conversation share; empty if there is none."""
+        """Return the ``corpus`` line for a field that is equal in all rows of a conversation, else an empty text."""
         for name in CORPORA:
             values = Counter(scalar_text(row.get(name)) for row in self.rows)
             if name != item_id and None not in values and len(values) < len(self.rows):

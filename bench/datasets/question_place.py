@@ -41,29 +41,29 @@ _INSIDE = ("content", "text", "question", "input_text", "query")
 
 
 class QuestionPlace:
-    """The objects that hold the questions. ``asked`` is their union: each field with its first value."""
+    """The objects that hold the questions. ``asked`` has every field of these objects, each with its first value."""
 
     def __init__(self, rows: Sequence[Row], *, texts_ask: bool = False) -> None:
         self.rows = rows
         self.row = union(rows)
         self.texts_ask = texts_ask
-        """in a file of questions, the field ``text`` may be the question"""
+        """true: the field ``text`` may be the question, as in a file that contains only questions"""
         self.unmapped: list[str] = []
         self.written: Row = {}
-        """the config's form of question and answer when they are map keys or pairs"""
+        """``question`` and ``answer`` -> the path in the config, when they are keys of a map or pairs"""
         self.path, self.children = self._nested()
         self.child: Row | None = union(self.children) if self.children else None
         self.inside = "" if self.child is not None else self._holder()
         self.asked: Row = self.child or (tree(self.row[self.inside]) if self.inside else self.row)
 
     def every(self) -> list[Row]:
-        """Return the objects, one per question."""
+        """Return the objects that hold the questions, one per question."""
         if self.child is not None:
             return self.children
         return [part_of(row, self.inside) if self.inside else row for row in self.rows]
 
     def at(self, name: str, *more: str) -> str:
-        """Return a field of a question, as the config writes it."""
+        """Return a field of a question as the config writes it; ``more`` are names inside the field."""
         if name in self.written and not more:
             return json.dumps(self.written[name])
         if self.inside or more:
@@ -81,7 +81,7 @@ class QuestionPlace:
         return found
 
     def _nested(self) -> tuple[str, list[Row]]:
-        """Return the path of nested questions, and all of them."""
+        """Return the path of nested questions, and all these questions; an empty path if there are none."""
         found = [one for one in lists_of_questions(self.row) if self._children(one[0])]
         self._lists = [
             self.row.get(path.partition("[")[0].partition(".")[0]) for path, *_ in found if path.count("[*]") == 1
@@ -124,7 +124,7 @@ class QuestionPlace:
         return [one for row in self.rows for one in found.all(row) if isinstance(one, Mapping)]
 
     def _holder(self) -> str:
-        """Return the field whose map holds the question; empty when the row itself holds it."""
+        """Return the field with a map that holds the question; empty if the row itself holds the question."""
         if first(self.row, QUESTIONS, (str, Mapping)) or question_turns(self.row):
             return ""
         for name, part in self.row.items():
@@ -136,17 +136,17 @@ class QuestionPlace:
         return ""
 
     def question(self) -> str | None:
-        """Return the field of the question."""
+        """Return the field of the question; None if no field looks like one."""
         named = first(self.asked, QUESTIONS, str) or first(self.asked, NESTED, str)
         return named or first(self.asked, QUESTIONS) or self._written()
 
     def _written(self) -> str | None:
-        """Return the text field that ends with a question mark; in a file of questions, ``text`` as a fallback."""
+        """Return the text field whose values end with a question mark, else ``text`` if `texts_ask`; else None."""
         marked = question_by_mark(self.every())
         return marked or (first(self.asked, ("text",), str) if self.texts_ask else None)
 
     def question_path(self) -> str:
-        """Return the question field as the config writes it."""
+        """Return the path or template of the question, as the config writes it; ``question`` as a last resort."""
         name = self.question() or "question"
         if more := self.lacking(name, QUESTIONS, str):
             return f"[{', '.join(map(self.at, (name, *more)))}]"
@@ -158,17 +158,17 @@ class QuestionPlace:
         return self.at(name)
 
     def lacking(self, name: str, names: Sequence[str], kind: type | tuple[type, ...] = object) -> list[str]:
-        """Return the fields that have the same meaning in the nested questions that lack this field."""
+        """Return the fields, out of ``names``, that nested questions without the field ``name`` have instead."""
         found = (first(one, names, kind) for one in self.children if one.get(name) is None)
         return list(dict.fromkeys(other for other in found if other is not None and other != name))
 
     def marked(self) -> list[str]:
-        """Return up to four paths of nested fields whose texts end with a question mark."""
+        """Return up to four paths of texts that end with a question mark."""
         return list(dict.fromkeys(path for row in self.rows[:8] for path in texts_that_ask(row, "")))[:4]
 
 
 def _plain_questions(values: Sequence[object]) -> tuple[Row, list[Row]] | None:
-    """Return how the config writes question and answer, and all of them, when they are map keys or pairs; else None."""
+    """Return the paths of question and answer, and all questions, when these are keys of a map or pairs; else None."""
     known = [value for value in values if value]
     maps = [value for value in known if isinstance(value, Mapping)]
     pairs = [pair for value in known if isinstance(value, list) for pair in value]
@@ -184,7 +184,7 @@ def _plain_questions(values: Sequence[object]) -> tuple[Row, list[Row]] | None:
 
 
 def question_by_mark(found: Sequence[Row]) -> str | None:
-    """Return the only text field that ends with a question mark in most objects; None unless there is exactly one."""
+    """Return the field whose texts end with a question mark in most objects; None unless there is exactly one."""
     names = [name for name in union(found) if not GOLD.fullmatch(name) and name not in SPEAKING]
     texts = {name: [one.get(name) for one in found] for name in names}
     marked = [name for name, values in texts.items() if sum(map(_ends_so, values)) * 2 > len(values)]
@@ -196,7 +196,7 @@ def _ends_so(value: object) -> bool:
 
 
 def asks_in(part: Row) -> bool:
-    """Return True when an object holds a question, by a typical field name."""
+    """Return True when an object has a field with a usual name for questions, and no speaker."""
     if first(part, SPEAKING):
         return False
     return _named(part) or first(part, QUESTIONS, Mapping) is not None
@@ -208,13 +208,13 @@ def _named(part: Row) -> bool:
 
 
 def question_turns(row: Row) -> bool:
-    """Return True when the question field holds the preceding turns too."""
+    """Return True when the question field is a list of turns, of which the last one is the question."""
     name = first(row, QUESTIONS)
     return name is not None and _last_words(row[name]) is not None
 
 
 def _last_words(value: object) -> str | None:
-    """Return the text of the last turn, when the question field is a list of turns; else None."""
+    """Return the name of the text field of the last turn, when the value is a list of turns; else None."""
     if not isinstance(value, list) or not value or not isinstance(value[-1], Mapping):
         return None
     return first(value[-1], ("content", "text", "utterance", "value"), str)
@@ -235,7 +235,10 @@ def texts_that_ask(value: object, path: str = "", deep: int = 4) -> Iterator[str
 def lists_of_questions(
     value: object, path: str = "", name: str = "", deep: int = _DEEP
 ) -> Iterator[tuple[str, str, object]]:
-    """Yield the paths of lists of questions; one with a typical name comes first, gold is skipped."""
+    """Yield each list of questions as its path, the name of its field and its value.
+
+    A list with a usual name comes first. Fields with gold are skipped.
+    """
     if deep == 0:
         return
     if isinstance(value, list):
@@ -272,5 +275,5 @@ def _marked_with_answers(maps: Sequence[Row]) -> bool:
 
 
 def looks_numbered(name: str) -> bool:
-    """Return True for names of fields that hold ids, dates, counts or links."""
+    """Return True for the name of a field that holds an id, date, count or link."""
     return re.search(r"id$|date|time|num|count|token|length|link|file|url", name) is not None

@@ -1,6 +1,6 @@
 """The items of one row, before their evidence is looked up in the corpus.
 
-One row is one question, a list of nested questions, or, flattened, a list of children::
+A row has one question, a list of nested questions, or, with ``flatten``, a list of children::
 
     reader = QuestionReader(config, dates, turns, names)
     for raw in reader.read(row, place, row_id="conv-26"):
@@ -64,7 +64,7 @@ _INDEX_OR_DATE = "count sessions from 0, or see dateFormats in the config"
 
 @dataclass(slots=True, kw_only=True)
 class RawItem:
-    """An item with unresolved evidence: session ids and turn references as the row gives them."""
+    """An item whose evidence is not resolved yet: references to sessions and turns, as the row gives them."""
 
     id: str
     question: str
@@ -75,7 +75,7 @@ class RawItem:
     session_refs: tuple[str, ...]
     refs: tuple[str, ...]
     grades: Mapping[str, float]
-    """grade of each reference, if the data grades them"""
+    """reference -> its grade, if the data has grades"""
     texts: tuple[str, ...]
     cut: str | None
     choices: tuple[str, ...]
@@ -87,7 +87,7 @@ class RawItem:
 
 
 class QuestionReader:
-    """The item reader of one config; it also counts items over ``max_items`` and labels without a name."""
+    """The reader of the items of a row. It also counts the questions and children that it leaves out."""
 
     def __init__(self, config: BenchmarkConfig, dates: DateReader, turns: TurnReader, names: ConfigNames) -> None:
         self.config = config
@@ -102,7 +102,7 @@ class QuestionReader:
         self.point_where = Conditions(self.points.where if self.points else {}, "rubric.where")
         self.shuffled = isinstance(self.schema.choices, Choices) and self.schema.choices.shuffle
         self.optional = config.evaluation.method != "mcq"
-        """an item may have no choices: it is then an open question"""
+        """true: an item may have no choices; it is then an open question"""
         self.reference = value_of(config.evidence.reference)
         self.grade = value_of(config.evidence.grade)
         self.ranges = config.evidence.parser == "ranges"
@@ -126,12 +126,12 @@ class QuestionReader:
             yield self._flat(without_empty_cells(row), place, row_id)
 
     def _asks(self, row: Mapping[str, object]) -> bool:
-        """Return False for a row of a shared corpus with an empty question: it only adds its history."""
+        """Return False for a row with an empty question in a shared corpus: such a row only adds its history."""
         question = self.paths.question
         return self.config.corpus is None or question is None or question.get(row) != ""
 
     def _meet(self, row: Mapping[str, object], items: Sequence[object]) -> None:
-        """Look up the open config names in the items of a row, the row and its histories."""
+        """Look up the config names that are not found yet: in the items, their row and its histories."""
         if not items:
             return
         if self.names.items.open:
@@ -174,7 +174,7 @@ class QuestionReader:
     def _category(
         self, paths: NestedPaths, child: object, row: Mapping[str, object], prefix: str, place: RowPlace
     ) -> str | None:
-        """Return the type of a question: its own, else its row's."""
+        """Return the type of a nested question, else that of its row, by its name in ``categories``."""
         path = paths.category
         if path is None:
             kind = self.paths.type
@@ -253,7 +253,7 @@ class QuestionReader:
         return item
 
     def _rubric(self, paths: ItemPaths, row: object, prefix: str, place: RowPlace) -> tuple[str, ...]:
-        """Return the points of a rubric: each a text, or one value of an object that meets the conditions."""
+        """Return the texts of a rubric's points; of points that are objects, only those that meet the conditions."""
         if self.points is None:
             return texts_of(paths.rubric.get(row), prefix + "rubric", place) if paths.rubric else ()
         found, text = elements(compile_value(self.points.from_), row), compile_value(self.points.text)
@@ -285,7 +285,7 @@ class QuestionReader:
             raise place.error("question type", text, kind)
 
     def _check_answer(self, item: RawItem, row: object, prefix: str, paths: ItemPaths) -> None:
-        """Raise a DataError for a missing answer, unless the kind of item or evaluation needs none."""
+        """Raise a DataError for a missing answer, unless the item or its evaluator needs none."""
         methods = self.config.evaluation.every_method
         if item.answers or item.abstention or ANSWERLESS.issuperset(methods) or item.deletion:
             return
@@ -302,7 +302,10 @@ class QuestionReader:
         )
 
     def _check_choice(self, item: RawItem, row: object, prefix: str, path: Value | None) -> None:
-        """Raise a DataError unless the right choice is a text or letter of the choices; ``mcq`` requires one."""
+        """Raise a DataError when the right choice is neither the text nor the letter of a choice.
+
+        A missing right choice is an error for ``mcq`` only.
+        """
         if path is None or choice_index(item.choice_answer, item.choices) is not None:
             return
         value = path.get(row)
@@ -339,7 +342,7 @@ class QuestionReader:
         return by_id or by_field or by_type or by_where or (not answered and _is_trap(scopes[0]))
 
     def _named_so(self, item_id: str, place: RowPlace) -> bool:
-        """Return True when the id matches ``idPattern``; DataError for an id that is too long to search."""
+        """Return True when the id contains a match of ``idPattern``; raise DataError for an id that is too long."""
         if self.pattern is None:
             return False
         if len(item_id) > LONGEST_TEXT:
@@ -348,7 +351,7 @@ class QuestionReader:
         return self.pattern.search(item_id) is not None
 
     def _metadata(self, scopes: list[object], place: RowPlace, *, kind_id: str | None) -> dict[str, object]:
-        """Return the named metadata of an item, looked up in the question, then its row, then its history."""
+        """Return the metadata of an item: each path is looked up in the question, then in its row, then its history."""
         found: dict[str, object] = {} if kind_id is None else {"category": kind_id}
         for key, path in self.paths.metadata.items():
             value = next((one for scope in scopes if (one := metadata_at(path, scope)) is not None), None)
@@ -372,7 +375,7 @@ class QuestionReader:
     def _refs(
         self, path: Several | None, row: object, prefix: str, place: RowPlace, grades: dict[str, float]
     ) -> tuple[str, ...]:
-        """Return the references to sessions or turns, from any nesting of lists and maps."""
+        """Return the references to sessions or turns, from any nesting of lists and maps; store their grades."""
         given = None if path is None else path.get(row)
         if path is None or given is None:
             return ()
@@ -392,10 +395,7 @@ class QuestionReader:
     def _graded(
         self, path: Several, row: object, given: object, where: str, place: RowPlace, grades: dict[str, float]
     ) -> tuple[str, ...]:
-        """Return references and store the highest grade of each.
-
-        References graded 0 or less are not relevant and left out.
-        """
+        """Return the references with a grade above 0, and store the highest grade of each in ``grades``."""
         if isinstance(given, Mapping) and self.grade is None:
             pairs = [(str(name), number_at(grade, f"{where}.{name}", place)) for name, grade in given.items()]
         else:
@@ -417,7 +417,7 @@ class QuestionReader:
         return number_at(grade, f"{where}.{name_of(self.grade)}", place)
 
     def _reference(self, value: object, where: str, place: RowPlace) -> str:
-        """Return the id that a template makes from an object."""
+        """Return the id that ``evidence.reference`` makes from an object."""
         assert self.reference is not None
         text = scalar_text(self.reference.get(value))
         if text is None:
@@ -435,7 +435,7 @@ class QuestionReader:
         return tuple(self.turns.read(turn, f"{where}[{at}]", place).said for at, turn in enumerate(quoted))
 
     def _choices(self, path: Several | None, row: object, prefix: str, place: RowPlace) -> tuple[str, ...]:
-        """Return the choices; DataError when a choice with its own path is missing."""
+        """Return the choices; empty if the item has none. A missing choice with its own path is a DataError."""
         if path is None:
             return ()
         if len(path.paths) == 1:
@@ -471,18 +471,18 @@ class QuestionReader:
 
 
 def _first(path: Value | None, scopes: list[object]) -> object:
-    """Return the first value found in the scopes: the question, then the row, then its history."""
+    """Return the first value in the scopes (question, row, history) that is not null; None without a path."""
     found = (path.get(scope) for scope in scopes) if path else ()
     return next((value for value in found if value is not None), None)
 
 
 def metadata_at(path: Value, scope: object) -> object:
-    """Return a metadata value; for a path with stars, the list of its values."""
+    """Return a metadata value, or for a path with ``[*]`` the list of its values; None if there is none."""
     return path.get(scope) if path.single else path.all(scope) or None
 
 
 def _objects(value: object) -> list[object]:
-    """Return the objects in nested lists, flattened."""
+    """Return the objects in nested lists as one list."""
     return [one for part in value for one in _objects(part)] if isinstance(value, list) else [value]
 
 
@@ -490,11 +490,11 @@ _NUMBERS = re.compile(
     r"(?P<before>(?:.*[^\d\s,-])?\s*?)(?P<numbers>\d+(?:\s*-\s*\d+)?(?:\s*,\s*\d+(?:\s*-\s*\d+)?)*)\s*", re.DOTALL
 )
 _WIDEST = 10_000
-"""most numbers that one range may cover"""
+"""maximum numbers that one range may contain"""
 
 
 def expanded(reference: str) -> list[str]:
-    """Split a reference with numbers and ranges at its end: ``x/1, 3-4`` -> ``x/1``, ``x/3``, ``x/4``."""
+    """Split a reference that ends with numbers and ranges: ``x/1, 3-4`` -> ``x/1``, ``x/3``, ``x/4``."""
     match = _NUMBERS.fullmatch(reference)
     if match is None or len(reference) > LONGEST_TEXT:
         return [reference]
@@ -519,7 +519,7 @@ def _pairs(value: object) -> object:
 
 
 def _asked(row: object, path: Value, place: RowPlace, *, prefix: str = "") -> str:
-    """Return the question; DataError when it is blank."""
+    """Return the question; raise DataError when it is missing or blank."""
     text = text_at(row, path, place, prefix=prefix)
     if is_blank(text):
         raise place.error(f"{prefix}{name_of(path)}", "is empty", hint="write a question, or remove the item")
@@ -527,7 +527,7 @@ def _asked(row: object, path: Value, place: RowPlace, *, prefix: str = "") -> st
 
 
 def _label(value: object, path: Value, place: RowPlace) -> str | None:
-    """Return the label that items are grouped by, from a text or number; DataError for a list or map."""
+    """Return a text or number as the label of a group of items; None for an empty one; DataError for a list or map."""
     if isinstance(value, list | Mapping):
         first = f"{path.text if path.text.startswith('$') else '$.' + path.text}[0]"
         hint = f'name one of them: "{first}"' if isinstance(value, list) and value else None

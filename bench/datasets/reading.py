@@ -1,4 +1,4 @@
-"""Progress of reading large data. The command line sets ``shown.to`` to show it; the default shows nothing.
+"""The progress of reading large data. The command line sets ``shown.to`` to a function that shows it.
 
 Example::
 
@@ -16,7 +16,7 @@ from typing import Literal, TypeVar
 EVERY = 0.5
 """seconds between two reports"""
 SMALLEST = 20_000_000
-"""bytes below which progress is not reported; this much is parsed in about a second"""
+"""minimum bytes of data for which progress is reported; so many bytes are parsed in about a second"""
 
 Part = TypeVar("Part")
 Unit = Literal["MB", "rows", "corpora"]
@@ -34,7 +34,7 @@ class ReadingProgress:
 
     @property
     def text(self) -> str:
-        """Return one line of text, without a line end."""
+        """Return the progress as one line of text, without a line end."""
         scale = 1_000_000 if self.unit == "MB" else 1
         left = self.seconds * (self.total - self.done) / max(self.done, 1)
         share = 100 * self.done // max(self.total, 1)
@@ -45,7 +45,7 @@ class ReadingProgress:
 
 @dataclass(slots=True)
 class ProgressSink:
-    """The function that gets each report, or None."""
+    """The function that receives each report of progress; None shows nothing."""
 
     to: Callable[[ReadingProgress], None] | None = None
 
@@ -62,7 +62,10 @@ class ReadingPass:
     unit: Unit
 
     def over(self, parts: Iterable[Part], position: Callable[[int, Part], int]) -> Iterator[Part]:
-        """Yield the parts and report progress every half second; ``position`` returns the progress after a part."""
+        """Yield the parts and report the progress about every half second.
+
+        ``position`` returns the progress after a part, from the number of the part (from 1) and the part.
+        """
         start = told = monotonic()
         told_any = False
         for number, part in enumerate(parts, 1):

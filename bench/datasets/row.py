@@ -2,8 +2,8 @@
 
 Also in this module:
 
-* The place of a value in a dataset file, as errors show it.
-* Typed access to the values of a row; a wrong value is a DataError with the row, the field and the value.
+* The place of a row in a dataset file, for errors.
+* Typed access to the values of a row: a value of another type is a DataError with the row, the field and the value.
 * The compiled paths of a config to the parts of an item.
 
 Example::
@@ -13,16 +13,17 @@ Example::
     parsed(place, 0, b'{"id"').error        # DataError: data.jsonl:1: row is malformed: ...
     RowPlace(file="data.jsonl", index=2, line=3).error("question", "is missing")
     # DataError: data.jsonl:3: question is missing
-    text_at(row, compile_path("question", bare=True), place)      # DataError when it is missing or no text
-    answers_of(2022) == ("2022",)
+    text_at(row, compile_path("question", bare=True), place)      # DataError when it is missing or not text
+    texts_of(2022, "answer", place)      # ("2022",)
     paths = RowPaths(config)
     paths.question, paths.nested, paths.metadata
 
-JSON is parsed strictly: UTF-8 only and no ``NaN``; a fraction keeps its text from the file.
+JSON is parsed strictly: it must be UTF-8 without ``NaN``. A number with a fraction keeps its text from the file.
 
-``data.jsonl:3``, ``data.csv:4`` (line of the row), ``data.json: [0].haystack_dates[1]`` (index of the row).
+Errors show the place of a row with its line (``data.jsonl:3``, ``data.csv:4``), in a JSON file with its index
+(``data.json: [0].haystack_dates[1]``).
 
-Absent and null are the same here. Numbers become the text they have in the file.
+A null value counts as absent. A number that is read as text has the form that it has in the file.
 """
 
 from __future__ import annotations
@@ -52,15 +53,15 @@ class RowPlace:
 
     file: str
     index: int
-    """0-based"""
+    """number of the row in the data, from 0"""
     line: int | None = None
-    """None in a JSON file, whose rows have an index instead"""
+    """1-based line; None for a format without lines, such as JSON"""
     row_id: str | None = None
     number: int | None = None
-    """the row's number in its own file, if it differs from ``index``"""
+    """number of the row in its own file, from 0, if it differs from ``index``"""
 
     def named(self, row_id: str) -> RowPlace:
-        """Return a copy with the row's id."""
+        """Return a copy of the place with the id of the row."""
         return replace(self, row_id=row_id)
 
     @property
@@ -72,7 +73,10 @@ class RowPlace:
         return f"{self.file}: [{self.row}]" if self.line is None else f"{self.file}:{self.line}"
 
     def error(self, field: str, message: str, value: object = _ABSENT, *, hint: str | None = None) -> DataError:
-        """Return an error with the place, the field, the problem, and the value (at most 100 characters)."""
+        """Return an error with the place, the field, the problem, and the value, cut to 100 characters.
+
+        An empty ``field`` means the whole row.
+        """
         joint = "" if not field or field.startswith("[") else "."
         where = f"{self}{joint}{field}" if self.line is None else str(self)
         shown = "" if value is _ABSENT else f": {quote(value)}"
@@ -94,7 +98,7 @@ class FloatText(float):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileRow:
-    """One row and its bytes in the file; ``values`` is None for a row that could not be parsed (see ``error``)."""
+    """One row and its bytes in the file. For a row that could not be read, ``values`` is None and ``error`` is set."""
 
     place: RowPlace
     offset: int
@@ -102,17 +106,20 @@ class FileRow:
     values: Mapping[str, object] | None
     error: DataError | None = None
     part: int = 0
-    """number of the row within its document"""
+    """number of the row in its document, from 0"""
     keys: tuple[Key, ...] = ()
     """the keys that lead to the row in its document"""
     file: int = 0
     """index of the file among the files of the benchmark"""
     written: Mapping[str, object] | None = None
-    """the row as its file has it, when ``values`` holds joined fields too"""
+    """the row as its file has it, when ``values`` may also have fields that ``data.with`` adds"""
 
 
 def parsed(place: RowPlace, offset: int, raw: bytes, *, whole: bool = False) -> FileRow:
-    """Parse one row, or a ``whole`` document, which may be any JSON value."""
+    """Parse one row, which must be a JSON object, or a ``whole`` document, which may be any JSON value.
+
+    A row that cannot be parsed is returned with its error.
+    """
     try:
         values = _STRICT.decode(raw.decode())
     except UnicodeDecodeError as error:
@@ -130,12 +137,12 @@ def parsed(place: RowPlace, offset: int, raw: bytes, *, whole: bool = False) -> 
 
 
 def loads(raw: bytes) -> object:
-    """Parse strict UTF-8 JSON; fractions keep their text."""
+    """Parse UTF-8 JSON without checking for repeated keys; numbers with a fraction keep their text."""
     return _DECODER.decode(raw.decode())
 
 
 def strict_json(text: str) -> object:
-    """Parse JSON; repeated keys and NaN are errors."""
+    """Parse JSON; raise ValueError for repeated keys and NaN."""
     return _STRICT.decode(text)
 
 
@@ -198,7 +205,10 @@ def name_of(path: WrittenPath) -> str:
 def missing(
     path: Value, row: object, place: RowPlace, *, prefix: str = "", hint: str | None = None, key: str = ""
 ) -> DataError:
-    """Return the error for an absent or null field, with the nearest existing key; ``key`` is its key in the config."""
+    """Return the error for an absent or null field, with the most similar key of the row.
+
+    ``prefix`` is the place of ``row`` in the data; ``key`` is the config key that needs the field.
+    """
     if several := alternatives(path):
         text = f"has none of {', '.join(several)}" + (f", one of which {key} needs" if key else "")
         return place.error(prefix.removesuffix("."), text, hint=hint)
@@ -222,7 +232,7 @@ def in_braces(text: str) -> str:
 
 
 def path_hint(text: str, row: object) -> str:
-    """Return the hint for a field name with dots that would match something as a path; empty for any other name."""
+    """Return a hint for a field name with dots or brackets that matches a value if it is read as a path; else empty."""
     if text.startswith(("$", "@")) or not any(mark in text for mark in ".["):
         return ""
     try:
@@ -233,7 +243,7 @@ def path_hint(text: str, row: object) -> str:
 
 
 def value_at(row: object, path: Value, place: RowPlace, *, prefix: str = "") -> object:
-    """Return the value; DataError when it is absent or null."""
+    """Return the value at a path; raise DataError when it is absent or null."""
     value = path.get(row)
     if value is None:
         raise missing(path, row, place, prefix=prefix)
@@ -241,7 +251,7 @@ def value_at(row: object, path: Value, place: RowPlace, *, prefix: str = "") -> 
 
 
 def text_at(row: object, path: Value, place: RowPlace, *, prefix: str = "") -> str:
-    """Return the value; DataError unless it is text."""
+    """Return the text at a path; raise DataError when the value is absent or not text."""
     value = value_at(row, path, place, prefix=prefix)
     if not isinstance(value, str):
         raise place.error(f"{prefix}{name_of(path)}", "must be text, not", value)
@@ -249,7 +259,7 @@ def text_at(row: object, path: Value, place: RowPlace, *, prefix: str = "") -> s
 
 
 def id_at(row: object, path: Value, place: RowPlace, *, prefix: str = "") -> str:
-    """Return the id, a number as its text; DataError for another value."""
+    """Return the id at a path, a number as text; raise DataError for any other value."""
     value = value_at(row, path, place, prefix=prefix)
     text = scalar_text(value)
     if text is None or isinstance(value, bool) or text == "":
@@ -258,7 +268,7 @@ def id_at(row: object, path: Value, place: RowPlace, *, prefix: str = "") -> str
 
 
 def list_at(row: object, path: Value, place: RowPlace, *, prefix: str = "") -> list[object]:
-    """Return the value; DataError unless it is a list. A path with ``[*]`` returns its matches."""
+    """Return the list at a path, or all matches of a path with ``[*]``; raise DataError for any other value."""
     value = path.all(row) if not path.single else value_at(row, path, place, prefix=prefix)
     if not isinstance(value, list):
         raise place.error(f"{prefix}{name_of(path)}", "must be a list, not", value)
@@ -266,7 +276,7 @@ def list_at(row: object, path: Value, place: RowPlace, *, prefix: str = "") -> l
 
 
 def scalar_text(value: object) -> str | None:
-    """Return a text, number or boolean as text; None for any other value."""
+    """Return a text, number or boolean as text, a number as in the file; None for any other value."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -277,7 +287,7 @@ def scalar_text(value: object) -> str | None:
 
 
 def number_at(value: object, field: str, place: RowPlace) -> float:
-    """Return a number, or the number in a text; DataError for any other value."""
+    """Return a number, or the number in a text; raise DataError for any other value, such as a boolean or NaN."""
     try:
         number = float(scalar_text(value) or "") if not isinstance(value, bool) else math.nan
     except ValueError:
@@ -288,7 +298,7 @@ def number_at(value: object, field: str, place: RowPlace) -> float:
 
 
 def is_graded(value: object) -> bool:
-    """Return True for a map of ids to numbers, the usual form of graded relevance."""
+    """Return True for a non-empty map of ids to numbers, the usual form of relevance grades."""
     return isinstance(value, Mapping) and bool(value) and all(type(one) in (int, FloatText) for one in value.values())
 
 
@@ -297,7 +307,7 @@ _FALSE = frozenset(("false", "no", "n", "f", "0", "off", "0.0", "", "none", "nul
 
 
 def flag_of(value: object, field: str, place: RowPlace) -> bool:
-    """Return a boolean, also from a text or number; DataError for any other value."""
+    """Return a boolean, or the boolean that a text or number such as ``yes`` or 0 means; DataError for other values."""
     text = (scalar_text(value) or "").strip().lower()
     if text in _TRUE:
         return True
@@ -316,7 +326,7 @@ def matches(value: object, wanted: bool | int | str, field: str, place: RowPlace
 
 
 def texts_of(value: object, field: str, place: RowPlace) -> tuple[str, ...]:
-    """Return a scalar or a list of scalars as texts; empty for an absent or null value."""
+    """Return a scalar or a list of scalars as texts; empty for None; raise DataError for any other value."""
     if value is None:
         return ()
     values: Sequence[object] = value if isinstance(value, list) else [value]
@@ -336,7 +346,7 @@ def flat(value: object) -> list[object]:
 
 
 def content_id(value: object) -> str:
-    """Return a short id of a list or map, the same for equal content."""
+    """Return a short id of a JSON value; equal values have the same id."""
     text = json.dumps(value, ensure_ascii=True, sort_keys=True, separators=(",", ":"))
     return sha256(text.encode()).hexdigest()[:16]
 
@@ -367,7 +377,7 @@ _LABELS = {"questionType": "type", "question_type": "type", "questionDate": "dat
 
 @dataclass(frozen=True, slots=True)
 class Several:
-    """Paths whose values are all used, in order; a single path with ``[*]`` gives all of its values."""
+    """One or more paths whose values are all used, in order."""
 
     paths: tuple[Value, ...]
 
@@ -380,9 +390,9 @@ class Several:
         return self.paths[0]
 
     def get(self, row: object) -> object | None:
-        """Return the value of a single path, or for several paths the list of values found.
+        """Return the value of the only path; for several paths, or a path with ``[*]``, the list of all values.
 
-        The result is None when no path has a value.
+        The result is None when there is no value.
         """
         if len(self.paths) == 1:
             path = self.paths[0]
@@ -395,7 +405,7 @@ class Several:
 
 
 class ItemPaths:
-    """The compiled paths to the parts of an item, relative to the object that holds the item."""
+    """The compiled paths to the parts of an item, inside the object that holds the item."""
 
     question: Value | None = None
     answer: Several | None = None
@@ -410,7 +420,7 @@ class ItemPaths:
 
 
 class NestedPaths(ItemPaths):
-    """The compiled paths to the parts of an item in a list of nested questions."""
+    """The compiled paths of one list of nested questions, and of the parts of an item in it."""
 
     def __init__(self, config: BenchmarkConfig, questions: Questions) -> None:
         self.list = compile_value(questions.field)
@@ -428,7 +438,7 @@ class NestedPaths(ItemPaths):
 
 
 class RowPaths(ItemPaths):
-    """The compiled paths of a config to the items of a row."""
+    """The compiled paths of a config to the items of a row and to their parts."""
 
     def __init__(self, config: BenchmarkConfig) -> None:
         fields = config.fields
@@ -453,7 +463,7 @@ class RowPaths(ItemPaths):
         self.deletion = _deletion_paths(config)
 
     def histories(self, row: object) -> list[object]:
-        """Return the values of the history fields, in which metadata is looked up."""
+        """Return the value of each history field that is one value; metadata is looked up in it."""
         return [context.get(row) for context in self.contexts if context.single]
 
 
@@ -472,5 +482,5 @@ def _several(paths: str | Sequence[ValueText] | None) -> Several | None:
 
 
 def value_of(given: ValueText | None) -> Value | None:
-    """Compile a value of the config; None when the config has none."""
+    """Compile a value of the config; None when it is not set."""
     return None if given is None else compile_value(given)

@@ -1,4 +1,4 @@
-"""Stream the rows of a dataset file, and read one row again by its place.
+"""Stream the rows of a dataset file, and read a single row again by its position in the file.
 
 Also in this module:
 
@@ -17,12 +17,12 @@ Example::
     columns(Path("data.csv"), "data.csv")                   # ("id", "question", "asked")
     for row in records(file, "data.csv", names): row.values["asked"] is EMPTY
 
-Only one row is in memory at a time; with ``rows``, one document. A ``.gz`` is decompressed to a temporary file.
+Only one row is in memory at a time; with ``rows``, one document. A ``.gz`` file is decompressed to a temporary file.
 
-The parser of ijson gets the bytes up to each ``}`` and reports the end of a row. The bytes of the row are then parsed
-strictly on their own, so that a row has the same values now and when it is read again by its place.
+In a JSON array, the parser of ijson only finds the end of each row. The bytes of the row are then parsed on their own,
+so that a row has the same values in the stream and when it is read again.
 
-An empty cell is an empty text, or an absent value where the value may be absent.
+An empty cell of a table is read as an empty text; `without_empty_cells` removes it where a value may be absent.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from bench.datasets.row import FileRow, RowPlace, broken, loads, no_object, not_
 from bench.errors import DataError
 
 DEEPEST = 1000
-"""deepest nesting that is parsed: ijson stores the path of each open bracket, which is quadratic in the depth"""
+"""maximum nesting of a JSON array; the memory that ijson needs grows with the square of the depth"""
 _CHUNK = 1 << 16
 _STRING = re.compile(rb'"(?:[^"\\]|\\.)*(?:"|\Z)', re.DOTALL)
 
@@ -63,7 +63,10 @@ class ItemsParser(Protocol):
 
 
 def cut(file: BinaryIO, offset: int, label: str) -> Iterator[FileRow]:
-    """Yield the rows from byte ``offset`` on; after a malformed part of the array, the last row has an error."""
+    """Yield the rows of the JSON array that begins at byte ``offset``; ``label`` names the file in errors.
+
+    A malformed part ends the rows: the last row then has an error.
+    """
     import ijson
 
     found = ijson.sendable_list()
@@ -106,7 +109,7 @@ def _place(label: str, index: int) -> RowPlace:
 
 
 def _pieces(file: BinaryIO) -> Iterator[bytes]:
-    """Yield the file in pieces that end after a ``}`` if they contain one."""
+    """Yield the bytes of a file in pieces; each ``}`` is the end of a piece."""
     while chunk := file.read(_CHUNK):
         at = 0
         while (end := chunk.find(b"}", at)) >= 0:
@@ -117,12 +120,12 @@ def _pieces(file: BinaryIO) -> Iterator[bytes]:
 
 
 def _opened(piece: bytes) -> int:
-    """Return the number of unclosed brackets, counting those in strings too: a fast upper estimate."""
+    """Return opening minus closing brackets, those in strings included: a fast estimate of the change in depth."""
     return piece.count(b"{") + piece.count(b"[") - piece.count(b"}") - piece.count(b"]")
 
 
 def _depth(raw: bytes) -> int:
-    """Return the depth of the brackets outside of strings."""
+    """Return the maximum depth of the brackets outside of strings."""
     depth = deepest = 0
     for bracket in re.findall(rb"[\[{\]}]", _STRING.sub(b"", raw)):
         depth += 1 if bracket in b"[{" else -1
@@ -131,7 +134,10 @@ def _depth(raw: bytes) -> int:
 
 
 def _feed(parser: ItemsParser, piece: bytes) -> None:
-    """Feed the parser; a huge integer, which crashes yajl, is ignored here and rejected when its row is parsed."""
+    """Send bytes to the parser without Python's limit on the digits of an integer.
+
+    A huge integer would stop the parser at that limit; it is rejected later, when its row is parsed.
+    """
     limit = sys.get_int_max_str_digits()
     sys.set_int_max_str_digits(0)
     try:
@@ -145,7 +151,7 @@ _LONGEST_FIELD = 1 << 30
 
 
 class _EmptyCell(str):
-    """An empty cell of a table: an empty text, recognized by identity."""
+    """The type of `EMPTY`, the empty text of an empty cell, which is recognized by identity."""
 
     __slots__ = ()
 
@@ -159,9 +165,10 @@ def without_empty_cells(row: Mapping[str, object]) -> Mapping[str, object]:
 
 
 def columns(path: Path, label: str, *, tabs: bool = False) -> tuple[str, ...]:
-    """Return the column names from the header, empty for an empty file.
+    """Return the column names in the header of a csv file, or with ``tabs`` of a tsv file; empty for an empty file.
 
-    DataError for a header that cannot name fields.
+    Raises:
+        DataError: the header cannot be read, or does not name the fields.
     """
     with path.open("rb") as file:
         try:
@@ -196,7 +203,10 @@ def _problem(header: list[str], *, tabs: bool) -> tuple[str, str] | None:
 def records(
     file: BinaryIO, label: str, names: tuple[str, ...], *, tabs: bool = False, header: bool = True
 ) -> Iterator[FileRow]:
-    """Yield every record below the header, with its first line number; a record that cannot be read ends the file."""
+    """Yield every record below the header, with the number of its first line.
+
+    A record that cannot be read is the last one; it has an error.
+    """
     tape = _Tape(file, label)
     reader = _reader(tape, tabs=tabs)
     if header:
@@ -227,7 +237,7 @@ def _record(place: RowPlace, offset: int, length: int, names: tuple[str, ...], c
 
 
 def record(raw: bytes, names: tuple[str, ...], *, tabs: bool = False) -> Mapping[str, object]:
-    """Parse the bytes of one record again; ValueError or StopIteration when they are not a record."""
+    """Parse the bytes of one record again; raise ValueError or StopIteration when they are not a record."""
     return _named(names, next(_reader(io.StringIO(raw.decode(), newline=""), tabs=tabs)))
 
 
@@ -243,7 +253,7 @@ def _reader(lines: Iterator[str], *, tabs: bool = False) -> Iterator[list[str]]:
 
 
 class _Tape:
-    """Decoded lines of a csv file, with the byte offset read so far."""
+    """The decoded lines of a table file; ``offset`` and ``line`` are the bytes and lines read so far."""
 
     def __init__(self, file: BinaryIO, label: str) -> None:
         self.file = file
@@ -271,11 +281,11 @@ class _Tape:
 _BOM = b"\xef\xbb\xbf"
 _PACKED = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"PK\x03\x04": "zip", b"BZh": "bzip2", b"\xfd7zXZ": "xz",
            b"PAR1": "parquet"}  # fmt: skip
-"""magic bytes of compressed formats that are not supported"""
+"""magic bytes -> the name of the compressed or binary format"""
 
 
 Part = tuple[tuple[Key, ...], object]
-"""the keys that lead to a row in its document, and the row"""
+"""the keys that lead from the document to a row, and the row"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -295,7 +305,7 @@ class RowFile:
     unpacked: _Unpacked | None = None
     parquet: ParquetRows | None = None
     last: dict[int, list[Part]] = field(default_factory=dict, repr=False)
-    """the rows of the document that was read last, by its offset"""
+    """offset -> rows, for the document that was read last"""
 
     @classmethod
     def open(
@@ -307,9 +317,10 @@ class RowFile:
         given: tuple[str, ...] = (),
         rows: Value | None = None,
     ) -> RowFile:
-        """Open a file and check its head; DataError when it cannot be read.
+        """Open a file and check its first bytes; ``given`` names the columns of a table without a header.
 
-        ``given`` names the columns of a headerless table.
+        Raises:
+            DataError: the file cannot be read, or has another format.
         """
         label, tabs, unpacked, names = show(path), format == "tsv", None, given
         try:
@@ -333,9 +344,10 @@ class RowFile:
         return None if self.parquet is None else (self.parquet.ends or [0])[-1]
 
     def __iter__(self) -> Iterator[FileRow]:
-        """Yield every row in file order.
+        """Yield every row in file order; a row that is not an object has an error.
 
-        A malformed line is a row with an error; after a malformed part of an array or table, the last row has an error.
+        A malformed line of jsonl is a row with an error, and the next lines are read. A malformed part of an array or
+        table ends the rows: the last row has the error.
         """
         for row in self.values():
             yield row if row.error or isinstance(row.values, dict) else self._no_row(row)
@@ -381,7 +393,7 @@ class RowFile:
             yield broken(place, place.index, error)
 
     def _parts(self, document: object) -> list[Part]:
-        """Return the rows of a document, each with the keys that lead to it."""
+        """Return the rows of a document, each with the keys that lead to it; null values are left out."""
         assert self.rows is not None
         if not self.rows.single:
             return [(keys, value) for keys, value in self.rows.keyed(document) if value is not None]
@@ -406,7 +418,11 @@ class RowFile:
         return replace(row, values=None, error=problem)
 
     def read(self, offset: int, length: int, part: int = 0) -> Part:
-        """Read one row again, with its keys; DataError when the file has changed since it was checked."""
+        """Read one row again, with its keys; ``part`` is its number in the document at the offset.
+
+        Raises:
+            DataError: the file has changed since it was checked.
+        """
         try:
             if self.rows is None:
                 return (), self._document(offset, length)
@@ -451,7 +467,7 @@ class RowFile:
             index += 1
 
     def _elements(self, file: BinaryIO) -> Iterator[FileRow]:
-        """Yield the elements of an array, or the single object of the file; with ``rows`` always the whole file."""
+        """Yield the elements of the array in the file, or its single object; with ``rows``, the whole document."""
         skipped = len(_BOM) if file.read(len(_BOM)) == _BOM else 0
         file.seek(skipped)
         while (first := file.read(1)).isspace():
@@ -466,7 +482,7 @@ class RowFile:
 
 
 class _Unpacked:
-    """The decompressed bytes of a .gz in a temporary file, which is deleted with this object."""
+    """The content of a .gz file in a temporary file, which is deleted together with this object."""
 
     def __init__(self, path: Path, label: str) -> None:
         descriptor, name = tempfile.mkstemp(prefix="bench-")

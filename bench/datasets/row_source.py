@@ -1,13 +1,14 @@
 """The rows of a benchmark: all its files in order, each row with the fields that ``data.with`` adds.
 
-Order: files -> ``where`` -> ``with`` -> ``where``. Later steps read values from a row and do not depend on files::
+A row is read, checked by the conditions of ``where`` on its own fields, completed by ``with``, and checked by the
+conditions on the added fields::
 
     source = RowSource(config, files)
     for row in source: row.values["joined"]
     source.read(0, row.offset, row.length, row.part, place)
     source.left_out, source.joined      # rows that where leaves out; name -> sha256 of the joined files
 
-Rows are streamed. Of a joined file, only the places of its rows and the most recently joined rows are kept.
+Rows are streamed. Of a joined file, only the index of its rows and the most recently joined values are in memory.
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ from bench.datasets.row_reader import RowFile, without_empty_cells
 from bench.errors import DataError
 
 _JOINED = re.compile(r"(?P<field>\w+)(?:\[(?P<index>\d+)\])?\.?(?P<rest>.*?)(?: \(row [^()]*\))?", re.DOTALL)
-"""the parts of a finding: the field, its row index within the field, and the problem"""
+"""the parts of an error message: the field, the index of the joined row in the field, and the problem"""
 
 
 class RowSource:
-    """All rows of a benchmark, each with its added fields."""
+    """All rows of a benchmark, each with the fields that ``data.with`` adds."""
 
     def __init__(self, config: BenchmarkConfig, files: Sequence[DataFile]) -> None:
         data = config.data
@@ -56,7 +57,7 @@ class RowSource:
         """number of rows that ``where`` left out in the last pass"""
 
     def __iter__(self) -> Iterator[FileRow]:
-        """Yield every row that meets the conditions, in file order; a row that cannot be read has an error."""
+        """Yield every row that meets ``data.where``, in file order; a row that cannot be read has an error."""
         index = self.left_out = 0
         for number, file in enumerate(self.files):
             for row in file:
@@ -73,7 +74,7 @@ class RowSource:
 
     @property
     def is_large(self) -> bool:
-        """Return True for data that takes more than about a second to read."""
+        """Return True for data of 20 MB or more, which takes more than about a second to read."""
         return sum(self._sizes()) >= SMALLEST
 
     def _sizes(self) -> list[int]:
@@ -100,7 +101,7 @@ class RowSource:
         return None if values is None else replace(row, values=values, written=row.values)
 
     def read(self, file: int, offset: int, length: int, part: int, place: RowPlace) -> Mapping[str, object]:
-        """Read one row again."""
+        """Read one row again, with its added fields; the arguments are its position in the index."""
         keys, values = self.files[file].read(offset, length, part)
         assert isinstance(values, Mapping)
         row = FileRow(place=place, offset=offset, length=length, values=values, file=file, keys=keys)
@@ -131,9 +132,9 @@ class RowSource:
         return scoped(whole, replace(scope, brought=brought))
 
     def unmet(self, *, of_file: bool = False) -> Iterator[tuple[tuple[str | int, ...], str]]:
-        """Yield each key of ``data`` whose name no row contains, with the rest of its message.
+        """Yield the key path of each name in ``data`` that no row contains, with the rest of its message.
 
-        ``of_file``: only names of fields that the file itself should have, where a step failed.
+        With ``of_file``, names of fields that ``data.with`` adds are left out: a failed step adds no field.
         """
         added = self.config.data.with_.keys() if of_file else set[str]()
         for sort in (self.names, *(step.names for step in self.steps)):
@@ -142,14 +143,17 @@ class RowSource:
                     yield name.key, f'names "{name.text}", and {rest}'
 
     def left_out_of_joined(self) -> Iterator[str]:
-        """Yield notes on the rows of joined files that ``where`` conditions leave out."""
+        """Yield a note for each step of ``data.with`` whose ``where`` leaves out rows of the joined files."""
         for step in self.steps:
             if isinstance(step, JoinedRows) and (count := sum(step.left_out.values())):
                 files = ", ".join(list(step.left_out)[:3])
                 yield f"data.with.{step.name}.where leaves out {count} rows of {files}"
 
     def at_origin(self, row: FileRow, error: DataError) -> DataError:
-        """Return the error with the place of the joined row that causes it, the same for every row that joins it."""
+        """Return the error with the place of the joined row that causes it, so that all rows with it have equal errors.
+
+        An error that no joined row causes is returned unchanged.
+        """
         found = _JOINED.fullmatch(error.message)
         step = next((step for step in self.steps if found and step.name == found["field"]), None)
         if found is None or not isinstance(step, JoinedRows) or row.values is None or error.message.startswith("data."):
@@ -164,7 +168,7 @@ class RowSource:
         return None if path is None else file_sha256(path)
 
     def label_of(self, file: int) -> str:
-        """Return the name of a file for errors."""
+        """Return the path of a file for errors, by its index."""
         return self.files[file].label
 
 

@@ -1,4 +1,4 @@
-"""The sampled part of one data file: the place of its rows, the first rows, and whether it has questions.
+"""The first rows of one data file, the guessed path to its rows, and whether it contains questions.
 
 Example::
 
@@ -34,7 +34,7 @@ Step = dict[str, object]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SampledFile:
-    """One file: the path to its rows, and its first rows."""
+    """One data file with the path to its rows (None for rows at the top level) and its first rows."""
 
     path: Path
     name: str
@@ -42,7 +42,7 @@ class SampledFile:
     columns: tuple[str, ...]
     sample: tuple[object, ...]
     keys: tuple[str | int | None, ...]
-    """the key of each sample row, when the file is a map"""
+    """the key of each sample row, for a file that is a map; else None"""
 
     @property
     def fields(self) -> list[Row]:
@@ -54,7 +54,7 @@ class SampledFile:
         return found | ({"columns": list(self.columns)} if self.columns else {})
 
     def values(self, key: str) -> list[str | None]:
-        """Return the texts of a field in the sample rows; ``$keys[0]`` and ``$row`` are allowed too."""
+        """Return the value of a field as text in each sample row; the field may also be ``$keys[0]`` or ``$row``."""
         if key == "$keys[0]":
             return [scalar_text(one) for one in self.keys]
         if key == "$row":
@@ -108,7 +108,7 @@ def _read(
 
 
 def _columns(path: Path, format_: Format) -> tuple[str, ...]:
-    """Return column names for a table whose first line holds values; empty for a table with a header."""
+    """Return names for the columns of a tsv file whose first line holds values; empty for any other file."""
     if format_ != "tsv" or path.suffix == ".gz":
         return ()
     with path.open(encoding="utf-8", errors="replace") as file:
@@ -137,7 +137,7 @@ def _asks_inside(part: Row) -> bool:
 
 
 def _rows_path(document: Row) -> str | None:
-    """Return the path to the rows of a document; None when the document is one row."""
+    """Return the path to the rows of a document; None when the document itself is one row."""
     sections = [name for name, part in document.items() if isinstance(part, list) and part and all(map(asks, part))]
     if len(sections) > 1:
         return f"$[{','.join(map(repr, sections))}][*]"
@@ -162,7 +162,7 @@ def _rows_path(document: Row) -> str | None:
 
 
 def _remembers(rows: Sequence[object], document: Row, name: str) -> bool:
-    """Return True when every row has its own history and the document has none next to the rows."""
+    """Return True when every row has its own history, and no other field of the document holds one."""
 
     def talks(part: Row) -> bool:
         return any(holds_lists(one) and way_to_turns(one) for key, one in part.items() if not is_gold(key))
@@ -172,7 +172,10 @@ def _remembers(rows: Sequence[object], document: Row, name: str) -> bool:
 
 
 def _steps(path: str, values: Sequence[object]) -> Iterator[tuple[str, list[object]]]:
-    """Yield every step one level down with its values: the elements of lists, a name that all have, or all names."""
+    """Yield each path that is one level deeper, with its values.
+
+    It leads to the elements of all lists, to all values of all maps, or to one key that all maps have.
+    """
     if all(isinstance(value, list) for value in values):
         yield f"{path}[*]", [one for value in values for one in value if one is not None]  # type: ignore[attr-defined]
         return
@@ -188,7 +191,7 @@ def _steps(path: str, values: Sequence[object]) -> Iterator[tuple[str, list[obje
 
 
 def asking(table: SampledFile) -> int:
-    """Return a score of how likely a file is to contain the questions."""
+    """Return a number from 0 to 3: the higher it is, the more likely the file contains the questions."""
     cells = [text for row in table.fields for text in map(scalar_text, row.values()) if text]
     if suffix_of(table.name) == ".tsv" and not any(" " in text for text in cells):
         return 0

@@ -1,8 +1,8 @@
-"""The selected items of a run: range, then filters, then sample, then limit, always in file order.
+"""Select the items of a run: by range, filters, sample and limit, in this order. The result is in file order.
 
-Positions are 1-based in the benchmark's full item order, the same on every machine. A sample is seeded and stratified
-by question type. The key of an item is the hex SHA-256 of ``SEED|BENCHMARK|ITEM_ID``; each type contributes the items
-with its smallest keys, and the share of each type is computed by largest remainder::
+A position counts the items of the whole benchmark from 1 and is the same on every machine. A sample has a seed and is
+stratified by question type: the method of largest remainder gives the number of items of each type. The key of an item
+is the SHA-256 of ``SEED|BENCHMARK|ITEM_ID``, and the items of a type with the smallest keys are chosen::
 
     Selection(sample=20, seed=7)
     Selection(shard=(2, 4), question_types=("temporal",), limit=10)
@@ -24,28 +24,32 @@ from bench.errors import UsageError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """The selection flags of a run; the default selects everything."""
+    """The selection flags of a run; by default all items are selected."""
 
     start: int | None = None
-    """1-based, inclusive"""
+    """first position, from 1"""
     end: int | None = None
-    """1-based, inclusive"""
+    """last position, included"""
     shard: tuple[int, int] | None = None
-    """(i, n): the i-th of n equal ranges, with i from 1"""
+    """(i, n): the i-th of n ranges of about equal size, with i from 1"""
     items: tuple[str, ...] = ()
     items_of: tuple[str, ...] = ()
     """corpus ids"""
     question_types: tuple[str, ...] = ()
     sample: int | None = None
     per_type: bool = False
-    """``sample`` applies to each question type"""
+    """true: ``sample`` is the number of items of each question type"""
     seed: int = 0
     limit: int | None = None
     parts: tuple[tuple[int, int], ...] = ()
-    """ranges that replace start and end, each selected from separately, as the runs of a merge were"""
+    """ranges that replace start and end; sample and limit apply to each range separately, as in runs that are merged"""
 
     def range(self, total: int) -> tuple[int, int]:
-        """Return the half-open range of 0-based indexes; UsageError for an invalid range."""
+        """Return the 0-based indexes of the range: the first one, and the one after the last.
+
+        Raises:
+            UsageError: the range or shard is invalid.
+        """
         if self.shard is not None:
             return self._shard_range(total)
         start = 1 if self.start is None else self.start
@@ -67,7 +71,7 @@ class Selection:
 
 
 class Selectable(Protocol):
-    """The part of a dataset that a selection reads; indexes are 0-based."""
+    """The parts of a dataset that a selection reads. Indexes count from 0."""
 
     @property
     def name(self) -> str: ...
@@ -80,7 +84,11 @@ class Selectable(Protocol):
 
 
 def select(dataset: Selectable, selection: Selection) -> array[int]:
-    """Return the 0-based indexes of the selected items in file order; UsageError for unknown names."""
+    """Return the 0-based indexes of the selected items in file order.
+
+    Raises:
+        UsageError: the range is invalid, or the selection names an unknown item, corpus or question type.
+    """
     if selection.parts:
         apart = (replace(selection, parts=(), start=start, end=end) for start, end in selection.parts)
         return array("I", sorted({index for one in apart for index in select(dataset, one)}))
@@ -139,7 +147,7 @@ def _sampled(dataset: Selectable, selection: Selection, chosen: array[int]) -> a
 
 
 def _keep_smallest(heap: list[tuple[bytes, int]], size: int, entry: tuple[bytes, int]) -> None:
-    """Keep the ``size`` smallest keys: a heap of complements, with the largest key on top."""
+    """Add an entry to a heap of the ``size`` smallest keys; it stores complements, so the largest key is on top."""
     key, index = entry
     turned = (bytes(255 - byte for byte in key), -index)
     if len(heap) < size:
@@ -153,7 +161,10 @@ def _key(seed: int, benchmark: str, item_id: str) -> bytes:
 
 
 def deal(sizes: Counter[str], sample: int) -> dict[str, int]:
-    """Return the share of each type by largest remainder, ties by name; never more than the type has."""
+    """Return the number of sampled items of each type by largest remainder, never more than the type has.
+
+    Of equal remainders, the type that is first by name gets the item.
+    """
     total = sum(sizes.values())
     wanted = min(sample, total)
     if total == 0:

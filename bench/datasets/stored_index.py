@@ -1,6 +1,7 @@
-"""The index of checked data, stored so that the data is not parsed again.
+"""The stored index of checked data: with it, unchanged data is not parsed again.
 
-The index of large data is stored on disk for the next command, of small data in memory for the same process.
+The index of large data is stored on disk, for later commands. The index of small data is stored in memory, for the same
+process.
 
 Example::
 
@@ -9,8 +10,8 @@ Example::
         found = scan(config, source)
         store.write(found, source)
 
-An index is used only for the same bytes of data and config and the same code. ``datasets/.index/`` may be deleted at
-any time.
+An index is used only while the bytes of the data and of the config and the code of bench are the same. The folder
+``datasets/.index/`` may be deleted at any time.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from bench.datasets.reading import SMALLEST
 from bench.datasets.row_source import RowSource
 
 KEPT = 4
-"""indexes kept in memory"""
+"""maximum indexes that are stored in memory"""
 _in_memory: dict[str, tuple[Scanned, int]] = {}
 _TABLES = ("ids", "rows", "corpora", "views")
 _ARRAYS = ("type_of", "view_of", "base_of_view")
@@ -46,12 +47,13 @@ _Part: TypeAlias = "array[int] | bytearray"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredIndex:
-    """The file of a benchmark's stored index, and the key that it must have."""
+    """The place of a benchmark's stored index, and the key that the index must have to be used."""
 
     path: Path
     key: str
-    """digest of the data files, the config files and the code; empty when the config has no file"""
+    """digest of the data files, the config files and the code; empty when the config has no file: nothing is stored"""
     small: bool = False
+    """true: the data is small, and its index is stored in memory"""
 
     @classmethod
     def of(cls, config: BenchmarkConfig, files: Sequence[DataFile], workspace: Path) -> StoredIndex:
@@ -69,7 +71,7 @@ class StoredIndex:
         return cls(path=path, key=sha256(json.dumps(parts).encode()).hexdigest(), small=small)
 
     def read(self, source: RowSource) -> Scanned | None:
-        """Read the stored index; None when none has the same key."""
+        """Return the stored index; None when there is none with the same key, or a joined file has changed."""
         if not self.key:
             return None
         if self.small:
@@ -92,7 +94,7 @@ class StoredIndex:
         return found
 
     def write(self, found: Scanned, source: RowSource) -> None:
-        """Store the index; a failed write is ignored and only costs the next command time."""
+        """Store the index; a failed write is ignored, and the next command then parses the data again."""
         if not self.key:
             return
         if self.small:
@@ -125,7 +127,7 @@ class StoredIndex:
 
 @cache
 def _code() -> str:
-    """Return a digest of the code that reads configs and data."""
+    """Return a hex digest of the code that reads configs and data."""
     digest, root = sha256(), Path(__file__).parent.parent
     for path in sorted([*(root / "datasets").glob("*.py"), *(root / "config").glob("*.py")]):
         digest.update(path.read_bytes())

@@ -3,7 +3,7 @@
 Example::
 
     turn = TurnGuess(["..."], gold=[{"D1:3"}], single=False)
-    turn.lines()                # the lines of itemSchema; none where the usual names read it whole
+    turn.lines()                # the lines of itemSchema; none if the usual field names read the whole turn
     turn.ids, turn.unmapped
 """
 
@@ -36,7 +36,7 @@ _NO_WORDS = re.compile(r".*(?:_id|uuid|hash)", re.IGNORECASE)
 
 
 class TurnGuess:
-    """The turns of a history: objects, texts, or pairs of a title and its text."""
+    """The guessed fields of the turns of a history: objects, texts, or pairs of a title and its text."""
 
     def __init__(self, found: Sequence[object], gold: Sequence[Collection[str]], *, single: bool) -> None:
         self.turns = [one for one in found if isinstance(one, Mapping)]
@@ -44,10 +44,10 @@ class TurnGuess:
         self.pairs = [one for one in found if isinstance(one, list) and len(one) == 2]
         self.gold = gold
         self.single = single
-        """the history is one session"""
+        """true: the history is one session"""
         self.ids: set[str] = set()
         self.golds = False
-        """the gold ids of some question name turns"""
+        """true: the gold ids of some question are ids of turns"""
         self.words: str | None = None
         self.date: str | None = None
         self.id_field: str | None = None
@@ -96,7 +96,7 @@ class TurnGuess:
         return parts
 
     def _words(self, turn: Row, who: str | None) -> str | None:
-        """Return the field of a turn's text, or a template of several fields."""
+        """Return the field of a turn's text, or a quoted template of several fields; None if there is no text."""
         texts = {name: one for name, one in turn.items() if isinstance(one, str) and one and name != who
                  and not GOLD.fullmatch(name) and not _UNSPOKEN.fullmatch(name) and not _NO_WORDS.fullmatch(name)
                  and name not in (*ONE_DATE, *ONE_ID, "index", "type") and name != self.date}  # fmt: skip
@@ -138,7 +138,7 @@ class TurnGuess:
             self.unmapped.append(f"of a turn these texts are not remembered: {', '.join(plain)}")
 
     def _id(self, turn: Row) -> str | None:
-        """Return the id field: the one whose values gold ids name, else the one that differs in every turn."""
+        """Return the id field: the one whose values contain gold ids, else a usual one that differs in every turn."""
         for name in [
             name
             for name in turn
@@ -157,7 +157,7 @@ class TurnGuess:
         return ids
 
     def _by_place(self) -> bool:
-        """Return True when gold ids name turns by their number in the only session."""
+        """Return True when gold ids are the numbers of turns in the only session."""
         numbers = {str(number) for number in range(max(len(self.turns), len(self.texts)) + 1)}
         placed = self.single and any(gold and set(gold) <= numbers for gold in self.gold)
         if placed:
@@ -170,7 +170,7 @@ class TurnGuess:
 
 
 def who_speaks(turn: Row) -> tuple[str | None, str | None]:
-    """Return the field that identifies the speaker, and whether it holds a role or a speaker's name.
+    """Return the field that identifies the speaker, and the part that it holds: ``role`` or ``speaker``.
 
     Both are None when there is no such field.
     """
@@ -185,7 +185,7 @@ def who_speaks(turn: Row) -> tuple[str | None, str | None]:
 
 
 def _nested_words(turn: Row) -> str | None:
-    """Return the path to a text that is a list of parts, or inside a map."""
+    """Return the quoted path or template of a text that is a list of parts or inside a map; None if there is none."""
     for name in ("content", "text", "message", "body"):
         part = turn.get(name)
         if isinstance(part, Mapping) and isinstance(part.get("parts"), list):

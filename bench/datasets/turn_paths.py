@@ -15,11 +15,11 @@ SPEAKING = ("role", "speaker", "who", "author", "sender", "from", "user_name", "
 _DEEP = 6
 
 Way = tuple[str, ...]
-"""steps to the turns: a name, ``[*]`` or ``.*``"""
+"""steps to the turns: a name, ``[*]`` for the elements of a list, or ``*`` for the values of a map"""
 
 
 def is_turn(part: object) -> bool:
-    """Return True for an object that names a speaker, or has a text and holds no list of objects."""
+    """Return True for an object that names a speaker or contains no list of objects; never for a question."""
     if not isinstance(part, Mapping):
         return False
     if is_question(part):
@@ -30,7 +30,7 @@ def is_turn(part: object) -> bool:
 
 
 def holds_lists(value: object) -> bool:
-    """Return True for a list of objects or lists, or a map of such lists."""
+    """Return True for a list that contains an object or list, and for a map that contains such a list."""
     if isinstance(value, Mapping):
         return any(map(holds_lists, value.values()))
     return isinstance(value, list) and any(isinstance(part, list | Mapping) for part in value)
@@ -100,5 +100,5 @@ def _has_words(part: Row) -> bool:
 
 
 def spelled(steps: Sequence[str]) -> str:
-    """Return the path of steps below ``$``."""
+    """Return steps as the part of a path after ``$``: ``.log[*].turns``."""
     return "".join(".*" if step == "*" else step if step == "[*]" else field_path(step)[1:] for step in steps)

@@ -1,6 +1,6 @@
-"""Findings of ``bench validate`` on a benchmark: errors of config and data, and notes.
+"""The findings of ``bench validate`` for a benchmark: errors of its config and data, and notes.
 
-The caller checks metric names, because metrics are in another package::
+The caller passes the function that checks metric names, because the metrics are registered in another package::
 
     report = validate_benchmark(Path("configs/benchmarks/demo.yaml"), catalog, check_metric=resolve_metric)
     report.errors, report.notes
@@ -22,12 +22,12 @@ from bench.datasets.evidence import Gap, require_coverage
 from bench.errors import BenchError, ConfigError, DataError, UnknownMetric
 
 CheckMetric = Callable[[str], object]
-"""raises UnknownMetric for a name that is not registered"""
+"""function that raises UnknownMetric for a metric name that is not registered"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Validation:
-    """The result of validating one file."""
+    """The result of the validation of one file."""
 
     path: Path
     name: str | None = None
@@ -44,7 +44,7 @@ class Validation:
 def validate_benchmark(
     path: Path, catalog: Catalog, *, check_metric: CheckMetric | None = None, known_metrics: Sequence[str] = ()
 ) -> Validation:
-    """Check one benchmark file and, if it is on disk, its whole data; problems are returned, never raised."""
+    """Check one benchmark file and, if the data is on disk, all its data; problems are returned, not raised."""
     try:
         config = catalog.read_benchmark(path)
     except ConfigError as error:
@@ -67,7 +67,7 @@ def validate_benchmark(
 
 
 def check_coverage(dataset: Dataset) -> None:
-    """Raise a DataError that lists the items whose evidence would not be sent."""
+    """Raise a DataError that lists the items whose evidence is not in the memories; do nothing if there are none."""
     if not dataset.turn_evidence:
         return
     gaps: list[Gap] = [gap for corpus in dataset.corpora() for gap in dataset.coverage_gaps(corpus)]
@@ -78,7 +78,7 @@ def check_coverage(dataset: Dataset) -> None:
 def metric_errors(
     config: BenchmarkConfig, check_metric: CheckMetric | None, known_metrics: Sequence[str] = ()
 ) -> Iterator[ConfigError]:
-    """Yield an error for each unknown metric, with the place of its name and up to three similar names."""
+    """Yield an error for each unknown metric, with its place in the file and up to three similar names."""
     if check_metric is None:
         return
     for index, entry in enumerate(config.metrics):
@@ -95,12 +95,12 @@ def metric_errors(
 
 
 def metric_place(config: BenchmarkConfig, index: int) -> str:
-    """Return ``file:line:column`` of the metric at an index."""
+    """Return ``file:line:column`` of the metric at an index of ``metrics``."""
     return config.place("metrics", index)
 
 
 def plugin_errors(config: BenchmarkConfig, workspace: Path) -> list[ConfigError]:
-    """Return an error for each Python file that the config names but that does not exist."""
+    """Return an error for each Python file of an evaluator or metric that does not exist."""
     named = [(("evaluation", "customEvaluator"), config.evaluation.custom_evaluator)]
     named += [
         (("metrics", index, "evaluator"), entry.evaluator)  # type: ignore[misc]
