@@ -1,4 +1,4 @@
-"""One benchmark in a run: checked dataset, selection, prompts, metrics, evaluators.
+"""The plan of one benchmark in a run: its checked dataset, selection, prompts, metrics and evaluators.
 
 Example::
 
@@ -27,7 +27,7 @@ from bench.plan.scoring import ANY_MODEL, Scoring
 LLM_JUDGE = "llm-judge"
 """the evaluator that uses a benchmark's judge prompts"""
 DEFAULT_CONTEXT_BUDGET = 120_000
-"""in tokens: large models can read this much"""
+"""maximum tokens of retrieved context, which large models can read"""
 
 
 def plan_benchmark(dataset: Dataset, request: RunRequest, *, ranges: Ranges, folder: Path) -> BenchmarkPlan:
@@ -35,7 +35,8 @@ def plan_benchmark(dataset: Dataset, request: RunRequest, *, ranges: Ranges, fol
 
     Raises:
         UsageError: no item is selected, or the benchmark does not allow an override.
-        ConfigError: an invalid metric, evaluator, prompt or pack.
+        ConfigError: a metric, evaluator, prompt, pack or overlay is invalid.
+        DataError: the overlay is for another dataset.
     """
     config = dataset.config
     k = request.k[0] if request.k else config.search.default_limit
@@ -80,7 +81,7 @@ def plan_benchmark(dataset: Dataset, request: RunRequest, *, ranges: Ranges, fol
 
 
 def at_cutoff(planned: BenchmarkPlan, request: RunRequest, k: int) -> BenchmarkPlan:
-    """Return the benchmark's plan with another number of hits; metrics without a cut of their own use it."""
+    """Return the benchmark's plan with another number of hits, which is also the k of metrics that name no k."""
     if k == planned.k:
         return planned
     scoring = Scoring.of(planned.config, request, k=k, prompts=planned.prompts, pack=planned.pack)
@@ -90,7 +91,7 @@ def at_cutoff(planned: BenchmarkPlan, request: RunRequest, k: int) -> BenchmarkP
 def scoring_problems(config: BenchmarkConfig, folder: Path) -> list[ConfigError]:
     """Return the errors in a config's metrics, evaluators, prompts and pack that would prevent a run.
 
-    An embedding model is assumed to be given, since the run names its models.
+    The check assumes that the run names an embedding model and allows code execution.
     """
     request = RunRequest(embedding_model=ANY_MODEL, allow_code_execution=True)
     try:
@@ -103,9 +104,9 @@ def scoring_problems(config: BenchmarkConfig, folder: Path) -> list[ConfigError]
 
 
 def data_problems(dataset: Dataset, folder: Path) -> list[BenchError]:
-    """Return the errors that need the data: names in prompts that no item has, an overlay that does not match.
+    """Return the errors that only the data shows: names in prompts that no item has, and an overlay that does not fit.
 
-    Call `scoring_problems` first: the errors that it would return are raised here.
+    Call `scoring_problems` first, because this function raises the errors that `scoring_problems` returns.
     """
     config = dataset.config
     pack = pack_of(config, folder)
@@ -119,7 +120,7 @@ def data_problems(dataset: Dataset, folder: Path) -> list[BenchError]:
 
 
 def filters_of(request: RunRequest) -> Selection:
-    """Return the selection flags without the range."""
+    """Return the selection of a request without its range."""
     return Selection(
         items=request.items,
         items_of=request.items_of,
@@ -132,10 +133,10 @@ def filters_of(request: RunRequest) -> Selection:
 
 
 def pack_of(config: BenchmarkConfig, workspace: Path) -> PromptPack | None:
-    """Return the protocol pack that a config names, or None.
+    """Return the prompt pack that a config names; None if it names none.
 
     Raises:
-        ConfigError: an unknown pack, a changed official text, or a key that the pack seals.
+        ConfigError: the pack is unknown, an official text in it was changed, or the config sets a key that it seals.
     """
     name = config.evaluation.pack
     if name is None:

@@ -1,4 +1,4 @@
-"""Check that ``--max-cost`` can stop a run: only calls with a known price count toward it.
+"""Check that ``--max-cost`` can stop a run: it counts only calls with a known price.
 
 Example::
 
@@ -26,10 +26,10 @@ ONE_TOKEN = Usage(input_tokens=1, output_tokens=1)
 
 
 def require_prices(plan: Plan) -> None:
-    """Reject ``--max-cost`` if none of the run's billed calls has a known price: it could never stop the run.
+    """Reject ``--max-cost`` when the price of every billed call is unknown, because it could never stop the run.
 
     Raises:
-        UsageError: ``--max-cost`` is set and no price is known.
+        UsageError: ``--max-cost`` is set, some calls are billed, and the price of none of them is known.
     """
     if plan.request.max_cost is None:
         return
@@ -42,7 +42,7 @@ def require_prices(plan: Plan) -> None:
 
 
 def budget_note(lanes: Sequence[Lane], request: RunRequest) -> str | None:
-    """Return a note on calls that a budget does not count; None if it counts all or there is no budget."""
+    """Return a note on the calls that ``--max-cost`` does not count; None if it counts all calls or is not set."""
     if request.max_cost is None:  # the price table takes a tenth of a start to load
         return None
     _, unpriced = _by_price(lanes, request)
@@ -58,7 +58,7 @@ def budget_note(lanes: Sequence[Lane], request: RunRequest) -> str | None:
 def elsewhere(
     lanes: Sequence[Lane], request: RunRequest, environment: Environment, files: Mapping[str, ModelFile]
 ) -> Iterator[str]:
-    """Yield the models with another address than their vendor's: the price table has the vendor's prices only."""
+    """Yield a note for each model at another address than its vendor's, because only the vendor's prices are known."""
     for name in sorted({name for lane in lanes for name in lane.models} - request.token_prices.keys()):
         vendor = VENDORS.get(name.partition("/")[0])
         if vendor is None or vendor.free or vendor.base_url is None:
@@ -72,7 +72,7 @@ def elsewhere(
 
 
 def _by_price(lanes: Sequence[Lane], request: RunRequest) -> tuple[list[str], list[str]]:
-    """Return the calls with a known price, and the calls that are billed at an unknown price."""
+    """Return the names of models and providers with a known price above 0, and of those with an unknown price."""
     costs: dict[str, Decimal | None] = {}
     for lane in lanes:
         costs |= {name: _of_model(name, request) for name in lane.models}

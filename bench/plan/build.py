@@ -1,11 +1,11 @@
-"""Make a plan from flags and configs: files are read once, everything is checked, no call is made.
+"""Make a plan from flags and configs: read each file once, check everything, make no call.
 
 Example::
 
     plan = make_plan(Catalog.load(Path(".")), RunRequest(benchmarks=("demo",)), Environment.load(Path(".")))
     plan.digest, [lane.key for lane in plan.running]
 
-Settings that can change a result are in ``plan.identity``, as a tree whose differences are readable.
+``plan.identity`` has all settings that can change a result, as a tree; see :mod:`bench.plan.identity`.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ DEMO = ("demo",)
 
 
 def make_plan(catalog: Catalog, request: RunRequest, environment: Environment, *, ranges: Ranges | None = None) -> Plan:
-    """Plan a run; ``ranges`` replace the request's own range, for merged runs.
+    """Plan a run; ``ranges``, which merged runs need, replace the range of the request.
 
     Raises:
-        UsageError: unknown names, an empty selection, or no job that could run.
-        ConfigError: an invalid config, prompt, metric, model or variable.
-        DataError: a dataset is missing or changed, or evidence would not be sent.
+        UsageError: a name is unknown, flags contradict each other, no item is selected, or no job can run.
+        ConfigError: a config, prompt, metric, model or environment variable is invalid.
+        DataError: a dataset is missing, invalid or changed, or evidence would not be sent.
     """
     names = request.benchmarks or DEMO
     datasets = [open_benchmark(catalog.benchmark(name), catalog.workspace) for name in names]
@@ -105,7 +105,7 @@ def _refuse_repeated(names: Sequence[str]) -> None:
 def _cutoffs(
     benchmark: BenchmarkPlan, provider: ProviderPlan, request: RunRequest
 ) -> Iterator[tuple[BenchmarkPlan, ProviderPlan]]:
-    """Yield benchmark and provider at each k of the run; with several k, the provider's label contains it."""
+    """Yield benchmark and provider for each k of the run; with several k, the provider's label contains the k."""
     if len(request.k) < 2:
         yield benchmark, provider
         return
@@ -147,9 +147,9 @@ def _lane(benchmark: BenchmarkPlan, provider: ProviderPlan, request: RunRequest)
 
 
 def _jobs(lane: str, benchmark: BenchmarkPlan, request: RunRequest) -> list[Job]:
-    """Return one job per combination of models.
+    """Return one job per combination of answering model and judge.
 
-    Without a judged evaluator a job has no judge; without an answering model it only scores hits.
+    A job has no judge if no evaluator needs one. Without an answering model, it has one only if a judge scores hits.
     """
     evaluation = benchmark.config.evaluation
     answering = _named(request.answering_model, evaluation.answering_model.model)
@@ -169,7 +169,7 @@ def _named(flags: Sequence[str], own: str | None) -> list[str]:
 
 
 def _lacking(benchmark: BenchmarkPlan, provider: ProviderPlan) -> str | None:
-    """Return the reason why this provider cannot run the benchmark; None if it can."""
+    """Return the message that names the operations which the provider lacks for the benchmark; None if it has all."""
     from bench.providers.facts import capabilities
 
     if provider.built_in == "oracle":
@@ -183,7 +183,7 @@ def _lacking(benchmark: BenchmarkPlan, provider: ProviderPlan) -> str | None:
 
 
 def _check_models(lanes: Sequence[Lane], environment: Environment, files: dict[str, ModelFile]) -> None:
-    """Check that every model is known and its key is set."""
+    """Check that every model of the running lanes is known and that its key is set."""
     running = [lane for lane in lanes if lane.skipped is None]
     embedding = {lane.provider.embedding for lane in running}
     for name in dict.fromkeys(name for lane in running for name in lane.models):
@@ -197,7 +197,7 @@ def _check_models(lanes: Sequence[Lane], environment: Environment, files: dict[s
 
 
 def _check_rates(lanes: Sequence[Lane], request: RunRequest) -> None:
-    """Reject a rate for an endpoint that no job uses."""
+    """Raise UsageError for a rate of an endpoint that no job uses."""
     endpoints = dict.fromkeys(name for lane in lanes for name in lane.endpoints)
     known = dict.fromkeys([*(name.rpartition(".")[0] for name in endpoints), *endpoints])
     for name in request.rate:
@@ -213,7 +213,11 @@ def _spread_by(request: RunRequest) -> str | None:
 
 
 def _check_single(lanes: Sequence[Lane], request: RunRequest) -> None:
-    """Check the limits of a service with one namespace: one process, one corpus at a time, each until its search."""
+    """Check the rules for a service with one namespace.
+
+    Only one process may use it. If the run has several corpora, each must be searched or answered in the same run,
+    before the next one is ingested.
+    """
     for lane in lanes:
         if lane.skipped is not None or not lane.provider.config.scoping.single:
             continue
@@ -231,7 +235,7 @@ def _corpora(lane: Lane) -> int:
 
 
 def _check_coverage(lanes: Sequence[Lane]) -> None:
-    """Check that the text of every evidence turn is sent, for each rendering of a corpus."""
+    """Check that the memories contain every evidence turn, once for each unit and text of memories."""
     seen: set[tuple[str, str, str | None]] = set()
     for lane in lanes:
         way = (lane.benchmark.name, lane.unit, lane.text)
@@ -285,7 +289,7 @@ def _one_process(lanes: Sequence[Lane], request: RunRequest) -> str | None:
 def _without_effect(
     lanes: Sequence[Lane], request: RunRequest, environment: Environment, files: Mapping[str, ModelFile]
 ) -> Iterator[str]:
-    """Yield notes: settings without effect, prices that may not hold, and the possible cost of a crash."""
+    """Yield notes on flags without effect, prices that may be wrong, and the possible cost of a crash."""
     running = [lane for lane in lanes if lane.skipped is None]
     if request.judge_model not in ((), (NONE,)) and all(job.judge == NONE for lane in running for job in lane.jobs):
         yield "--judge-model has no effect: no evaluator of this run uses a judge"

@@ -1,4 +1,4 @@
-"""The builds of a workspace: the identity of each ingest, and its cost.
+"""The builds of a run: the fingerprint and cost of each ingest.
 
 Example::
 
@@ -25,7 +25,7 @@ from bench.plan.job_record import JobRecord, read
 from bench.plan.shared_builds import BUILD, version_of
 
 SHORT = 12
-"""hex digits of a fingerprint in a table"""
+"""number of hex digits of a fingerprint in a table"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,9 +40,10 @@ class Build:
     searched_by: tuple[str, ...]
     """labels of the providers whose jobs search the build"""
     lent_to: tuple[str, ...]
-    """incomplete other runs that search the build"""
+    """other runs that search the build and are not complete"""
     fingerprint: str | None
-    """None = a corpus is missing, or the journal is of an older version without the parts"""
+    """digest of the ingested memories and the settings; None = a corpus is missing or from another run, or an older
+    journal does not record them"""
     version: str | None
     upstream_version: str | None
     embedding: str | None
@@ -57,7 +58,7 @@ class Build:
     cost_unknown_calls: int
     """number of successful calls with unknown cost"""
     ingest_us: int
-    """sum over all batches, without queue and limiter, because waiting is not part of the ingest"""
+    """microseconds of all batches, without waiting in queue and rate limiter, which is not part of the ingest"""
 
     @property
     def as_json(self) -> dict[str, object]:
@@ -79,7 +80,7 @@ async def builds_of(reader: Reader) -> list[Build]:
 
 @dataclass(slots=True)
 class BuildTotals:
-    """The totals of the corpora of a build, over every attempt."""
+    """The totals over all corpora and attempts of a build."""
 
     identity: Mapping[str, object]
     """the settings of the ingest"""
@@ -92,7 +93,7 @@ class BuildTotals:
     n_begun: int = 0
     n_held: int = 0
     n_ingests: int = 0
-    """number of completely ingested corpora; merged runs are added up"""
+    """number of complete ingests of a corpus; in a merged run, a corpus may have several"""
     n_memories: int = 0
     calls: int = 0
     tokens: int = 0
@@ -101,7 +102,7 @@ class BuildTotals:
     ingest_us: int = 0
 
     def add(self, one: CorpusRecord) -> None:
-        """Add one corpus."""
+        """Add the rows of one corpus."""
         ingested = one.row(CorpusKind.INGESTED)
         if ingested is not None:
             self.sizes[one.corpus] = _count(ingested.data.get("tokens"))
@@ -123,7 +124,7 @@ class BuildTotals:
 
     @property
     def fingerprint(self) -> str | None:
-        """Return the fingerprint; None when a corpus is missing or of another run, or the journal lacks the parts."""
+        """Return the fingerprint; None when a corpus is missing or from another run, or its parts are not recorded."""
         texts, identity = self.texts, self.identity
         if not texts or self.n_reused or len(texts) != self.n_begun or None in texts.values() or not identity:
             return None

@@ -1,8 +1,8 @@
-"""Estimate of a run: calls, tokens, money, and the shortest time that the rate limits allow.
+"""Estimate the calls, tokens and cost of a run, and the shortest time that its rate limits allow.
 
 Also in this module:
 
-* Check the names in a run's prices: unknown names are errors, names that the run does not use give notes.
+* The check of the names in a run's prices: an unknown name is an error, a name that the run does not use gives a note.
 
 Example::
 
@@ -11,8 +11,8 @@ Example::
     check_prices(catalog, request.prices, files)         # UsageError: "mem1" in prices; did you mean "mem0"?
     call_prices(request.prices, lane.provider).search    # Decimal, or None
 
-This is an upper estimate: every item is run, and every context is as full as k memories and the budget allow. An
-unknown price makes the whole cost unknown, never 0; without rate limits the time is unknown.
+The estimate is an upper limit: every item is run, and every prompt has as much context as k memories and the token
+limit allow. If a price is unknown, the whole cost is unknown, never 0. Without rate limits, the time is unknown.
 """
 
 from __future__ import annotations
@@ -44,8 +44,9 @@ LOWEST = Decimal("0.005")
 
 
 def call_prices(prices: Prices, provider: ProviderPlan) -> CallPrices:
-    """Return the prices of a provider's calls: the run's price of the variant, else of the provider, else the
-    config's.
+    """Return the prices of a provider's calls, each from the first of these that sets it.
+
+    In this order: the run's prices for the variant, those for the provider or an alias, the prices of the config.
     """
     found = provider.config.prices
     for name in (*provider.config.aliases, provider.config.name, provider.variant or provider.label):
@@ -56,17 +57,17 @@ def call_prices(prices: Prices, provider: ProviderPlan) -> CallPrices:
 
 
 def check_prices(catalog: Catalog, prices: Prices, files: Iterable[str]) -> None:
-    """Reject prices with unknown names; ``files`` are the prefixes that have a model file.
+    """Reject prices with unknown names; ``files`` are the prefixes of the model files.
 
     Raises:
-        UsageError: no provider or model can have the name.
+        UsageError: a name can be neither a provider nor a model.
     """
     for _, problem in unknown_names(catalog, prices, files):
         raise problem
 
 
 def unknown_names(catalog: Catalog, prices: Prices, files: Iterable[str]) -> Iterator[tuple[str, UsageError]]:
-    """Yield each name that no provider or model can have, with the error."""
+    """Yield each name in the prices that can be neither a provider nor a model, with the error for it."""
     for name in prices:
         prefix, slash, _ = name.partition("/")
         if slash:
@@ -83,7 +84,7 @@ def unknown_names(catalog: Catalog, prices: Prices, files: Iterable[str]) -> Ite
 
 
 def unused_prices(prices: Prices, lanes: Sequence[Lane]) -> Iterator[str]:
-    """Yield a note for each price of something that the run does not call."""
+    """Yield a note for each price whose name is neither a provider nor a model of the run."""
     models = {name for lane in lanes for name in lane.models}
     chosen = [lane.provider for lane in lanes]
     providers = {name for one in chosen for name in (one.variant or one.label, one.config.name, *one.config.aliases)}
@@ -125,19 +126,19 @@ def _unknown(name: str, part: str, known: Sequence[str], what: str) -> UsageErro
 
 
 PROMPT_TOKENS = 200
-"""tokens of a prompt without its context"""
+"""tokens of an answer prompt without its context"""
 ANSWER_TOKENS = 60
 QUESTION_TOKENS = 30
 JUDGE_TOKENS = (500, 80)
 ENRICHED_TOKENS = 480
-"""most tokens that a language model writes about a chunk"""
+"""maximum tokens that a language model writes about one chunk"""
 SAMPLED_CORPORA, SAMPLED_ITEMS = 5, 50
 SENTINEL_SEARCHES = 4
-"""searches of a sentinel in a ready corpus: three memories, one of them twice"""
+"""searches that check whether a corpus is ready: for three memories, one of them twice"""
 THOROUGH, THOROUGH_SEARCHES = 2, 6
-"""corpora of a lane with a thorough check, and its searches: five more memories, and one after clearing"""
+"""corpora of a lane with a thorough check, and searches of this check: for five more memories, and one after clearing"""
 CONTENT_SEARCHES = 6
-"""searches in a corpus that is kept: three memories, each twice"""
+"""searches that check a corpus which is kept after the run: for three memories, each twice"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,11 +155,11 @@ class EndpointEstimate:
 
     @property
     def least_s(self) -> float | None:
-        """Return the least seconds by the rate limit; None without a rate limit."""
+        """Return the shortest time in seconds that the rate limit allows; None without a rate limit."""
         return self.calls / self.rate_per_s if self.rate_per_s else None
 
     def __add__(self, other: EndpointEstimate) -> EndpointEstimate:
-        """Return the sum of the traffic of two lanes at one endpoint, under one limit."""
+        """Return the traffic of two lanes at the same endpoint, which has one rate limit for both."""
         known = self.cost_usd is not None and other.cost_usd is not None
         return replace(
             self,
@@ -176,9 +177,9 @@ class Estimate:
     items: int
     corpora: int
     builds: int
-    """number of ingests; jobs that differ only in their search share one"""
+    """number of ingests; lanes that differ only in their search share one"""
     searches: int
-    """number of questions to search, over all jobs"""
+    """number of searches for questions, over all lanes and epochs"""
     endpoints: tuple[EndpointEstimate, ...]
 
     @property
@@ -187,13 +188,13 @@ class Estimate:
 
     @property
     def cost_usd(self) -> Decimal | None:
-        """Return the upper limit of the cost in USD; None when a part is unknown."""
+        """Return the upper limit of the cost in USD; None when a price is unknown."""
         costs = [one.cost_usd for one in self.endpoints]
         return None if None in costs else sum((cost for cost in costs if cost is not None), Decimal(0))
 
     @property
     def cost_text(self) -> str:
-        """Return the upper limit of the known costs, and the endpoints with unknown prices."""
+        """Return a text with the upper limit of the known cost, and with the endpoints whose prices are unknown."""
         known = sum((one.cost_usd for one in self.endpoints if one.cost_usd is not None), Decimal(0))
         unknown = [one.endpoint for one in self.endpoints if one.cost_usd is None]
         if unknown:
@@ -202,31 +203,31 @@ class Estimate:
 
     @property
     def least_s(self) -> float | None:
-        """Return the least seconds of the run, from its slowest rate limit; None without rate limits."""
+        """Return the shortest time of the run in seconds, from its slowest rate limit; None without rate limits."""
         return max((one.least_s for one in self.endpoints if one.least_s is not None), default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Size:
-    """The amount of text that a benchmark sends, estimated from its counts and a few of its corpora."""
+    """The amount of text that a lane sends, estimated from a few of its corpora."""
 
     corpora: int
     per_corpus: float
-    """memories, on average"""
+    """mean number of memories of a corpus"""
     memory_tokens: int
-    """of one memory, on average"""
+    """mean number of tokens of a memory"""
 
     @property
     def memories(self) -> int:
         return math.ceil(self.per_corpus * self.corpora)
 
     def batches(self, most: int) -> int:
-        """Return the number of calls with up to ``most`` memories each; a call contains memories of one corpus only."""
+        """Return the number of calls with up to ``most`` memories each; the memories of a call are of one corpus."""
         return self.corpora * math.ceil(self.per_corpus / most)
 
 
 def estimate(plan: Plan) -> Estimate:
-    """Return the sum of the estimates of every running lane."""
+    """Return the estimate of a run: the sum over all lanes that are not skipped."""
     endpoints: dict[str, EndpointEstimate] = {}
     corpora = 0
     for lane in plan.running:
@@ -263,7 +264,7 @@ def _of_lane(plan: Plan, lane: Lane, size: _Size) -> Iterator[EndpointEstimate]:
 
 
 def _judge_calls(lane: Lane, size: _Size) -> float:
-    """Estimate the judge calls of an item; evaluators that judge point by point need one call per point."""
+    """Estimate the judge calls per item; an evaluator that judges point by point needs one call per point."""
     scoring, dataset = lane.benchmark.scoring, lane.benchmark.dataset
     several = [name for name in SEVERAL_CALLS if name in scoring.judging]
     if not several:
@@ -303,7 +304,7 @@ def _stored(plan: Plan, lane: Lane, size: _Size, asked: int) -> Iterator[Endpoin
 
 
 def _looks(plan: Plan, lane: Lane) -> int:
-    """Return the searches of one corpus for checks only: emptiness, sentinel and canary."""
+    """Return the number of searches in one corpus that are only checks: that it is empty, ready and isolated."""
     if plan.request.isolation == "off":
         return 0
     kept = CONTENT_SEARCHES if plan.request.cleanup == "never" and lane.provider.built_in is None else 0
@@ -320,7 +321,7 @@ def batch_of(lane: Lane) -> int:
 
 
 def _calibrations(plan: Plan) -> Iterator[EndpointEstimate]:
-    """Yield the calibration calls of each judge with each benchmark's judge prompts, if the run calibrates."""
+    """Yield an estimate of the calibration of each judge with each benchmark's prompts, if the run has one."""
     from bench.evaluators.calibration import calls_needed
 
     if plan.request.judge_calibration or plan.request.publishable:
@@ -367,13 +368,16 @@ def _model(plan: Plan, name: str, role: str, calls: int, tokens_in: int, tokens_
 
 
 def _rate(plan: Plan, endpoint: str, declared: float | None) -> float | None:
-    """Return the rate of an endpoint: the run's, else that of its owner, else the declared one."""
+    """Return the rate per second of an endpoint: the run's, else the run's for its owner, else the declared one.
+
+    The result is None without any of these.
+    """
     given = plan.request.rates_per_s()
     return given.get(endpoint) or given.get(endpoint.rpartition(".")[0]) or declared or None
 
 
 def _size(lane: Lane) -> _Size:
-    """Render some of the selected corpora and extrapolate their size to all."""
+    """Return the size of all selected corpora, estimated from a few of them that are rendered."""
     benchmark = lane.benchmark
     names = list(dict.fromkeys(ref.corpus for ref in benchmark.dataset.items(benchmark.selection)))
     sampled = names[:: max(1, len(names) // SAMPLED_CORPORA)][:SAMPLED_CORPORA]

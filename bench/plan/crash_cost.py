@@ -1,12 +1,13 @@
-"""The cost of a crash during ingest, as a note of the plan; no note if there is no cost.
+"""The possible cost of a crash during ingest, as notes of the plan.
 
 Example::
 
     crash_notes(lanes, request)
     # ["mem0: a crash in ingest can cost up to 10 of 10 corpora: ..."]
 
-An add that may be repeated costs nothing; neither does an add that the next search can find by its id. For other adds,
-a count or a search usually shows whether they were stored; if not, the corpus is ingested again.
+An add that may be repeated costs nothing. An add whose memories can be searched at once by their ids costs nothing
+either. For any other add, a count or a search usually shows whether it was stored. If neither does, the corpus is
+ingested again.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def crash_notes(lanes: Sequence[Lane], request: RunRequest) -> Iterator[str]:
-    """Yield one note per provider and benchmark that a run ingests."""
+    """Yield one note for each ingest of the run in which a crash can cost corpora."""
     wide = CEILING if request.concurrency == "auto" else request.concurrency
     for lane in lanes:
         if lane.skipped is not None or lane.shares or lane.provider.built_in is not None:
@@ -43,14 +44,14 @@ def crash_notes(lanes: Sequence[Lane], request: RunRequest) -> Iterator[str]:
 
 
 def _said(config: ProviderConfig, name: str, default: str) -> object:
-    """Return an attribute of an adapter's class, or the default."""
+    """Return an attribute of the adapter's class; the default without an adapter or without the attribute."""
     from bench.providers.adapters import provider_class
 
     return default if config.adapter is None else getattr(provider_class(config), name, default)
 
 
 def _is_lost(config: ProviderConfig) -> bool:
-    """Return True when the adapter stores its data in this process, which is the default of a class."""
+    """Return True when the adapter stores its data in this process, which is assumed unless it states another place."""
     if config.adapter is None:
         return False
     return (config.local.get("durability") or _said(config, "durability", "process")) == "process"
@@ -74,5 +75,5 @@ def _is_repeatable(call: RequestSection) -> bool:
 
 
 def _is_found(config: ProviderConfig, endpoints: Endpoints) -> bool:
-    """Return True when added memories can be searched at once and hits map to memories."""
+    """Return True when added memories can be found at once, and their hits have memory ids."""
     return config.wait is None and config.capabilities.ids and endpoints.search.response.id_from != "none"

@@ -1,8 +1,8 @@
-"""The identity of a plan, from which its digest is made: everything that can change a result.
+"""The identity of a plan: a tree of everything that can change a result. The digest of the plan is made from it.
 
 Also in this module:
 
-* The settings that must be equal for two comparable runs: a tree, its digest, and readable differences.
+* The differences between two identities, in readable form.
 
 Example::
 
@@ -10,7 +10,7 @@ Example::
     digest(tree)                         # "9f2c..." over the canonical JSON of the tree
     changes(old, new)                    # [("settings.k", "10", "20")]
 
-The identity does not include run id, range, folder, clock, concurrency, rates, timeouts, prices and secrets.
+These are not part of the identity: run id, range, folder, clock, concurrency, rates, timeouts, prices and secrets.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _benchmark(one: BenchmarkPlan, installed: Installed) -> dict[str, object]:
 
 
 def _distributions(scoring: Scoring, installed: Installed) -> dict[str, str]:
-    """Return the installed distributions with evaluators or metrics of the run, with their versions."""
+    """Return distribution -> version, for the plug-ins with evaluators or metrics of the benchmark."""
     measured = {metric.name for metric in scoring.metrics}
     return {
         **installed.distributions("bench.evaluators", scoring.names, evaluators.canonical),
@@ -117,7 +117,7 @@ def _provider(one: ProviderPlan, environment: Environment, installed: Installed)
 
 
 def _of_adapter(adapter: str | None, installed: Installed) -> dict[str, str] | None:
-    """Return the distribution and version of an installed plug-in, or None."""
+    """Return distribution -> version of the plug-in that has the adapter; None if no plug-in has it."""
     names = [point.name for point in installed.points["bench.providers"] if point.value == adapter]
     return installed.distributions("bench.providers", names) or None
 
@@ -182,12 +182,15 @@ SHOWN = 120
 
 
 def digest(identity: Mapping[str, object]) -> str:
-    """Return the SHA-256 of the canonical JSON of an identity tree."""
+    """Return the hex SHA-256 of the canonical JSON of an identity tree."""
     return sha256(canonical.dumps(identity)).hexdigest()
 
 
 def changes(old: object, new: object, path: str = "") -> list[tuple[str, str, str]]:
-    """Return every difference between two trees as (path, old, new), in the order of the paths."""
+    """Return every difference between two trees as (path, old value, new value), in the order of the paths.
+
+    Values are shown as text, cut to 120 characters; ``(absent)`` means that a tree lacks the path.
+    """
     if isinstance(old, Mapping) and isinstance(new, Mapping):
         names = sorted({*old, *new})
         return [
@@ -202,7 +205,7 @@ def changes(old: object, new: object, path: str = "") -> list[tuple[str, str, st
 
 
 class _Gone:
-    """A marker for a key that one tree lacks."""
+    """The type of the marker for a key that one of the two trees lacks."""
 
 
 _GONE = _Gone()

@@ -1,8 +1,8 @@
-"""The record of a job in the journal, so that a report needs neither config nor dataset.
+"""The record of a job in the journal. With it, a report needs neither the config nor the dataset.
 
 Also in this module:
 
-* The jobs of merged runs: equal except for the number of items, which covers all ranges.
+* The records of the jobs of merged runs: they differ from those of the parts in the number of items only.
 
 Example::
 
@@ -47,7 +47,7 @@ class ModelNames:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricRecord:
-    """The name and definition of a metric that the job computed."""
+    """The name and definition of a metric of the job."""
 
     name: str
     definition: str
@@ -58,7 +58,7 @@ class MetricRecord:
 
     @property
     def is_score(self) -> bool:
-        """Return True for a score, False for a time or a cost."""
+        """Return True for a metric that is a score; False for other metrics, such as a time or a cost."""
         return self.category in ("retrieval", "answer", "custom")
 
 
@@ -96,20 +96,20 @@ class JobRecord:
     seed: int
     unit: str
     level: str
-    """evidence level: turn or session"""
+    """evidence level: turn, session or text"""
     n_selected: int
-    """items in the range that match the filters; for a merged run all that match the filters"""
+    """number of items that the run selects; for a merged run, that all its ranges together select"""
     n_whole: int
-    """items that match the filters, ignoring the range"""
+    """number of items that the run would select without its ranges"""
     n_items: int
-    """items of the benchmark"""
+    """number of items of the benchmark"""
     metrics: tuple[MetricRecord, ...]
     metric_entries: tuple[object, ...]
-    """the requested metrics, so that a report can open them again"""
+    """the requested metrics as JSON, with which a report opens them again"""
     metric_folder: str
-    """folder of plug-in files next to the config"""
+    """folder of the config file that sets the metrics, in which files of custom metrics are"""
     evaluators: tuple[str, ...]
-    """names of the evaluators, with the version of their rule if it is above 1"""
+    """names of the evaluators; a name has the version of its rule if it is above 1"""
     cluster_by: str | None
     groups: Mapping[str, tuple[str, ...]]
     selection: Mapping[str, object]
@@ -129,9 +129,9 @@ class JobRecord:
     whole_types: Mapping[str, int] = field(default_factory=dict)
     """question type -> number of items in ``n_whole``"""
     data_notes: tuple[str, ...] = ()
-    """notes on the data that affect scores"""
+    """notes on problems of the data that affect scores"""
     asked_with: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
-    """role -> temperature, token limit and seed of its model's calls"""
+    """role -> settings of the calls of its model: temperature, token limit, seed, length of vectors"""
     prompt_leaks: tuple[str, ...] = ()
     """messages about scoring data that the answer prompt contains"""
     shares: str = ""
@@ -139,7 +139,7 @@ class JobRecord:
     n_sharing: int = 1
     """number of lanes that search the same ingest, including this one"""
     input_usd: str | None = None
-    """price of a million input tokens of the answering model at the time of the plan; None = unknown"""
+    """price in USD of a million input tokens of the answering model at the time of the plan; None = unknown"""
 
     @property
     def build(self) -> str:
@@ -148,22 +148,22 @@ class JobRecord:
 
     @property
     def owners(self) -> tuple[str, str, str]:
-        """Return the owners of the job's rows: its lane, its answering owner, and the job itself."""
+        """Return the keys that own the job's rows: of its lane, of lane and answering model, and of the job."""
         return self.lane, self.answer_owner, self.key
 
     @property
     def chain(self) -> Chain:
-        """Return the owners of the rows as the journal's reader takes them."""
+        """Return the keys that own the job's rows, in the form that the journal's reader needs."""
         return Chain(lane=self.lane, answering=self.answer_owner, job=self.key)
 
     @property
     def n_repeats(self) -> int:
-        """Return the number of repeats that must end: each epoch of each item."""
+        """Return the number of repeats of items in the job: selected items x epochs."""
         return self.n_selected * self.epochs
 
     @property
     def suspects(self) -> Mapping[str, str]:
-        """Return the items with a disputed gold answer, with the kind of doubt."""
+        """Return item id -> kind of doubt, for the items with a disputed gold answer."""
         return {} if self.overlay is None else self.overlay.items
 
 
@@ -283,7 +283,7 @@ def _dataset(benchmark: BenchmarkPlan) -> dict[str, object]:
 
 
 def _flat(tree: object, path: str = "") -> dict[str, str]:
-    """Return nested digests with dotted names."""
+    """Return nested digests as one map with dotted names."""
     if isinstance(tree, Mapping):
         parts = [_flat(value, f"{path}.{name}" if path else str(name)) for name, value in tree.items()]
         return {name: text for part in parts for name, text in part.items()}
@@ -294,7 +294,11 @@ _JOBS: TypeAdapter[tuple[JobRecord, ...]] = TypeAdapter(tuple[JobRecord, ...])
 
 
 def read(extra: Mapping[str, object]) -> tuple[JobRecord, ...]:
-    """Return the jobs of a journal in the order of the plan; JournalError when they have another version's format."""
+    """Return the jobs of a journal in the order of the plan.
+
+    Raises:
+        JournalError: the jobs are in a format that this version cannot read.
+    """
     try:
         return _JOBS.validate_python(extra.get(EXTRA_KEY, ()))
     except ValidationError as error:
@@ -308,17 +312,18 @@ def dump(jobs: Sequence[JobRecord]) -> list[dict[str, object]]:
 
 
 def cuts_inside_range(names: Container[str]) -> bool:
-    """Return True when the selection depends on the range, so that it differs between joined and single ranges."""
+    """Return True when the flags include sample or limit, which select from each range separately."""
     return "sample" in names or "limit" in names
 
 
 def joined(
     parts: Sequence[tuple[Ranges, Mapping[str, object]]], shared: Mapping[tuple[str, Phase], int]
 ) -> list[dict[str, object]]:
-    """Return the jobs of merged runs, with every item that the filters select, even if no range covers it.
+    """Return the jobs of merged runs, as JSON data.
 
-    If each range had its own sample or limit, the jobs have the union of the selected items. ``shared`` counts the
-    items that an owner has in more than one range, once for each additional range.
+    The jobs have every item that the filters select, even if no range covers it. With a sample or limit, which applies
+    to each range separately, they have all items that some range selects. ``shared`` is owner and phase -> number of
+    items in more than one range, counted once for each additional range.
     """
     by_job: dict[str, dict[Ranges, JobRecord]] = {}
     for ranges, extra in parts:

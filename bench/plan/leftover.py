@@ -1,12 +1,13 @@
-"""The namespaces that a run has left at its providers, from its journal alone.
+"""The namespaces that a run has left at its providers, as its journal records them.
 
 Example::
 
     for one in await leftovers(reader):
         one.provider, one.attempts          # "mem0", {"conv-26": 1}: the last attempt of each corpus
 
-A namespace is left when an attempt of its corpus has rows but none that records its clearing, unless an event records
-that it was abandoned. The data of built-in providers is in the run's folder and is deleted with it."""
+A namespace is left when an attempt of its corpus has rows, but no row records that the namespace was cleared, and no
+event records that it was abandoned. Built-in providers are ignored: their data is in the run's folder and is deleted
+with it."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ NOT_CLEARED = "not_cleared"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leftover:
-    """The namespaces that one lane left at its provider."""
+    """The namespaces of one lane that are left at its provider."""
 
     lane: str
     provider: str
@@ -34,7 +35,7 @@ class Leftover:
     attempts: Mapping[str, int]
     """corpus -> its last attempt"""
     rows: tuple[Sequence[CorpusRow], ...] = ()
-    """the rows of each attempt that was not cleared; for a merged run, of each journal that ingested the corpus"""
+    """the rows of each attempt that was not cleared; in a merged run, those of each journal are separate"""
 
     def is_at(self, names: Collection[str]) -> bool:
         """Return True when the names include this provider; a name without a label includes each of its variants."""
@@ -68,7 +69,7 @@ async def leftovers(reader: Reader) -> list[Leftover]:
 
 
 async def still_true(reader: Reader, events: Sequence[Event]) -> list[Event]:
-    """Return the events without failed clears of namespaces that were cleared or abandoned since."""
+    """Return the events, without those on a failed clear of a namespace that was cleared or abandoned later."""
     if not any(event.kind == NOT_CLEARED and "corpus" in event.data for event in events):
         return list(events)
     left = {(one.lane, corpus) for one in await leftovers(reader) for corpus in one.attempts}
@@ -80,7 +81,7 @@ async def still_true(reader: Reader, events: Sequence[Event]) -> list[Event]:
 
 
 async def _forgotten(reader: Reader) -> dict[tuple[str, str], int]:
-    """Return (lane, corpus) -> last abandoned attempt; earlier attempts are abandoned too."""
+    """Return (lane, corpus) -> last abandoned attempt; all attempts before it are abandoned too."""
     events = [event for _, event in await reader.events() if event.kind == FORGOTTEN]
     abandoned = [(one.scope, tree(one.data["attempts"])) for one in events]
     return {(lane, corpus): int(str(last)) for lane, attempts in abandoned for corpus, last in attempts.items()}

@@ -1,8 +1,9 @@
 """The plan as a value: lanes, jobs, prompts, skipped parts, and its identity.
 
-A lane is benchmark x provider (variant) x embedding model x k; a job is a lane x answering model x judge model. Search
-rows belong to the lane, answers to the lane and its answering model, verdicts to the job. Ingest and index rows belong
-to the build: the first of the lanes that differ only in their search::
+A lane is one benchmark with one provider or variant, one embedding model and one k. A job is one lane with one
+answering model and one judge model. In the journal, search rows belong to the lane, answer rows to the lane and its
+answering model, and verdicts to the job. Ingest and index rows belong to the build. The key of a build is the key of
+the lane that ingests, which is the first of the lanes that differ only in their search::
 
     for lane in plan.lanes:
         for job in lane.jobs:
@@ -48,7 +49,7 @@ FOLDER = "overlays"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedOverlay:
-    """An overlay of gold corrections that a run uses."""
+    """The overlay of disputed gold answers that a run uses."""
 
     name: str
     sha256: str
@@ -60,7 +61,7 @@ def overlay_of(config: BenchmarkConfig, dataset: Dataset) -> PlannedOverlay | No
     """Read the overlay that a config names; None if it names none.
 
     Raises:
-        ConfigError: a missing or invalid file, another benchmark, or an unknown item.
+        ConfigError: the overlay is missing or invalid, is for another benchmark, or names an unknown item.
         DataError: the overlay is for another dataset.
     """
     if config.overlay is None:
@@ -116,7 +117,7 @@ TRAFFIC = ("add", "search", "status", "manage")
 NONE = "none"
 """"no model" in keys, flags and tables"""
 BUILT_IN_EMBEDDING = "(builtin)"
-"""name for the embedding model of a service that embeds with an unknown model"""
+"""name for the unknown embedding model of a service that embeds itself"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,19 +129,19 @@ class BenchmarkPlan:
     config_sha256: str
     dataset: Dataset
     selection: Selection
-    """filters and range together; positions refer to all items of the benchmark"""
+    """the filters, sample, limit and ranges of the run"""
     k: int
     context_budget: int
-    """in tokens"""
+    """maximum tokens of retrieved context in an answer prompt"""
     epochs: int
     epochs_reducer: Reducer
     prompts: Prompts
     scoring: Scoring
     pack: PromptPack | None
     n_selected: int
-    """items in the range that match the filters"""
+    """number of items that the selection has"""
     n_whole: int
-    """items that match the filters, ignoring the range"""
+    """number of items that the selection would have without its ranges"""
     selected_types: Mapping[str, int]
     """question type -> number of items in ``n_selected``"""
     whole_types: Mapping[str, int]
@@ -151,13 +152,13 @@ class BenchmarkPlan:
     """messages about scoring data that the answer prompts contain"""
 
     def corrected_answer(self, item: str) -> str | None:
-        """Return the corrected answer of an item in the overlay, or None."""
+        """Return the corrected answer that the overlay has for an item; None if it has none."""
         suspect = None if self.overlay is None else self.overlay.overlay.items.get(item)
         return None if suspect is None else suspect.corrected_answer
 
     @property
     def dimensions(self) -> tuple[str, ...]:
-        """Return the breakdowns that the metrics need."""
+        """Return the dimensions by which the metrics are broken down, each once."""
         return tuple(dict.fromkeys(name for metric in self.scoring.metrics for name in metric.breakdown))
 
 
@@ -171,9 +172,9 @@ class ProviderPlan:
     """name of a built-in, such as ``oracle`` or ``bm25``; None for other providers"""
     overrides: Mapping[str, object]
     embedding: str | None
-    """full name of the embedding model that bench calls for the provider"""
+    """full name of the embedding model that bench calls for the provider; None = none"""
     embedded_by: str | None = None
-    """name of the embedding model in plan, results and receipts, see ``providers.embedded_by``"""
+    """name of the embedding model in plan, results and receipts, see `bench.plan.provider.embedded_by`"""
     variant: str = ""
     """the label without the k of a run with several k: prices and flags use this name"""
     enriched_by: str | None = None
@@ -182,7 +183,7 @@ class ProviderPlan:
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """A benchmark, a provider and its models: one line of a results table."""
+    """One lane with one answering model and one judge model: one row of a results table."""
 
     lane: str
     answering: str
@@ -190,12 +191,12 @@ class Job:
 
     @cached_property
     def answer_owner(self) -> str:
-        """Return the owner of the answer rows: the lane and the answering model."""
+        """Return the key that owns the answer rows in the journal: of the lane and the answering model."""
         return f"{self.lane}|{self.answering}"
 
     @cached_property
     def key(self) -> str:
-        """Return the owner of the evaluate rows."""
+        """Return the key of the job, which owns the evaluate rows in the journal."""
         return f"{self.lane}|{self.answering}|{self.judge}"
 
 
@@ -235,9 +236,9 @@ class Lane:
 
     @property
     def endpoints(self) -> tuple[str, ...]:
-        """Return every endpoint that the lane calls, as rates name it.
+        """Return every endpoint that the lane calls, by its name for ``--rate``: ``OWNER.KIND``.
 
-        In rates, the part before the last dot means all endpoints of its owner.
+        A rate may also name only the owner; it is then the rate of each endpoint of this owner.
         """
         own = self.provider.config.name
         sent = () if self.provider.built_in is not None else tuple(f"{own}.{traffic}" for traffic in TRAFFIC)
@@ -260,9 +261,9 @@ class Lane:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """Everything that a run will do. It depends on no run id, folder or clock.
+    """Everything that a run will do. It does not depend on a run id, a folder or the clock.
 
-    ``digest`` does not depend on a range either.
+    ``digest`` does not depend on the ranges either.
     """
 
     request: RunRequest
@@ -271,14 +272,14 @@ class Plan:
     identity: RunIdentity
     digest: str
     total: int
-    """items of the largest benchmark, before any filter"""
+    """number of items of the largest benchmark, before any filter"""
     ranges: Ranges
-    """positions that the run covers, each range selected from separately; empty = all"""
+    """positions that the run covers; items are selected from each range separately; empty = all positions"""
     versions: Mapping[str, object]
-    """recorded in addition to the identity: bench, python, packages"""
+    """versions of bench, Python, packages and plug-ins, which are recorded in addition to the identity"""
     model_files: Mapping[str, ModelFile]
     workers: int = 1
-    """processes of this machine that share the work, each with whole corpora"""
+    """number of processes on this machine that share the run; each corpus belongs to one of them"""
     notes: tuple[str, ...] = ()
     """notes for the user before the start: skipped jobs, warnings of configs"""
 

@@ -1,13 +1,13 @@
-"""Settings of a job's models besides their prompts: temperature, token limit, seed, vector size.
+"""The settings of a job's models other than prompts: temperature, token limit, seed and length of vectors.
 
 Example::
 
     asked_with(plan, lane, job)
     # {"answering": {"max_tokens": 1024, "temperature": 0.0, "seed": 7}, "judge": {...}}
 
-Only settings that are sent are listed: no seed for an API without one, no temperature for a model with a fixed one,
-nothing for a built-in model. A setting that an endpoint rejects during the run is recorded in the rows only. A
-reasoning effort is never sent.
+Only settings that are sent are listed: no seed for an API without seeds, no temperature for a model with a fixed one,
+and none for a built-in model. If an endpoint rejects a setting during the run, only the rows record it. A reasoning
+effort is never sent.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from bench.plan.scoring import Settings
 from bench.scalars import tree
 
 MAX_ANSWER_TOKENS = 1024
-"""an answer with reasoning steps, or of a reasoning model, needs more than a few hundred tokens"""
+"""default token limit of an answer, with room for reasoning, which needs more than a few hundred tokens"""
 BUILT_IN = "builtin/"
 UNSEEDED = "anthropic"
-"""the dialect without a seed"""
+"""the API dialect that has no seed"""
 
 
 def asked_with(plan: Plan, lane: Lane, job: Job) -> dict[str, Settings]:
-    """Return the settings of each role whose model is called."""
+    """Return role -> settings, for each role whose model is called with settings."""
     benchmark, rule = lane.benchmark, lane.provider.config.client_embeddings
     answering = {
         "max_tokens": answer_tokens(benchmark, plan.request),
@@ -47,7 +47,7 @@ def asked_with(plan: Plan, lane: Lane, job: Job) -> dict[str, Settings]:
 
 
 def input_price(request: RunRequest, model: str) -> str | None:
-    """Return the price in USD of a million input tokens of a model, without cache discounts; None = unknown."""
+    """Return the price in USD of a million input tokens of a model that come from no cache; None = unknown."""
     from bench.metrics import cost
 
     prefix, _, name = model.partition("/")
@@ -64,12 +64,12 @@ def answer_tokens(benchmark: BenchmarkPlan, request: RunRequest) -> int:
 
 
 def judge_tokens(benchmark: BenchmarkPlan, request: RunRequest) -> int | None:
-    """Return the token limit of a verdict from the flag or the benchmark; None: the evaluator's limit."""
+    """Return the token limit of a verdict: the flag's, else the benchmark's; None = the evaluator's limit applies."""
     return request.max_judge_tokens or benchmark.config.evaluation.judge.max_tokens
 
 
 def limited(settings: Settings, limit: int | None) -> Settings:
-    """Return the settings with the evaluators' limits replaced."""
+    """Return judge settings with each token limit replaced by ``limit``; None leaves them unchanged."""
     if limit is None or not settings:
         return settings
     if "max_tokens" in settings:

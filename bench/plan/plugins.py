@@ -1,4 +1,4 @@
-"""The installed plug-ins of a plan, with their versions; a name with two definitions is an error.
+"""The installed plug-ins, with their versions. A name that a run uses must not have two definitions.
 
 Example::
 
@@ -6,8 +6,8 @@ Example::
     installed.distributions("bench.models", ["acme"])       # {"acme-models": "1.2"}
     installed.refuse_doubles("bench.models", {"openai"})    # ConfigError: "openai" is registered by two distributions
 
-A built-in name that another distribution also registers is an error when a run uses it, because neither definition has
-precedence.
+A built-in name that another distribution also registers is an error if a run uses this name, because neither definition
+takes precedence.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ GROUPS = ("bench.providers", "bench.models", "bench.evaluators", "bench.metrics"
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """The entry points of the environment at the time of the plan."""
+    """The entry points of the installed distributions at the time of the plan."""
 
     points: Mapping[str, tuple[EntryPoint, ...]]
-    """entry points by group"""
+    """group -> its entry points"""
 
     @classmethod
     def read(cls) -> Installed:
@@ -45,16 +45,19 @@ class Installed:
         return frozenset(point.name for point in self.points[group])
 
     def distributions(self, group: str, names: Collection[str], spelled: Callable[[str], str] = str) -> dict[str, str]:
-        """Return the other distributions that provide these plug-ins, with their versions."""
+        """Return distribution -> version, for distributions other than bench's own that provide these plug-ins.
+
+        ``spelled`` converts the name of an entry point to the spelling of ``names``.
+        """
         found = (point for point in self.points[group] if spelled(point.name) in names)
         return {name: release for name, release in _dated(found) if name != OWN_DISTRIBUTION}
 
     def versions(self) -> dict[str, str]:
-        """Return every distribution with a plug-in for bench, with its version."""
+        """Return distribution -> version, for every distribution with a plug-in for bench."""
         return {name: release for group in GROUPS for name, release in _dated(self.points[group])}
 
     def refuse_doubles(self, group: str, ours: Collection[str], spelled: Callable[[str], str] = str) -> None:
-        """Raise ConfigError for the first name in ``ours`` that an installed plug-in has too."""
+        """Raise ConfigError for the first plug-in of another distribution that has a name in ``ours``."""
         for point in self.points[group]:
             name, owner = spelled(point.name), point.dist.name if point.dist else "(unknown)"
             if name in ours and owner != OWN_DISTRIBUTION:
@@ -62,7 +65,9 @@ class Installed:
 
 
 def refuse_doubles(lanes: Sequence[Lane], files: Mapping[str, ModelFile], installed: Installed) -> None:
-    """Reject a built-in name of the run that a distribution also registers; a file with that name is allowed.
+    """Reject each built-in name of the run that another distribution also registers.
+
+    A file of the workspace may have such a name: it is used instead of both.
 
     Raises:
         ConfigError: a provider, model prefix, evaluator or metric has two definitions.

@@ -1,14 +1,14 @@
-"""Find answer prompts that contain data for scoring only: the answer, its evidence, or the question's type.
+"""Find answer prompts that contain data which is for scoring only: gold answer, evidence or question type.
 
 Example::
 
     leaks(prompts, dataset)
     # ('prompt knows the answer: the answer prompt "default" of facts shows ${answer}',)
 
-A prompt leaks the answer when one of its fields, or its own text, contains the gold answer or the evidence. It leaks
-the type when a field shows the question type, when the value of a field depends only on the type, or when prompts of a
-config or a flag are chosen by type; prompts of a pack are the benchmark's published protocol. Of shipped prompts only
-names and fields are checked; their texts have tests.
+A prompt leaks the answer when its text or the value of one of its fields contains the gold answer or the evidence. It
+leaks the type when a field shows the question type, when the value of a field depends only on the type, or when a
+config or a flag sets different prompts for different types. A pack may have different prompts, because they are the
+benchmark's published protocol. The texts of shipped prompts are not searched, only their fields.
 """
 
 from __future__ import annotations
@@ -83,19 +83,19 @@ TYPE_FIELDS = frozenset(
 )
 OWN = frozenset(ANSWER_NAMES)
 MOST_ITEMS = 20_000
-"""most items that are read"""
+"""maximum number of items that are read"""
 SHARE = 0.2
-"""share of the items with a field that must contain the answer in that field"""
+"""a field leaks when it contains the gold answer in more than this share of the items that have the field"""
 LONG_WORDS, LONG_TEXT = 3, 10
-"""words or characters from which a gold answer in a prompt is not an accident"""
+"""minimum words, or minimum characters, of one gold answer in a prompt's text that is a leak"""
 SHORT_TEXT, SHORT_GOLDS = 4, 3
-"""length below `LONG_TEXT`, and number of different golds of that length, that are not an accident either"""
+"""minimum characters of shorter gold answers, and how many different ones in a prompt's text are a leak"""
 EVIDENCE_TEXT = 24
-"""characters of an evidence turn in a prompt that count as a leak"""
+"""minimum characters of an evidence turn in a prompt that is a leak"""
 
 
 def leaks(prompts: Prompts, dataset: Dataset) -> tuple[str, ...]:
-    """Return one sentence per answer prompt and kind of scoring data that it contains."""
+    """Return one sentence for each leak: the kind of leak, the answer prompt, and the data that it contains."""
     used = _used(prompts, dataset)
     values = [_Field(name=name) for name in sorted({n for one in used for n in one.template.names} - OWN)]
     texts = [_Text.of(one) for one in used] if prompts.fidelity == "custom" else []
@@ -148,7 +148,7 @@ class _Field:
 
     @property
     def named(self) -> tuple[str, str] | None:
-        """Return the kind of leak and its message when the name of the placeholder alone shows one."""
+        """Return the kind of the leak and its message if the name of the field alone shows a leak; else None."""
         name = fold(self.name).replace("-", "").replace(".", "")
         for names, kind, what in (
             (ANSWER_FIELDS, KNOWS_ANSWER, "the gold answer"),
@@ -172,7 +172,7 @@ class _Field:
         self.kinds[text.strip().lower()].add(item.question_type)
 
     def found(self) -> Iterator[tuple[str, str]]:
-        """Yield each leak of the placeholder, with the number of items that show it."""
+        """Yield the kind and message of each leak of the field."""
         if self.named is not None:
             yield self.named
             return
@@ -183,7 +183,7 @@ class _Field:
             yield KNOWS_TYPE, f"shows ${{{self.name}}}, which the question type decides"
 
     def _chosen_by_type(self) -> bool:
-        """Return True when each value occurs with one type only, values repeat often, and there are several types."""
+        """Return True when there are several types, each value has only one of them, and values repeat often."""
         types = {kind for kinds in self.kinds.values() for kind in kinds}
         alone = all(len(kinds) == 1 for kinds in self.kinds.values())
         return alone and len(types) > 1 and self.n >= 3 * len(self.kinds)

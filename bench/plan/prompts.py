@@ -1,8 +1,8 @@
-"""The prompts of one benchmark, selected and hashed before the run: from pack, config and command line.
+"""The prompts of one benchmark, which are chosen from pack, config and command line before the run.
 
 Also in this module:
 
-* The check for names in prompts that no item fills, since every item would fail on them.
+* The check that each name in a prompt has a value in some item; otherwise every item would fail.
 
 Example::
 
@@ -12,10 +12,10 @@ Example::
     unfilled(prompts, dataset, judged=True)
     # [ConfigError('demo.yaml:40:5: the answer prompt "default" needs ${speakerA}, which no item of demo has')]
 
-A benchmark without its own prompt uses the generic ones, the same for every provider.
+A benchmark without prompts uses the generic ones. Every provider gets the same prompts.
 
-The check of a prompt reads only the items that use it, and stops when each name was found, so that for a valid prompt
-it reads only the first rows of the file.
+The check of a prompt reads the items that use it until each name has a value. For a valid prompt, it usually reads only
+the first rows of the data.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ANSWER_NAMES = ("question", "questionDate", "retrievedContext", "choices", "spea
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChosenPrompt:
-    """One prompt by name; the digest is of the text with unfilled placeholders."""
+    """One answer prompt with its name; ``sha256`` is the digest of the text with unfilled placeholders."""
 
     name: str
     template: Template
@@ -56,7 +56,8 @@ class Prompts:
     answers: Mapping[str, ChosenPrompt]
     judges: JudgePrompts
     fidelity: str | None = None
-    """custom when the config or the command line gives a prompt; else as the pack declares: adapted or official"""
+    """custom if the config or the command line sets a prompt; else what the pack declares, adapted or official; None
+    for generic prompts"""
 
     @classmethod
     def of(
@@ -69,11 +70,11 @@ class Prompts:
         types: Collection[str] = (),
         folder: Path,
     ) -> Prompts:
-        """Combine the prompts of pack, config and command line; ``types`` are the question types of the data.
+        """Choose the prompts from pack, config and command line; ``types`` are the question types of the data.
 
         Raises:
             UsageError: the benchmark does not allow an override, or has no such question type.
-            ConfigError: an unknown placeholder.
+            ConfigError: a prompt file is missing, a name in a prompt is unknown, or a prompt does not show the choices.
         """
         answers = _answers(config, pack, answer_prompt, folder)
         names = (*ANSWER_NAMES, *config.evaluation.answer_prompt.prompt_fields)
@@ -103,7 +104,7 @@ class Prompts:
         )
 
     def answer(self, question_type: str | None, *, choices: bool = True) -> ChosenPrompt:
-        """Return the answer prompt of a question type; ``choices``: the item has options to show."""
+        """Return the answer prompt of a question type; ``choices`` is False for an item without choices."""
         chosen = self.answers.get(question_type or DEFAULT, self.answers[DEFAULT])
         if choices or OPEN not in self.answers or "choices" not in chosen.template.needed:
             return chosen
@@ -111,7 +112,7 @@ class Prompts:
 
     @property
     def identity(self) -> dict[str, object]:
-        """Return names and digests for the plan's identity."""
+        """Return the names and digests of all prompts, and the fidelity, for the identity of the plan."""
         judges = {DEFAULT: self.judges.default, ABSTENTION: self.judges.abstention, **self.judges.by_type}
         return {
             "answer": {name: prompt.sha256 for name, prompt in self.answers.items()},
@@ -121,7 +122,7 @@ class Prompts:
 
 
 OPEN = "(no choices)"
-"""name of the prompt for questions without options in a benchmark that also has options"""
+"""name of the answer prompt for items without choices, in a benchmark where other items have choices"""
 
 
 def _answers(config: BenchmarkConfig, pack: PromptPack | None, given: str | None, folder: Path) -> dict[str, str]:
@@ -137,7 +138,7 @@ def _answers(config: BenchmarkConfig, pack: PromptPack | None, given: str | None
 
 
 def _require_choices(config: BenchmarkConfig, answers: Mapping[str, ChosenPrompt]) -> None:
-    """Check that a prompt for multiple choice shows the choices."""
+    """Raise ConfigError when a prompt of a multiple-choice benchmark does not show the choices."""
     if config.evaluation.method != "mcq":
         return
     for name, prompt in answers.items():
@@ -167,9 +168,9 @@ def _judges(
 
 
 def _kind_and_text(benchmark: str, entry: str, known: Collection[str], folder: Path) -> tuple[str, str]:
-    """Return question type and prompt of ``TYPE=FILE`` or ``TYPE=TEXT``.
+    """Return the question type and the prompt in ``TYPE=FILE`` or ``TYPE=TEXT``.
 
-    Any other text or file is the default prompt.
+    Any other text or file is the default prompt. A type that the benchmark does not have is a UsageError.
     """
     kind, equals, rest = entry.partition("=")
     if not equals or (kind not in known and _is_file(folder, entry.removeprefix("@"))):
@@ -186,7 +187,7 @@ def _kind_and_text(benchmark: str, entry: str, known: Collection[str], folder: P
 
 
 def read_prompt(text: str, folder: Path) -> str:
-    """Return the text itself, or the content of the file it names (``@file``, or an existing path).
+    """Return the text itself, or the content of the file that it names: ``@file``, or an existing path in ``folder``.
 
     Raises:
         ConfigError: ``@file`` or a single word is not a file, or the file is not text.
@@ -215,13 +216,13 @@ def _allow(benchmark: str, flag: str, allowed: bool) -> None:
 
 
 IN_EVERY_RUN = frozenset({"question", "retrievedContext", "answer", "response", "evidence"})
-"""names that every item has, or that a run fills from its results"""
+"""names that every item has, or that a run fills with its results"""
 SECTIONS = {"answer": "answerPrompt", "judge": "judgePrompts"}
 
 
 @dataclass(slots=True, kw_only=True)
 class _Asked:
-    """One prompt, and its names that no item has filled so far."""
+    """One prompt, and those of its names for which no item has a value so far."""
 
     role: str
     name: str
@@ -247,7 +248,7 @@ class _Asked:
             )
 
     def _place(self, config: BenchmarkConfig) -> str | None:
-        """Return the place of the prompt in the config file; None for a prompt of a pack or the command line."""
+        """Return the place of a prompt of the config in its file; of any other prompt, the place of its template."""
         prompts = config.evaluation.answer_prompt if self.role == "answer" else config.evaluation.judge_prompts
         path = ("default",) if self.name == "default" else ("byQuestionType", self.name)
         given = prompts.default if self.name == "default" else prompts.by_question_type.get(self.name)
@@ -255,7 +256,7 @@ class _Asked:
 
 
 def unfilled(prompts: Prompts, dataset: Dataset, *, judged: bool) -> list[ConfigError]:
-    """Return errors for the names in answer prompts, and with ``judged`` in judge prompts, that no item can fill."""
+    """Return an error for each name in an answer prompt, and with ``judged`` in a judge prompt, that no item has."""
     asked: dict[str | None, list[_Asked]] = {}
     known: dict[tuple[str, str], _Asked] = {}
     for kind in (None, *dataset.known_types()):
@@ -270,7 +271,7 @@ def unfilled(prompts: Prompts, dataset: Dataset, *, judged: bool) -> list[Config
 
 
 def _read(dataset: Dataset, asked: dict[str | None, list[_Asked]]) -> None:
-    """Read items for each prompt until every placeholder has been filled."""
+    """Read items until each name of each prompt has a value, or all items are read."""
     for ref in dataset.items():
         if not any(one.missing for prompts in asked.values() for one in prompts):
             return
@@ -284,7 +285,7 @@ def _read(dataset: Dataset, asked: dict[str | None, list[_Asked]]) -> None:
 
 
 def _known(item: Item, corpus: Corpus) -> set[str]:
-    """Return the names that this item fills, normalized: its metadata and its non-empty parts."""
+    """Return the names for which the item has a value, as `fold` writes them: metadata and parts of the item."""
     named = {**corpus.metadata, **item.metadata}
     parts = {
         "questionDate": item.question_date,

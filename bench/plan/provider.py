@@ -1,8 +1,8 @@
-"""The providers of a run: names, variants ``name@label``, ``--set``, and required variables.
+"""The providers of a run: their names, variants ``name@label``, and changes by ``--set``.
 
 Also in this module:
 
-* The values from the environment in a provider's config, without secrets: they are part of the measurement.
+* The values of environment variables in a provider's config, without secrets. They are part of the plan's identity.
 
 Example::
 
@@ -10,10 +10,10 @@ Example::
     chosen[1].label, chosen[1].overrides        # "chroma@big", {"ingest.batch.max_items": 200}
     from_outside(config, environment)     # {"local.url": "postgresql://me:[redacted]@db:5432/bench"}
 
-Without names, the built-ins that need no key are used.
+Without names, a run uses the built-ins that need no key.
 
-A value of ``${NAME}`` in a file can select a service, a model or a data folder. The base URL and ``vars`` have their
-own keys in a plan.
+The value of a variable ``${NAME}`` in a file can select a service, a model or a data folder. The base URL and ``vars``
+have separate keys in a plan.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from bench.settings import VARIABLE, Environment, is_secret, shown
 KEYLESS = ("bm25", "full-context", "no-memory", "oracle", "random")
 BUILTIN_PREFIX = "builtin:"
 VARIANT = re.compile(r"[A-Za-z0-9_-]{1,60}")
-"""no dot is allowed, because the label ends at the first dot in ``--set p@label.path``"""
+"""label of a variant, without a dot, because the label ends at the first dot in ``--set p@label.path``"""
 
 
 def choose(
@@ -56,12 +56,12 @@ def choose(
     embedding: str | None,
     environment: Environment,
 ) -> list[ProviderPlan]:
-    """Load the providers of a run in the order named.
+    """Load the providers of a run in the order of ``names``, and apply the overrides of ``--set``.
 
     Raises:
-        UsageError: an unknown name, a variant without a label, a repeated provider, or ``--set`` for a provider that is
-            not in the run.
-        ConfigError: a file that is invalid, also after ``--set``.
+        UsageError: a name is unknown, a label is invalid, a provider is named twice, or an override is for a provider
+            that is not in the run.
+        ConfigError: a file is invalid, or becomes invalid by an override.
     """
     chosen: dict[str, _Chosen] = {}
     for given in names or KEYLESS:
@@ -76,7 +76,7 @@ def choose(
 
 @dataclass(frozen=True, slots=True)
 class _Chosen:
-    """A provider as the run names it: by name or alias, with the label of a variant."""
+    """A provider as the run names it: by its name or an alias, and for a variant with a label."""
 
     given: str
     config: ProviderConfig
@@ -97,17 +97,22 @@ class _Chosen:
 
     @property
     def exact(self) -> tuple[str, ...]:
-        """Return the prefixes of ``--set`` for this variant only."""
+        """Return the beginnings of ``--set`` that mean this variant only."""
         return f"{self.given}.", f"{self.label}."
 
     @property
     def plain(self) -> tuple[str, ...]:
-        """Return the prefixes of ``--set`` for every variant of the provider."""
+        """Return the beginnings of ``--set`` that mean every variant of the provider."""
         return f"{self.given.partition('@')[0]}.", f"{self.config.name}."
 
 
 def load_named(catalog: Catalog, name: str) -> ProviderConfig:
-    """Load a provider by name: from the workspace, a shipped file, a built-in, or an installed plug-in."""
+    """Load a provider by name or alias: a file of the workspace, a shipped file, a built-in or an installed plug-in.
+
+    Raises:
+        UsageError: there is no provider with this name.
+        ConfigError: the file is invalid.
+    """
     from bench.providers.adapters import builtin_config, plugged_config
 
     try:
@@ -135,8 +140,9 @@ def _answers(config: ProviderConfig, name: str) -> bool:
 def embedded_by(config: ProviderConfig, environment: Environment, *, own: str | None = None) -> str | None:
     """Return the name of the embedding model for lists, plans, results and receipts.
 
-    If bench embeds, this is ``own`` (the run's flag) or the config's model. Otherwise it is the service's model, or
-    ``(builtin)`` when only the fact is known. None when nothing embeds, or it is unknown.
+    If bench embeds, it is ``own`` (the model of the run's flag) or else the config's model. If the service embeds, it
+    is the service's model, or ``(builtin)`` when this model is unknown. The result is None when nothing embeds, or when
+    it is unknown whether the service embeds.
     """
     from bench.providers.facts import EMBEDS_ITSELF, embedding_model, inner_embedding
 
@@ -175,7 +181,10 @@ def at_cutoff(label: str, k: int) -> str:
 
 
 def _by_label(chosen: Sequence[_Chosen], overrides: Mapping[str, object]) -> dict[str, dict[str, object]]:
-    """Group ``--set`` by variant label; a name without a label that is not in the run applies to each variant."""
+    """Group the overrides of ``--set`` by the label of the provider.
+
+    An override that names no provider of the run exactly applies to each variant of the provider that it names.
+    """
     found: dict[str, dict[str, object]] = {one.label: {} for one in chosen}
     for key, value in sorted(overrides.items(), key=lambda one: "@" in one[0]):
         owners = [(one, one.exact) for one in chosen if key.startswith(one.exact)]
@@ -198,7 +207,7 @@ def _nobodys(key: str, labels: Sequence[str]) -> UsageError:
 
 
 def _value(key: str, value: object) -> object:
-    """Parse a flag's text as JSON if possible, else return the text."""
+    """Return the value of ``--set``: parsed as JSON if this is possible, else as text."""
     read = value
     if isinstance(value, str):
         try:
@@ -235,7 +244,7 @@ def _changed(config: ProviderConfig, sets: Mapping[str, object]) -> ProviderConf
 
 
 def _put(tree: dict[str, object], path: str, value: object) -> None:
-    """Set one value in a tree; keys match in either spelling, missing maps are created."""
+    """Set one value in a tree. Keys match in either spelling, and missing maps are created."""
     *parents, last = path.split(".")
     node = tree
     for part in parents:
@@ -252,7 +261,9 @@ def _spelled(node: Mapping[str, object], part: str) -> str:
 
 
 def from_outside(config: ProviderConfig, environment: Environment) -> dict[str, str]:
-    """Return every text of the config with a variable, filled in, by its key.
+    """Return key -> filled text, for each text of the config that uses an environment variable.
+
+    The base URL and ``vars`` are left out. Secrets are hidden, see `filled`.
 
     Raises:
         ConfigError: a variable without a default is not set.
@@ -265,7 +276,7 @@ def from_outside(config: ProviderConfig, environment: Environment) -> dict[str, 
 
 
 def told(variables: Mapping[str, str], environment: Environment) -> dict[str, str]:
-    """Return the ``vars`` of a file that come from the environment (a model, a region)."""
+    """Return the filled texts of those ``vars`` of a file that use environment variables, such as a model or region."""
     return {name: _filled(text, environment) for name, text in variables.items() if find_variables(text)}
 
 
@@ -275,9 +286,10 @@ def _filled(text: str, environment: Environment, *, where: str | None = None) ->
 
 
 def filled(text: str, environment: Environment) -> str:
-    """Return the text with variables filled in as a plan may show them.
+    """Return the text with its variables filled in, in a form that a plan may show.
 
-    A secret by its name is hidden; a secret by its value is replaced by a digest, so that different values differ.
+    A value is hidden if the name of its variable means a secret. If only the value looks like a secret, a short digest
+    replaces it, so that different values differ.
     """
 
     def value_of(match: re.Match[str]) -> str:

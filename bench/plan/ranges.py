@@ -1,6 +1,6 @@
-"""Ranges of positions among a benchmark's items: the items of a run or a shard (``--shard``, ``--cluster``).
+"""Ranges of item positions of a benchmark, to which a run or a shard is limited (``--shard``, ``--cluster``).
 
-Positions count from 1 and both ends are included. No range means all positions.
+Positions count from 1, and both ends of a range are included. No range means all positions.
 
 Example::
 
@@ -21,14 +21,14 @@ from bench.errors import UsageError
 Range = tuple[int, int]
 Ranges = tuple[Range, ...]
 LEEWAY = 4
-"""divisor of a shard's size: the most that a cut may move to keep a corpus whole"""
+"""to keep a corpus whole, a cut may move by at most the size of a shard divided by this number"""
 
 
 def ranges_of(request: RunRequest, total: int) -> Ranges:
-    """Return the range that a request names; empty for all positions.
+    """Return the range that a request names; empty if it means all positions.
 
     Raises:
-        UsageError: the shard does not exist, or the range ends after the last item.
+        UsageError: the shard does not exist or has no item, or the range begins after the last item.
     """
     if request.shard is not None:
         index, count = (int(part) for part in request.shard.split("/"))
@@ -52,8 +52,9 @@ def cut(
 ) -> list[Range]:
     """Cut a range into up to ``count`` ranges with about the same number of selected positions.
 
-    A corpus that is divided by a cut is ingested by two machines. So each cut moves to the nearest place between two
-    corpora within a quarter of a shard, or without ``inside_corpora`` at any distance. The result is deterministic.
+    A corpus that a cut divides is ingested twice, by two machines. Therefore each cut moves to the nearest place
+    between two corpora, if there is one within a quarter of a shard; without ``inside_corpora``, at any distance. The
+    result is deterministic.
 
     Args:
         positions: the selected positions, sorted.
@@ -65,7 +66,7 @@ def cut(
 
 
 def _cuts(length: int, count: int, breaks: Sequence[int], *, whole: bool = False) -> list[int]:
-    """Return the indexes at which a new shard begins; with ``whole``, only at breaks where there are any."""
+    """Return the indexes at which a new shard begins; with ``whole``, they are breaks, if there are any."""
     leeway = length if whole else length // count // LEEWAY
     found = []
     for number in range(1, count):
@@ -76,7 +77,7 @@ def _cuts(length: int, count: int, breaks: Sequence[int], *, whole: bool = False
 
 
 def union_of(parts: Iterable[Ranges], total: int) -> Ranges:
-    """Return the union of ranges, sorted and without overlap."""
+    """Return the union of ranges, sorted and without overlap; empty if it has all positions."""
     ranges: list[Range] = []
     for part in parts:
         if not part:
@@ -92,7 +93,7 @@ def union_of(parts: Iterable[Ranges], total: int) -> Ranges:
 
 
 def gaps_of(ranges: Ranges, total: int) -> Ranges:
-    """Return the positions of 1..total that no range covers."""
+    """Return the ranges of the positions 1 to ``total`` that no range covers."""
     if not ranges:
         return ()
     gaps, following = [], 1
@@ -104,5 +105,5 @@ def gaps_of(ranges: Ranges, total: int) -> Ranges:
 
 
 def covered(ranges: Ranges, total: int) -> int:
-    """Count the positions of 1..total that the ranges cover; a range may end after ``total``."""
+    """Return how many of the positions 1 to ``total`` the ranges cover; a range may end after ``total``."""
     return total - sum(min(end, total) - start + 1 for start, end in gaps_of(ranges, total) if start <= total)

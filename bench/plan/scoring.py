@@ -1,11 +1,11 @@
-"""The evaluators and metrics of a benchmark in this run, opened before any call.
+"""The evaluators and metrics of a benchmark in a run. They are opened before any call, so that errors appear early.
 
 Example::
 
     scoring = Scoring.of(config, request, k=10, prompts=prompts, pack=None)
     scoring.metrics, [evaluator.name for evaluator in scoring.open(embedder=None)], scoring.judging
 
-The first evaluator decides an item's state; the metrics read verdicts of the other evaluators.
+The first evaluator decides the state of an item. Metrics may read the verdicts of the other evaluators.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Settings = Mapping[str, object]
 
 
 def judge_settings(opened: Sequence[Evaluator]) -> Settings:
-    """Return the token limit and temperature of the judge; by evaluator if they differ."""
+    """Return the token limit and temperature of judge calls; by evaluator if they differ, empty without a judge."""
     found = {
         one.name: {
             "max_tokens": max(getattr(one, "max_tokens", 0), MAX_TOKENS),
@@ -52,7 +52,7 @@ def judge_settings(opened: Sequence[Evaluator]) -> Settings:
 SIMILAR = ("semantic-similarity",)
 NO_MODEL = "none"
 ANY_MODEL = "any/any"
-"""a placeholder for a model that is not chosen yet"""
+"""placeholder for the name of a model that is not chosen yet"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,13 +64,14 @@ class EvaluatorSpec:
     folder: Path | None = None
     where: str | None = None
     routes: tuple[tuple[str, EvaluatorSpec], ...] = ()
-    """evaluators that replace this one for some items, with their patterns"""
+    """pattern -> evaluator that replaces this one for the items that match the pattern"""
     by: str = ""
+    """property of an item that the patterns match: ``methodsBy`` of the config"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scoring:
-    """The metrics, and the evaluators that they use."""
+    """The metrics of a benchmark, and the evaluators that give the verdicts for them."""
 
     metrics: tuple[Measure, ...]
     metric_entries: tuple[object, ...]
@@ -84,13 +85,13 @@ class Scoring:
     judge_calls: int
     """number of judge evaluators per item"""
     judges_hits: bool
-    """some judge evaluator scores hits or stored memories, and needs no answer"""
+    """true: an evaluator with a judge scores hits or stored memories and needs no answer"""
     judge_settings: Mapping[str, object]
     """temperature and token limit of judge calls; by evaluator if they differ"""
     judge: str | None
-    """the judge that a metric's own config names"""
+    """full name of the judge model that a metric's config names; None = no metric names one"""
     embedding: str | None
-    """full name of the embedding model of evaluators that compare meanings; None = there are none"""
+    """full name of the embedding model of the evaluators that use one; None = no evaluator uses one"""
     prompts: Prompts
     allow_code_execution: bool
 
@@ -101,8 +102,8 @@ class Scoring:
         """Open all metrics and evaluators once, so that errors are reported before the run.
 
         Raises:
-            ConfigError: an unknown metric, evaluator, parameter or class, each with its place.
-            UsageError: a flag names another model than a metric's own config.
+            ConfigError: a metric, evaluator, parameter or class is unknown; the error has its place.
+            UsageError: a flag names another model than the config of a metric.
         """
         entries: Sequence[object] = request.metrics or config.metrics
         places = () if request.metrics else tuple(config.place("metrics", at) for at in range(len(config.metrics)))
@@ -135,12 +136,16 @@ class Scoring:
         return tuple(map(versioned, self.names))
 
     def open(self, embedder: Embedder | None) -> tuple[Evaluator, ...]:
-        """Open the evaluators for a run."""
+        """Open the evaluators for a run; ``embedder`` is for the evaluators that compare embeddings."""
         return _open(self.specs, self.prompts, embedder, self.allow_code_execution)
 
 
 def written_metric_problems(path: Path) -> list[ConfigError]:
-    """Return the errors in the metrics of a file that has other errors too, so that one check shows all."""
+    """Return the errors in the metrics of a benchmark file, which may also have other errors.
+
+    With it, one check shows all errors of a file that is not a valid config. The result is empty for an unreadable
+    file.
+    """
     try:
         source = Source.read(path)
     except ConfigError:
@@ -157,7 +162,7 @@ def written_metric_problems(path: Path) -> list[ConfigError]:
 
 
 def _readable(entry: object) -> bool:
-    """Return True for a name, or a map in the form of a metric; other forms are reported by the file check."""
+    """Return True for a name, or a map in the form of a metric; the check of the file reports any other form."""
     if not isinstance(entry, Mapping):
         return isinstance(entry, str)
     shapes = {"name": str, "method": str, "config": Mapping, "breakdown": list, "evaluator": str}
@@ -166,7 +171,7 @@ def _readable(entry: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """A placeholder for an embedding model that is not open yet."""
+    """A placeholder for an embedding model that is not opened in the plan."""
 
     name: str
 
@@ -175,7 +180,7 @@ class Later:
 
 
 def _code(specs: Sequence[EvaluatorSpec], entries: Sequence[object], folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield the code files of scoring with their SHA-256, since their changes change the measurement."""
+    """Yield each code file of an evaluator or metric, with its hex SHA-256: the code is part of the measurement."""
     named = [(spec.method.removeprefix(CUSTOM), spec.folder or folder) for spec in specs if CUSTOM in spec.method]
     named += [(str(getattr(entry, "evaluator", None) or ""), folder) for entry in entries]
     for reference, beside in dict.fromkeys(named):
@@ -225,7 +230,12 @@ def _specs(
 def _model_of(
     specs: Sequence[EvaluatorSpec], methods: Collection[str], flag: str, given: Sequence[str | None]
 ) -> str | None:
-    """Return the one model that metrics name for these evaluators; a flag must not name another."""
+    """Return the model that metrics name for these evaluators; None if they name none.
+
+    Raises:
+        ConfigError: metrics name two models.
+        UsageError: the flag names another model.
+    """
     named = [str(spec.config["model"]) for spec in specs if spec.method in methods and "model" in spec.config]
     models = list(dict.fromkeys(map(resolve_name, named)))
     if len(models) > 1:
@@ -245,7 +255,7 @@ def _spelled(name: str) -> str:
 def _own(
     config: BenchmarkConfig, name: str, pack: PromptPack | None, settings: Mapping[str, object] | None = None
 ) -> EvaluatorSpec:
-    """Return one evaluator with its options from the benchmark's config."""
+    """Return one evaluator with its options from the benchmark's config, and with the settings of a metric."""
     options: dict[str, object] = {}
     where = config.place("evaluation", "method")
     if name.startswith(CUSTOM):

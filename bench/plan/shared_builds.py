@@ -1,14 +1,14 @@
-"""Find lanes that share one ingest: they differ only in their search.
+"""Find the lanes that can share one ingest, because they differ only in their search.
 
 Example::
 
     lanes = with_shared_builds(lanes)
     lanes[1].shares          # "locomo/chroma@k5": the lane that ingests; empty when the lane ingests itself
 
-For a declarative provider, ``endpoints.search``, the limits of a search and the variables used only in the search
-belong to the search. For an adapter the effect of a setting is unknown, so its lanes share a build only if k is the
-only difference. Builds are not shared for a benchmark that deletes memories, or a service whose searches change it,
-because jobs would affect each other.
+For a provider with endpoints, these settings belong to the search: ``endpoints.search``, the limits of a search, and
+the variables that only the search uses. For an adapter, the effect of a setting is unknown, so its lanes share a build
+only if k is the only difference. A build is not shared if the benchmark deletes memories, or if searches change the
+memories of the service: jobs would then affect each other.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ SEARCH_LIMITS = ("max_k", "max_query_chars", "max_tokens")
 
 
 def with_shared_builds(lanes: Sequence[Lane]) -> tuple[Lane, ...]:
-    """Return the lanes, each with the first lane that has the same ingest and another search.
+    """Return the lanes; a lane shares the build of the first lane with the same ingest, if their searches differ.
 
-    Identical lanes measure the variation of results, so each of them ingests separately.
+    Lanes that are equal in everything measure the variation of results, so each of them ingests separately.
     """
     first: dict[bytes, str] = {}
     repeats = Counter[bytes]()
@@ -52,7 +52,7 @@ def with_shared_builds(lanes: Sequence[Lane]) -> tuple[Lane, ...]:
 
 
 def can_share(lane: Lane) -> bool:
-    """Return True when a second search of a build can return the same hits as the first."""
+    """Return True when the jobs of several lanes can search one build without an effect on each other."""
     config = lane.provider.config
     return lane.skipped is None and lane.benchmark.config.deletion is None and config.determinism != "search_mutates"
 
@@ -70,9 +70,9 @@ def _ingested(lane: Lane) -> dict[str, object]:
 
 
 def ingest_identity(config: ProviderConfig) -> dict[str, object]:
-    """Return the part of a provider's config that affects the stored memories, as a JSON tree.
+    """Return the part of a provider's config that can change the stored memories, as a JSON tree.
 
-    A stdio command is started per variant, so its variants cannot share a store.
+    For an MCP server that is a command, it is the whole identity: each variant starts its own server and store.
     """
     made = identity(config)
     if config.adapter is not None or config.endpoints is None or (config.mcp is not None and config.mcp.command):
@@ -88,7 +88,7 @@ def ingest_identity(config: ProviderConfig) -> dict[str, object]:
 
 
 def build_identity(lane: Lane, environment: Environment) -> dict[str, object]:
-    """Return the settings of a build without texts and versions; variables are filled in, secrets are hidden."""
+    """Return all settings of a build, with variables filled in and secrets hidden, without memories and versions."""
     from bench.plan.cost_estimate import batch_of
 
     config = lane.provider.config
@@ -105,9 +105,9 @@ def build_identity(lane: Lane, environment: Environment) -> dict[str, object]:
 
 
 def version_of(made: Mapping[str, object]) -> str | None:
-    """Return the version of the code that ingested.
+    """Return the version of the code that ingested; None if there is none.
 
-    A version that is a digest of the whole config gives None, because it includes the search.
+    A version that is a digest of the whole config also gives None, because the config contains the search.
     """
     version = made.get("version")
     return version if isinstance(version, str) and not version.startswith("config:") else None

@@ -1,8 +1,8 @@
-"""The validity of a job's judge: missing verdicts, error rates, and whether it judges its own model family.
+"""The validity of a job's judge: missing verdicts, error rates, and judges of the same family as the answering model.
 
 Also in this module:
 
-* The rule for jobs without a headline number, shared by the exit code, the report and the receipt.
+* The rule for INVALID jobs, which exit code, report and receipt use.
 
 Example::
 
@@ -48,7 +48,7 @@ def is_judged(record: JobRecord) -> bool:
 
 
 def related(answering: str | None, judge: str | None) -> str | None:
-    """Return a note when a judge judges its own model or model family, as far as names show; else None."""
+    """Return a note when the names show that judge and answering model are one model or of one family; else None."""
     if not answering or not judge or "none" in (answering, judge) or judge.startswith(f"{BUILT_IN}/"):
         return None
     if answering == judge:
@@ -68,7 +68,7 @@ def _families(name: str) -> frozenset[str]:
 
 
 def missing_verdicts(found: Sequence[Unscored], states: Mapping[State, int], planned: int) -> str:
-    """Return a note on items without a verdict of a judge and the main reason; empty if there are none."""
+    """Return a note on the items without a verdict of a judge, with the main reason; empty if there are none."""
     lost = most_missing(found)
     if not lost:
         return ""
@@ -81,7 +81,7 @@ def missing_verdicts(found: Sequence[Unscored], states: Mapping[State, int], pla
 
 
 def most_missing(found: Sequence[Unscored]) -> int:
-    """Return the number of missing verdicts of the evaluator that lacks the most."""
+    """Return the number of missing verdicts of the evaluator with the most missing verdicts; 0 if none are missing."""
     by_evaluator: dict[str, int] = {}
     for one in found:
         by_evaluator[one.evaluator] = by_evaluator.get(one.evaluator, 0) + one.count
@@ -89,7 +89,7 @@ def most_missing(found: Sequence[Unscored]) -> int:
 
 
 def scored(states: Mapping[State, int]) -> int:
-    """Return the number of items or repeats with a verdict."""
+    """Return the number of items (or of repeats of items) with a verdict."""
     return sum(states.get(state, 0) for state in (State.CORRECT, State.INCORRECT, State.PARTIAL, State.ABSTAINED))
 
 
@@ -98,23 +98,24 @@ def scored(states: Mapping[State, int]) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeCalibration:
-    """The result of one judge on the built-in probes with one prompt of a job."""
+    """The result of one judge for the built-in probes, with one prompt of a job."""
 
     stored: Mapping[str, object]
     """the measured values: judge, prompt, prompt_sha256, fpr, fnr, by_kind, unparsed"""
     prompt: str
     accepted_wrong: tuple[float | None, int, tuple[float, float]]
-    """share of wrong answers judged right, number of probes, 95 % interval"""
+    """share of the wrong answers that the judge accepts, number of these answers, 95 % interval of the share"""
     refused_right: tuple[float | None, int, tuple[float, float]]
+    """share of the right answers that the judge refuses, number of these answers, 95 % interval of the share"""
     unparsed: int
+    """number of replies that contain no readable verdict"""
 
     @property
     def useless(self) -> bool:
-        """Return True when the judge does not accept right answers more often than wrong ones, within the probes'
-        noise.
+        """Return True when the probes do not show that the judge accepts right answers more often than wrong ones.
 
-        The lower limit of Newcombe's 95 % interval of TPR - FPR is then not above 0. A judge without readable verdicts
-        is useless too.
+        This is the case when the lower limit of Newcombe's 95 % interval of TPR - FPR is not above 0, and when the
+        judge has no readable verdicts.
         """
         (wrong, n_wrong, (_, wrong_high)), (refused, n_right, (_, refused_high)) = (
             self.accepted_wrong,
@@ -142,7 +143,7 @@ class JudgeCalibration:
 
 
 def calibrations(events: Iterable[Event], record: JobRecord) -> list[JudgeCalibration]:
-    """Return the run's calibrations of a job's judge with the job's own prompts."""
+    """Return the calibrations of a job's judge with the prompts of this job; of each prompt, the latest."""
     digests = set(record.prompts.values())
     found: dict[str, JudgeCalibration] = {}
     for event in events:
@@ -163,9 +164,9 @@ def calibrations(events: Iterable[Event], record: JobRecord) -> list[JudgeCalibr
 
 
 def useless_judge(found: Iterable[JudgeCalibration], record: JobRecord) -> str:
-    """Return the reason why no number of a job's judge may be used.
+    """Return the reason why the verdicts of a job's judge must not be used.
 
-    It is empty when the judge is better than chance, or was not measured.
+    It is empty when the judge is better than chance or not calibrated, and for a job whose items no judge decides.
     """
     bad = [one.prompt for one in found if one.prompt != ABSTENTION and one.useless]
     if not bad or not is_judged(record):
@@ -200,11 +201,12 @@ def invalid_reasons(
     unscored: Sequence[Unscored] = (),
     useless_judge: str = "",
 ) -> tuple[str, ...]:
-    """Return the reasons why a job is INVALID; empty = valid. Pending items are not counted.
+    """Return the reasons why a job is INVALID; empty for a valid job. Pending items are not counted.
 
-    With ``epochs`` above 1 ``states`` and ``planned`` count repeats, while the report shows an item with a successful
-    repeat as successful. Missing verdicts of a judge (``unscored``) count as failures. A job without scores, or with a
-    judge that is no better than chance, is INVALID too.
+    Too many failed items make a job INVALID; missing verdicts of a judge (``unscored``) count as failures too. Other
+    reasons are missing verdicts of all items, a judge that is no better than chance (``useless_judge``), and foreign
+    memories in a namespace. With ``epochs`` above 1, ``states`` and ``planned`` count repeats, while the report counts
+    an item with one successful repeat as successful.
     """
     failed = states.get(State.ERROR, 0) + states.get(State.NOT_READY, 0)
     lost = most_missing(unscored)
@@ -224,12 +226,12 @@ def invalid_reasons(
 
 
 def deciding(probes: Sequence[ProbeRow]) -> list[ProbeRow]:
-    """Return the isolation checks of the ingest attempts whose hits a job uses."""
+    """Return the isolation checks that decide the validity: those of ingest attempts whose hits a job uses."""
     return [probe for probe in probes if probe.kind in CHECKS and probe.decides]
 
 
 def in_words(probe: ProbeRow) -> str:
-    """Return a description of the result of a check, with the namespaces."""
+    """Return a description of the result of a failed check, with the corpora and namespaces."""
     place = f'corpus "{probe.corpus}"'
     if "namespace" in probe.data:
         place += f" (namespace {probe.data['namespace']})"
