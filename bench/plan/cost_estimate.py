@@ -136,7 +136,7 @@ SAMPLED_CORPORA, SAMPLED_ITEMS = 5, 50
 SENTINEL_SEARCHES = 4
 """searches that check whether a corpus is ready: for three memories, one of them twice"""
 THOROUGH, THOROUGH_SEARCHES = 2, 6
-"""corpora of a lane with a thorough check, and searches of this check: for five more memories, and one after clearing"""
+"""corpora of a lane with a thorough check, and its searches: for five more memories, and one after clearing"""
 CONTENT_SEARCHES = 6
 """searches that check a corpus which is kept after the run: for three memories, each twice"""
 
