@@ -364,7 +364,7 @@ class PublicFacts(ConfigModel):
     memory_tokens: Positive | None = None
     """mean number of tokens of a memory"""
     size: str | None = None
-    """the size in words, with its source"""
+    """size of the data as a text, with its source"""
     score: str | None = None
     """rule that computes the official score"""
     differs: str | None = None

@@ -187,7 +187,7 @@ class ProviderConfig(ConfigModel):
     rate_limit: RateLimit = RateLimit()
     """retries and pauses, in the form of older files"""
     capabilities: CapabilitiesConfig = CapabilitiesConfig()
-    """features of the service; by default derived from the endpoints"""
+    """features of the service; by default, the endpoints decide whether it can delete, update and list memories"""
     prices: CallPrices = CallPrices()
     """prices of one add call and one search call in USD"""
     docker: Docker | None = None

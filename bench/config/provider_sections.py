@@ -115,7 +115,7 @@ class Verified(ConfigModel):
 
     level: Literal["live", "recorded", "documented"]
     """live: tested with the real service; recorded: tested with recorded traffic; documented: written from the
-    service's documentation, not tested"""
+    service's documentation, tested with a test server only"""
     date: date
     """date of the test, YYYY-MM-DD"""
     upstream: str = Field(default="bench", min_length=1)

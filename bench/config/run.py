@@ -280,7 +280,7 @@ class Operation(ConfigModel):
     cache: Literal["read", "write", "readwrite"] | None = None
     """reuse model replies of earlier runs of this workspace (read), store them for later runs (write), or both"""
     workers: Annotated[int, BeforeValidator(_cores), Field(ge=1, le=MOST_WORKERS)] | None = None
-    """processes of this machine that share the run; auto: one per core"""
+    """number of processes on this machine that share the run; auto: one per core"""
     cluster: str | None = None
     shards: Annotated[int, Field(ge=1, le=MOST_SHARDS)] | None = None
 

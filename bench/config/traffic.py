@@ -107,11 +107,11 @@ class LimitsSection(ConfigModel):
     """Limits of the service."""
 
     add: Limit = Limit()
-    """limits of add, setup and delete calls"""
+    """limits of add and update calls; the same limits apply to setup, delete, clear and teardown, counted separately"""
     search: Limit = Limit()
-    """limits of search calls"""
+    """limits of search and list calls"""
     status: Limit = Limit()
-    """limits of status calls: wait, count, health and version"""
+    """limits of status calls: wait, verify_clear, count, health, version and existing"""
     namespace_serial: bool = False
     """true: at most one add call at a time per namespace"""
     feedback: FeedbackSection | None = None

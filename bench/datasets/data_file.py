@@ -179,7 +179,7 @@ def _read_note(note: Path, stamp: Stamp) -> str | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataFile:
-    """A data file whose digest was checked against the config."""
+    """A data file that was found, with its hex SHA-256."""
 
     path: Path
     sha256: str

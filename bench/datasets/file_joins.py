@@ -128,7 +128,10 @@ def join_named_files(layout: Layout, folder: Path) -> bool:
 
 
 def join(layout: Layout, others: Sequence[SampledFile], *, siblings: bool) -> None:
-    """Join fields of other files one by one until the rows have a history; files with the longest texts come first."""
+    """Join fields of other files one by one until the rows have a history.
+
+    The file whose keys match best comes first; of several, the file with the longest texts.
+    """
     left = [_more(table) for table in others]
     while left:
         matches = [(match, table) for table in left if (match := _match(layout, table))[0] >= 0.6]

@@ -298,7 +298,7 @@ class ParsedRow:
 
 
 class RowParser:
-    """The compiled rules of one config for its rows."""
+    """The parser of the rows of one config; it also collects the findings that become notes."""
 
     def __init__(self, config: BenchmarkConfig) -> None:
         self.config = config

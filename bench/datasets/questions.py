@@ -536,5 +536,5 @@ def _label(value: object, path: Value, place: RowPlace) -> str | None:
 
 
 def _is_trap(question: object) -> bool:
-    """Return True for an unanswerable question of LoCoMo, which has an ``adversarial_answer``."""
+    """Return True for a question with an ``adversarial_answer``, with which LoCoMo marks unanswerable questions."""
     return isinstance(question, Mapping) and question.get("adversarial_answer") is not None
