@@ -1,4 +1,4 @@
-"""The built-in providers by name, for lists that must not import them."""
+"""The names and descriptions of the built-in providers, for code that must not import the providers themselves."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ BUILT_IN = {
     "random": "k memories drawn by seed and question",
     "vector": "Exact cosine over embeddings of any OpenAI-compatible endpoint",
 }
-"""name -> description"""
+"""name of a built-in provider -> its description"""
 BOUNDS = frozenset({"oracle", "no-memory", "random", "full-context"})
-"""reference providers for the best and worst possible results: shown next to results, but not ranked"""
+"""names of the controls, which show the best and the worst possible results; they are never ranked"""
 
 
 def is_bound(provider: str) -> bool:
-    """Return True when a provider (``NAME`` or ``NAME@version``) is a bound, which is not ranked."""
+    """Return True for the name of a control, alone or in the form ``NAME@version``; a control is never ranked."""
     return provider.partition("@")[0] in BOUNDS

@@ -325,7 +325,7 @@ class WaitBlock(ConfigModel):
     """path of a number or list: memories are ready when the number, or the length of the list, reaches the number of
     memories sent"""
     interval_ms: Milliseconds = 500
-    """milliseconds between the first two checks; each further pause is 1.5 times as long"""
+    """milliseconds between the first two checks; each further pause is 1.5 times as long as the one before"""
     max_interval_ms: Milliseconds = 5000
     """maximum milliseconds between two checks"""
     timeout_s: Annotated[float, Field(gt=0, le=7 * 86_400)] = 600

@@ -40,7 +40,7 @@ from bench.providers.endpoints import endpoint_of
 from bench.tokens import CHARS_PER_TOKEN, quarters
 
 LOWEST = Decimal("0.005")
-"""USD per million tokens; list prices of input and output are higher"""
+"""price in USD per million tokens that is below all list prices of input and output tokens"""
 
 
 def call_prices(prices: Prices, provider: ProviderPlan) -> CallPrices:
@@ -94,7 +94,7 @@ def unused_prices(prices: Prices, lanes: Sequence[Lane]) -> Iterator[str]:
 
 
 def tiny_prices(prices: Prices) -> Iterator[str]:
-    """Yield a note for each token price that is lower than any list price, such as a price per thousand tokens."""
+    """Yield a note for each token price below all list prices: it may be a price per token or per thousand tokens."""
     for name, price in prices.items():
         known = price.known if isinstance(price, TokenPrices) else {}
         tiny = {kind: usd for kind, usd in known.items() if kind in ("input", "output") and 0 < usd < LOWEST}
