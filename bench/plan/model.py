@@ -117,7 +117,7 @@ TRAFFIC = ("add", "search", "status", "manage")
 NONE = "none"
 """"no model" in keys, flags and tables"""
 BUILT_IN_EMBEDDING = "(builtin)"
-"""name for the unknown embedding model of a service that embeds itself"""
+"""name for the embedding model of a service that embeds texts with an unknown model"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
