@@ -7,7 +7,8 @@ Example::
     layout.rows                         # the first rows with every field that the steps add
     layout.unmapped                         # notes on files and fields that could not be mapped
 
-Two files are joined when rows of one contain the keys of the other. The name of a file alone is never a reason.
+Two files are joined when rows of one contain the keys of the other, or the names of other files. A single other file
+without such keys is joined as a whole.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ class DateReader:
             return None
 
     def until(self, when: datetime) -> datetime:
-        """Return the last instant that a date may mean: the end of the day for midnight, else the instant itself."""
+        """Return the last instant that a date may mean: for midnight, the end of that day; else the instant itself."""
         local = when.astimezone(self.zone)
         whole_day = local.time() == time(0)
         return (local + timedelta(days=1, microseconds=-1)).astimezone(UTC) if whole_day else when

@@ -62,19 +62,19 @@ _STALLED_S = 60
 
 
 class FetchError(DataError):
-    """An error of a file that cannot be downloaded."""
+    """The error when a file cannot be downloaded."""
 
     default_hint = "check the address and the network"
 
 
 class DownloadInterrupted(FetchError):
-    """An error of a connection that failed or was lost; the received bytes are kept."""
+    """The error when a connection fails or is lost; the received bytes are kept."""
 
     default_hint = "start it again: it resumes"
 
 
 class RangeRefused(DownloadInterrupted):
-    """An error of a server that cannot continue a partial file; the download must restart at byte 0."""
+    """The error when the server cannot continue a partial file; the download must restart at byte 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

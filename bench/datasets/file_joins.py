@@ -1,4 +1,6 @@
-"""Guess how fields of other files are joined to rows: by keys that both have, never by the name of a file alone.
+"""Guess how fields of other files are joined to rows: by keys that both have.
+
+A single other file without such keys is joined to every row as a whole.
 
 Example::
 
