@@ -99,7 +99,7 @@ class Scanned:
     blank: int = 0
     """number of blank turns, which make no memory"""
     covered: list[str] = field(default_factory=list)
-    """units and texts of memories, for which all memories contain the evidence of all items"""
+    """each unit and text rule with which the memories contain the evidence of all items"""
 
 
 class Scanner:

@@ -174,7 +174,7 @@ class QuestionReader:
     def _category(
         self, paths: NestedPaths, child: object, row: Mapping[str, object], prefix: str, place: RowPlace
     ) -> str | None:
-        """Return the type of a nested question, else that of its row, by its name in ``categories``."""
+        """Return the type of a nested question, or else of its row, with its name from ``categories``."""
         path = paths.category
         if path is None:
             kind = self.paths.type

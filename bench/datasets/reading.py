@@ -16,7 +16,7 @@ from typing import Literal, TypeVar
 EVERY = 0.5
 """seconds between two reports"""
 SMALLEST = 20_000_000
-"""minimum bytes of data for which progress is reported; so many bytes are parsed in about a second"""
+"""minimum bytes of data for which progress is reported; this amount is parsed in about a second"""
 
 Part = TypeVar("Part")
 Unit = Literal["MB", "rows", "corpora"]
