@@ -22,13 +22,15 @@ FOLDER = Path(__file__).resolve().parent.parent / "benchmarks"
 ALL_ROWS = "${'all'}"
 """the corpus field of a config whose rows all share one corpus"""
 MARK = "<!-- from here on made by python -m docs.site.generate; do not edit -->"
-UNITS = {"session": "one session", "turn": "one turn", "corpus": "a whole history"}
+UNITS = {"session": "one session", "turn": "one turn (a message, step or document)", "corpus": "a whole history"}
 LEAD = """\
 Configs for these public benchmarks ship with `bench`. Their data is not bundled: `bench download NAME` fetches it. If a
 file cannot be fetched, the error names the file and the place to put it.
 
 Each page states what the benchmark measures, how its official score is computed, and what is computed here instead and
-why. `bench describe NAME` counts the data on your disk. `bench plan` shows the calls and the cost of a run."""
+why. Known results are quoted from the named source and were not checked, unless they are marked `measured here`. `bench
+describe NAME` counts the data on your disk. `bench plan` shows the calls and the cost of a run. The column `questions`
+has the number of the first config of its row."""
 
 
 @cache
@@ -110,7 +112,7 @@ def _cut_off(config: BenchmarkConfig) -> str:
     if cut is None:
         return ""
     end = "up to and including" if cut.through else "before"
-    return f"a question sees the history {end} position {code(cut.field)}"
+    return f"a question sees the history {end} the session or turn at position {code(cut.field)}"
 
 
 def _cost(config: BenchmarkConfig) -> list[list[str]]:

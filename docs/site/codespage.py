@@ -18,8 +18,8 @@ on stdout: `{"error": {"kind", "message", "hint", "where"}}`."""
 
 CALLS = """\
 If a call of a provider or model fails permanently, the run continues. The error becomes the outcome of the item, with
-one of these kinds. `auth`, `quota` and a server that cannot be reached also end the provider's job. `bench results`
-counts the errors, and `bench failures` shows them."""
+one of these kinds. The kinds `auth` and `quota`, and a server that cannot be reached, also end the job of the provider.
+`bench results` counts the errors, and `bench failures` shows them."""
 
 
 def text() -> str:

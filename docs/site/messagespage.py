@@ -11,8 +11,9 @@ from docs.site.markdown import page, table
 
 LEAD = """\
 All error messages, by package, with their hints. `{name}` is replaced by a value. Some messages begin with a verb, such
-as `is malformed`. They follow the place (`FILE:LINE`) and the name of a field. A message that ends with *not* is
-followed by the wrong value. For the common errors, see [Troubleshooting](../troubleshooting.md)."""
+as `is malformed`. In the output, the place (`FILE:LINE`) and the name of a field come before such a message. If a
+message ends with *not*, the wrong value comes after it. For the common errors, see
+[Troubleshooting](../troubleshooting.md)."""
 
 SOURCE = Path(bench.__file__).parent
 

@@ -15,9 +15,9 @@ from docs.site.markdown import code, page, table
 
 LEAD = f"""\
 `checkpoints/RUN_ID/journal.sqlite` contains the whole state of a run. Any SQLite tool can open this file. `bench`
-appends to it and never changes a recorded outcome. The schema version is {VERSION}; a newer version of `bench` migrates
-the file when it opens it. To read results, use `bench export`. Use the tables only for details that the export
-does not have."""
+appends rows to the file and never changes a recorded outcome. The schema version is {VERSION}; a newer version of
+`bench` migrates the file when it opens the file. To read results, use `bench export`. Use the tables only for details
+that the export does not have."""
 
 WORDS: Mapping[str, type[StrEnum]] = {
     "State of a run": RunState,
