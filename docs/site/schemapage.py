@@ -45,7 +45,7 @@ def text(kind: Kind) -> str:
     title, lead = INTRODUCTIONS[kind]
     schema = schema_of(kind)
     known = _map(schema.get("$defs"))
-    shown = f"`bench schema {kind}` prints the same keys as a JSON Schema, with which editors complete and check a file."
+    shown = f"`bench schema {kind}` prints the same keys as a JSON Schema. Editors complete and check files with it."
     parts = [_keys(schema)]
     for name in _reached(schema, known):
         if _map(known[name].get("properties")):
