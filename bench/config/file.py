@@ -24,7 +24,7 @@ import re
 import types
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Annotated, Literal, Self, TypeVar, Union, get_args, get_origin
 
@@ -160,9 +160,15 @@ def fold(key: str) -> str:
 def show(path: Path) -> str:
     """Return a path for errors: relative to the working directory if the path is inside it."""
     try:
-        return str(path.resolve().relative_to(Path.cwd()))
+        return _shown(path, Path.cwd())
     except (ValueError, OSError):
         return str(path)
+
+
+@lru_cache(maxsize=1024)
+def _shown(path: Path, folder: Path) -> str:
+    resolved = path.resolve()
+    return str(resolved.relative_to(folder) if resolved.is_relative_to(folder) else path)
 
 
 def _read_text(path: Path) -> str:
