@@ -19,7 +19,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import gc
-import json
+import marshal
 import os
 import runpy
 import select
@@ -33,15 +33,17 @@ import tempfile
 import threading
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import chdir, suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from pkgutil import walk_packages
+from types import CodeType, ModuleType
 from typing import Any, NoReturn
 
 from cyclopts import CycloptsError
+from pydantic import BaseModel
 
 import bench
 from bench import events
@@ -53,13 +55,19 @@ PRELOADED = (
     "cyclopts.help",
     "distributed.cli.dask_scheduler",
     "distributed.cli.dask_worker",
+    "genai_prices",
     "ijson.backends.yajl2_c",
     "mcp.server",
+    "nltk.stem.porter",
     "pandas",
     "rich.console",
     "rich.table",
     "structlog.dev",
 )
+ROOT = Path(__file__).resolve().parents[1]
+SHARED_MATERIAL = Path(os.environ.get("MEMORYBENCH_SHARED", ROOT.parent / "shared")).resolve()
+SCRIPTS = (SHARED_MATERIAL / "tools/fault_server.py",)
+"""programs that hundreds of tests start"""
 SIZE = struct.Struct("!q")
 SHARED = "FORKED_SERVER"
 """variable in which the workers of pytest find the shared server"""
@@ -67,26 +75,30 @@ PYTHON = "FORKED_PYTHON"
 """variable with the path that a process uses as its interpreter to start other processes"""
 CLIENT = """\
 #!{python} -IS
-import json, os, signal, socket, struct, sys
-link = socket.socket(socket.AF_UNIX)
+import marshal, os, sys
+from _signal import SIG_DFL, SIGINT, SIGKILL, SIGTERM, signal
+from _socket import AF_UNIX, MSG_WAITALL, SCM_RIGHTS, SOL_SOCKET, socket
+link = socket(AF_UNIX)
 link.connect({address!r})
-asked = json.dumps({{"argv": [*{first!r}, *sys.argv[1:]], "cwd": os.getcwd(), "env": dict(os.environ)}}).encode()
-socket.send_fds(link, [struct.pack("!q", len(asked))], [0, 1, 2])
+asked = marshal.dumps({{"argv": [*{first!r}, *sys.argv[1:]], "cwd": os.getcwd(), "env": dict(os.environ)}})
+streams = b"".join(number.to_bytes(4, sys.byteorder) for number in (0, 1, 2))
+link.sendmsg([len(asked).to_bytes(8, "big")], [(SOL_SOCKET, SCM_RIGHTS, streams)])
 link.sendall(asked)
-pid = struct.unpack("!q", link.recv(8, socket.MSG_WAITALL) or bytes(8))[0]
+pid = int.from_bytes(link.recv(8, MSG_WAITALL), "big")
 if not pid:
     sys.exit(255)  # the server is gone; to signal 0 would end everything in this process group
 with open({address!r} + f".{{os.getpid()}}", "w") as file:
     file.write(str(pid))
-for number in (signal.SIGINT, signal.SIGTERM):
-    signal.signal(number, lambda number, frame: os.kill(pid, number))
-raw = link.recv(8, socket.MSG_WAITALL)
-code = struct.unpack("!q", raw)[0] if raw else 255
+for number in (SIGINT, SIGTERM):
+    signal(number, lambda number, frame: os.kill(pid, number))
+raw = link.recv(8, MSG_WAITALL)
+code = int.from_bytes(raw, "big", signed=True) if raw else 255
 if code < 0:
-    signal.signal(-code, signal.SIG_DFL) if -code != signal.SIGKILL else None
+    signal(-code, SIG_DFL) if -code != SIGKILL else None
     os.kill(os.getpid(), -code)
 sys.exit(code)
 """
+"""a program for other tools; what socket, signal and json import takes as long as its interpreter"""
 
 
 class Popen(subprocess.Popen[Any]):
@@ -115,7 +127,7 @@ class Popen(subprocess.Popen[Any]):
             "cwd": str(cwd or Path.cwd()),
             "env": dict(os.environ if env is None else env),
         }
-        raw = json.dumps(asked).encode()
+        raw = marshal.dumps(asked)
         here, there = (ends[1], ends[2], ends[4]), (ends[0], ends[3], ends[5])
         with socket.socket(socket.AF_UNIX) as link:
             link.connect(address())
@@ -208,9 +220,8 @@ def address() -> str:
         return shared
     folder = tempfile.mkdtemp(prefix="forked")
     place = f"{folder}/socket"
-    root = Path(__file__).parents[1]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-    server = subprocess.Popen([sys.executable, __file__, place], **pipes, start_new_session=True, cwd=root)  # type: ignore[call-overload]
+    server = subprocess.Popen([sys.executable, __file__, place], **pipes, start_new_session=True, cwd=ROOT)  # type: ignore[call-overload]
     assert server.stdout.readline() == b"ready\n", "bench cannot be imported: the traceback is above"
 
     @atexit.register
@@ -222,19 +233,14 @@ def address() -> str:
 
 
 def serve(place: str) -> None:
-    """Fork a watcher for each client until stdin ends."""
-    for name in (*PRELOADED, *(module.name for module in walk_packages(bench.__path__, "bench."))):
-        if not name.endswith("__main__"):
-            with suppress(ImportError):  # of an extra that is not installed
-                import_module(name)
-    run_once()
-    gc.freeze()
-    del sys.path[0]
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    """Fork a watcher for each client until stdin ends; clients that come while bench is loaded wait."""
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(place)
         listener.listen(16)
         print("ready", flush=True)
+        preload()
+        del sys.path[0]
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
         while listener in select.select([listener, 0], [], [])[0]:
             link, _ = listener.accept()
             if os.fork() == 0:
@@ -243,17 +249,36 @@ def serve(place: str) -> None:
             link.close()
 
 
-def run_once() -> None:
-    """Create what a process creates only once: parsers, schemas, patterns, the digest of the code, shipped configs."""
-    sys.path.insert(0, str(Path(__file__).parents[1]))
-    from tests import checkout, parsing
+def preload() -> None:
+    """Import what commands import, and create what they create only once."""
+    sys.path.insert(0, str(ROOT))
+    from tests import checkout, lean_nltk, parsing
 
     sys.path.pop(0)
-    checkout.register()
-    parsing.register()
+    for part in (checkout, lean_nltk, parsing):
+        part.register()
+    for name in (*PRELOADED, *(module.name for module in walk_packages(bench.__path__, "bench."))):
+        if not name.endswith("__main__"):
+            with suppress(ImportError):  # of an extra that is not installed
+                import_module(name)
+    for script in SCRIPTS:
+        with suppress(FileNotFoundError):
+            compiled(str(script))
+    run_once()
+    gc.freeze()
+
+
+def run_once() -> None:
+    """Create what a process creates only once: parsers, schemas, templates, the digest of the code, shipped configs."""
     for name, *_ in app.COMMANDS:
         with suppress(CycloptsError):  # of a command that needs words
             app.build().parse_args(name, exit_on_error=False, print_error=False, help_on_error=False)
+    for model in descendants(BaseModel):
+        if model.__module__.startswith("bench."):
+            model.model_rebuild(raise_errors=False)
+    pages = import_module("bench.web.rendering").templates()
+    for name in pages.list_templates():
+        pages.get_template(name)
     with tempfile.TemporaryDirectory() as folder, chdir(folder), events.redactor.forgetting():
         plan = bench.plan(benchmarks="demo", limit=1, providers=["bm25"], run_id="once")
         asyncio.run(bench.run(plan))
@@ -264,11 +289,17 @@ def run_once() -> None:
     assert threading.active_count() == 1, "a fork has no threads"
 
 
+def descendants(model: type[BaseModel]) -> Iterator[type[BaseModel]]:
+    for child in model.__subclasses__():
+        yield child
+        yield from descendants(child)
+
+
 def watch(link: socket.socket) -> NoReturn:
     """Fork the command, report its pid and its end, and kill it if the process that asked for it has ended."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     head, streams, _, _ = socket.recv_fds(link, SIZE.size, 3)
-    asked = json.loads(link.recv(SIZE.unpack(head)[0], socket.MSG_WAITALL))
+    asked = marshal.loads(link.recv(SIZE.unpack(head)[0], socket.MSG_WAITALL))
     os.setsid()
     pid = os.fork()
     if pid == 0:
@@ -334,7 +365,14 @@ def interpret(argv: list[str]) -> None:
     elif first in ("-c", "-"):
         exec(compile(sys.stdin.read() if first == "-" else name, "<string>", "exec"), {"__name__": "__main__"})
     else:
-        runpy.run_path(name, run_name="__main__")
+        sys.modules["__main__"] = main = ModuleType("__main__")
+        main.__file__ = name
+        exec(compiled(name), main.__dict__)
+
+
+@cache
+def compiled(script: str) -> CodeType:
+    return compile(Path(script).read_bytes(), script, "exec", dont_inherit=True)
 
 
 def leave(code: int) -> NoReturn:

@@ -17,7 +17,6 @@ from cyclopts import App, Parameter, _convert, core, field_info, parameter
 from cyclopts.argument import Argument, ArgumentCollection, _argument, _collection
 
 assemble = App.assemble_argument_collection
-names_of = Argument.negatives.fget
 
 
 def register() -> None:
@@ -36,9 +35,11 @@ def register() -> None:
 
     App.assemble_argument_collection = assembled  # type: ignore[method-assign]
     core.create_bound_arguments = bound
-    Argument.negatives = property(kept_names())  # type: ignore[method-assign]
+    for name in ("negatives", "_negatives_hint"):
+        setattr(Argument, name, property(kept(getattr(Argument, name).fget)))
+    Parameter.get_negatives = cache_of_parameters(Parameter.get_negatives)  # type: ignore[method-assign]
     for module in (_convert, _argument, _collection, field_info, parameter):
-        for name in ("get_field_infos", "signature_parameters"):
+        for name in ("get_field_infos", "signature_parameters", "parse_version"):
             if hasattr(module, name):
                 setattr(module, name, cache(getattr(module, name)))
 
@@ -61,17 +62,30 @@ def kept_validator(of: Any) -> Any:
     return validator(of)
 
 
-def kept_names() -> Callable[[Argument], tuple[str, ...]]:
-    """Return a function that caches the negative names of an argument by its field and parameter."""
-    known: dict[tuple[int, int], tuple[object, object, tuple[str, ...]]] = {}
+def kept(read: Callable[[Argument], Any]) -> Callable[[Argument], Any]:
+    """Return a function that caches what is read of an argument by its field and parameter."""
+    known: dict[tuple[int, int], tuple[object, object, Any]] = {}
 
-    def negatives(of: Argument) -> tuple[str, ...]:
+    def once(of: Argument) -> Any:
         key = (id(of.field_info), id(of.parameter))
         if key not in known:  # what it holds keeps its id
-            known[key] = (of.field_info, of.parameter, names_of(of))
+            known[key] = (of.field_info, of.parameter, read(of))
         return known[key][2]
 
-    return negatives
+    return once
+
+
+def cache_of_parameters(read: Callable[[Parameter, Any], tuple[str, ...]]) -> Callable[..., tuple[str, ...]]:
+    """Return a function that caches what is read of a parameter for a type."""
+    known: dict[tuple[int, object], tuple[object, tuple[str, ...]]] = {}
+
+    def once(of: Parameter, type_: Any) -> tuple[str, ...]:
+        key = (id(of), type_)
+        if key not in known:
+            known[key] = (of, read(of, type_))
+        return known[key][1]
+
+    return once
 
 
 def unused(arguments: ArgumentCollection) -> ArgumentCollection:
