@@ -1,4 +1,4 @@
-"""Real dask processes on the loopback interface: one scheduler and two workers for all tests, and what a test adds."""
+"""Real dask processes on the loopback: a scheduler and two workers for a file of tests, and what a test adds."""
 
 from __future__ import annotations
 
@@ -53,15 +53,12 @@ class Machines:
         with log:
             return forked.Popen(command, cwd=self.folder, env=environment, stdout=log, stderr=subprocess.STDOUT)
 
-    def known(self) -> int:
-        """How many workers the scheduler knows; -1 while it does not answer."""
+    def wait(self, count: int) -> None:
+        """Wait until the scheduler answers and knows so many workers."""
         from distributed import Client
 
-        try:
-            with Client(self.address, timeout=5, set_as_default=False) as client:  # type: ignore[no-untyped-call]
-                return len(client.nthreads())
-        except OSError:
-            return -1
+        with Client(self.address, timeout=180, set_as_default=False) as client:  # type: ignore[no-untyped-call]
+            wait_for(lambda: len(client.nthreads()) == count, seconds=180)
 
     def have(self, count: int) -> None:
         """Make sure that so many workers are there."""
@@ -70,7 +67,7 @@ class Machines:
             self.worker()
         for extra in self.workers[count:]:
             end(extra)
-        wait_for(lambda: self.known() == count, seconds=180)
+        self.wait(count)
 
     def stop(self) -> None:
         for process in [*self.workers, *([self.scheduler] if self.scheduler else [])]:
@@ -85,7 +82,7 @@ def end(process: subprocess.Popen[bytes]) -> None:
     process.wait(timeout=120)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
     found = Machines(tmp_path_factory.mktemp("dask")).start()
     found.worker()
@@ -105,6 +102,7 @@ def machines(pool: Machines) -> Machines:
 def world(tmp_path: Path, fault_server: object) -> World:
     """A workspace that a worker finds on the same disk; its variables lie in its .env."""
     assert callable(fault_server)
-    made = World.make(tmp_path / "w", fault_server(), corpora=4, items=8)
+    alone = fault_server("--seed=0")  # a worker may still send requests when its test has ended
+    made = World.make(tmp_path / "w", alone, corpora=4, items=8)
     made.write(".env", f"FAULT_URL={made.url}\n")
     return made

@@ -48,7 +48,7 @@ async def test_a_worker_that_says_nothing_is_dropped_and_its_shard_run_elsewhere
     elsewhere = World.make(tmp_path / "elsewhere", world.url, corpora=4, items=8)
     elsewhere.write(".env", f"FAULT_URL={world.url}\n")
     held = machines.worker(MEMORYBENCH_WORKSPACE=str(elsewhere.workspace))
-    wait_for(lambda: machines.known() == 3, seconds=180)
+    machines.wait(3)
     plan = world.plan(**FLAGS, run_id="r", cluster=machines.address, shards=3)
 
     def hold() -> None:
@@ -70,7 +70,7 @@ async def test_a_scheduler_that_goes_away_leaves_a_run_that_goes_on_elsewhere(
     other = Machines(tmp_path).start()
     try:
         other.worker()
-        wait_for(lambda: other.known() == 1, seconds=180)
+        other.wait(1)
         assert other.scheduler is not None
         plan = world.plan(**FLAGS, run_id="r", cluster=other.address, shards=4)
         outcome = await run(world, plan, once=other.scheduler.kill, after=11)

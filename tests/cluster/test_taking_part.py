@@ -13,7 +13,7 @@ from bench.errors import UsageError
 from bench.journal import Reader, RunState
 from tests.cluster.conftest import Machines, end
 from tests.cluster.spread import FLAGS, bench, command, folder, resume, run, same_as_one_process
-from tests.small_world import World, wait_for
+from tests.small_world import World
 
 
 async def test_a_worker_that_cannot_take_part_is_named_before_anything_starts(
@@ -32,7 +32,7 @@ async def test_a_worker_that_cannot_take_part_is_named_before_anything_starts(
     place = {"MEMORYBENCH_WORKSPACE": str(elsewhere.workspace)}
 
     older = machines.worker("--preload", str(patch))
-    wait_for(lambda: machines.known() == 3, seconds=180)
+    machines.wait(3)
     with pytest.raises(
         UsageError, match=r"worker tcp://\S+: bench 0.0.9 differs from the coordinator's version"
     ) as version:
@@ -41,7 +41,7 @@ async def test_a_worker_that_cannot_take_part_is_named_before_anything_starts(
     end(older)
 
     lacking = machines.worker(**place)
-    wait_for(lambda: machines.known() == 3, seconds=180)
+    machines.wait(3)
     with pytest.raises(UsageError, match=r"worker tcp://\S+: .*FAULTY_KEY, which is not set"):
         await run(world, plan)
 
@@ -98,7 +98,7 @@ async def test_a_wrong_address_is_an_error_before_anything_starts(world: World, 
 async def test_a_scheduler_without_workers_is_an_error(world: World, tmp_path: Path) -> None:
     empty = Machines(tmp_path).start()
     try:
-        wait_for(lambda: empty.known() == 0, seconds=180)
+        empty.wait(0)
         with pytest.raises(UsageError, match="the scheduler has no worker") as error:
             await run(world, world.plan(**FLAGS, run_id="r", cluster=empty.address))
         assert f"dask worker {empty.address}" in error.value.hint
@@ -122,7 +122,7 @@ def test_the_coordinator_needs_no_secret_of_its_own(machines: Machines, world: W
     there.write(".env", f"FAULT_URL={world.url}\nFAULTY_KEY=hunter2-hunter2\nOPENAI_API_KEY=hunter3-hunter3\n")
     machines.have(0)
     machines.worker(MEMORYBENCH_WORKSPACE=str(there.workspace), OPENAI_BASE_URL=f"{world.url}/v1")
-    wait_for(lambda: machines.known() == 1, seconds=180)
+    machines.wait(1)
     words = [word.replace("builtin/extractive", "openai/stub-extract") for word in command(machines.address)]
     process = bench(world.workspace, *words, "--json", FAULT_URL=str(world.url), OPENAI_BASE_URL=f"{world.url}/v1")
     told, said = process.communicate(timeout=90)
@@ -157,7 +157,7 @@ def test_an_installed_program_spreads_a_run_from_any_folder(root: Path, tmp_path
     shutil.copytree(root / "bench", site / "bench")
     for name in ("configs", "datasets/demo"):
         shutil.copytree(root / name, site / "bench/_data" / name)
-    words = ["run", "--providers", "oracle", "--cluster", "local:2", "--run-id", "r", "--json"]
+    words = ["run", "--providers", "oracle", "--cluster", "local:1", "--shards", "2", "--run-id", "r", "--json"]
     process = bench(place, *words, PYTHONPATH=str(site), PYTHONSAFEPATH="1")
     told, said = process.communicate(timeout=120)
     assert process.returncode == 0, said
