@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import gc
-import json
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Generator, Iterator
@@ -18,11 +16,13 @@ from typing import Any
 import pytest
 
 from bench import events
-from tests import checkout, forked, laws, parsing
+from tests import checkout, forked, laws, lean_nltk, parsing
+from tests.fault_servers import FaultServer, FaultServers
 from tests.small_world import World
 
 checkout.register()
 laws.register()
+lean_nltk.register()
 parsing.register()
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -32,6 +32,9 @@ ENOUGH = 4_000_000_000
 
 if "TMPDIR" not in os.environ and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ENOUGH:
     os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY)  # a disk may take milliseconds to make or remove a file
+
+os.environ["DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED"] = "False"  # it looks at every stack each 10 ms
+os.environ["DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL"] = "1s"  # each 20 ms otherwise
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -47,6 +50,13 @@ def pytest_sessionfinish() -> None:
         browser.stop()
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_report_to_serializable(report: pytest.CollectReport | pytest.TestReport) -> None:
+    """Let workers send little of a test that passed; the main process reads tens of thousands of reports."""
+    if isinstance(report, pytest.TestReport) and report.passed:
+        report.keywords, report.sections = {}, []
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
     """Collect without the garbage collector, and exclude the collected objects from later collections."""
@@ -56,6 +66,7 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
         return (yield)
     finally:
         gc.freeze()
+        gc.set_threshold(50_000, 20, 50)  # as seldom as in the program
         gc.enable()
 
 
@@ -95,25 +106,31 @@ def shared() -> Path:
 
 
 @pytest.fixture
-def fault_server(shared: Path) -> Iterator[Callable[..., str]]:
-    """Return a function that starts fault servers: ``fault_server("search:status:code=503", "--record")``."""
-    processes: list[subprocess.Popen[str]] = []
+def forked_children(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let what starts processes of this interpreter fork them."""
+    monkeypatch.setattr(sys, "executable", str(forked.client("python")))
 
-    def start(*arguments: str) -> str:
-        faults = [part for argument in arguments if ":" in argument for part in ("--fault", argument)]
-        flags = [argument for argument in arguments if ":" not in argument]
-        command = [sys.executable, str(shared / "tools" / "fault_server.py"), "--parent-watch", *faults, *flags]
-        process = forked.Popen(command, stdout=subprocess.PIPE, text=True)
-        processes.append(process)
-        assert process.stdout is not None
-        return str(json.loads(process.stdout.readline())["url"])
 
-    yield start
-    for process in processes:
-        process.terminate()
-        process.wait(timeout=120)
-        assert process.stdout is not None
-        process.stdout.close()
+@pytest.fixture(scope="session")
+def fault_servers(shared: Path) -> Iterator[FaultServers]:
+    servers = FaultServers(shared / "tools" / "fault_server.py")
+    yield servers
+    servers.close()
+
+
+@pytest.fixture
+def fault_server(fault_servers: FaultServers) -> Iterator[Callable[..., str]]:
+    """Return a function that gives fault servers: ``fault_server("search:status:code=503", "--record")``."""
+    used: list[FaultServer] = []
+
+    def give(*arguments: str) -> str:
+        faults = [argument for argument in arguments if ":" in argument]
+        used.append(fault_servers.take(faults, [argument for argument in arguments if ":" not in argument]))
+        return used[-1].url
+
+    yield give
+    for server in used:
+        fault_servers.give_back(server)
 
 
 @pytest.fixture

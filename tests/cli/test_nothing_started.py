@@ -13,6 +13,8 @@ from bench.engine.run import Startup
 from bench.errors import UsageError
 from bench.receipt.log_store import read_log
 
+pytestmark = pytest.mark.usefixtures("forked_children")
+
 Bench = Callable[..., Any]
 KEYED = """\
 name: keyed

@@ -18,6 +18,8 @@ from bench.receipt.keyring import Keyring
 from bench.receipt.keys import revoke, rotate
 from tests.receipt.receipt_making import run_demo
 
+pytestmark = pytest.mark.usefixtures("forked_children")
+
 
 @pytest.fixture
 def bench(

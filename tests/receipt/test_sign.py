@@ -301,6 +301,7 @@ async def test_a_receipt_chooses_items_and_never_what_a_rerun_does(
 # --------------------------------------------------------------- announce, publish
 
 
+@pytest.mark.usefixtures("forked_children")
 async def test_an_announced_run_is_preregistered_in_its_receipt(ring: Keyring) -> None:
     environment = Environment.load(ring.workspace)
     request = RunRequest(benchmarks=("demo",), providers=("bm25",), limit=4, run_id="r1")
@@ -318,6 +319,7 @@ async def test_an_announced_run_is_preregistered_in_its_receipt(ring: Keyring) -
     assert check_log(read_log(folder), ring.trusted()).verdict is ReceiptVerdict.VALID
 
 
+@pytest.mark.usefixtures("forked_children")
 async def test_without_a_log_key_nothing_is_announced(ring: Keyring) -> None:
     shutil.rmtree(ring.key_folder)
     environment = Environment.load(ring.workspace)
