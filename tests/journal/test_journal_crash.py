@@ -16,6 +16,7 @@ import pytest
 from bench.errors import BenchError, DiskFull
 from bench.journal import Journal, Reader, RunState
 from bench.model import Phase
+from tests import forked
 from tests.journal.journal_samples import JOB, LANE, items_of, meta, scored
 
 HERE = Path(__file__).parent
@@ -23,8 +24,8 @@ STORM = [sys.executable, str(HERE / "journal_storm.py")]
 
 
 @contextmanager
-def running(*arguments: str) -> Iterator[subprocess.Popen[str]]:
-    process = subprocess.Popen([*STORM, *arguments], stdout=subprocess.PIPE, text=True)
+def running(*arguments: str, start: type[subprocess.Popen[str]] = forked.Popen) -> Iterator[subprocess.Popen[str]]:
+    process = start([*STORM, *arguments], stdout=subprocess.PIPE, text=True)
     try:
         yield process
     finally:

@@ -18,6 +18,7 @@ from bench.errors import Locked
 from bench.journal import Journal, Reader, RunState
 from bench.journal.rows import Holder
 from bench.model import State
+from tests import forked
 from tests.journal.journal_samples import items_of, meta, scored, states_of
 from tests.journal.test_journal_crash import running
 
@@ -58,7 +59,7 @@ async def test_a_second_opening_in_this_process_is_refused(folder: Path) -> None
 
 @pytest.mark.scenario("J7")
 async def test_J7_another_process_is_named_and_taken_over_once_it_was_killed(folder: Path) -> None:
-    with running(str(folder), "hold") as process:
+    with running(str(folder), "hold", start=subprocess.Popen) as process:
         assert process.stdout is not None
         process.stdout.readline()
         with pytest.raises(Locked, match=f"pid {process.pid} on"):
@@ -177,7 +178,7 @@ async def test_J7_a_process_that_is_refused_takes_nothing_from_the_holder(folder
         async with Reader.open(folder):
             await journal.put(scored("q2"))
         for number in range(3):
-            refused = await to_thread.run_sync(subprocess.run, [sys.executable, "-c", script, str(folder)])
+            refused = await to_thread.run_sync(forked.run, [sys.executable, "-c", script, str(folder)])
             assert refused.returncode == 6
             assert (folder / "journal.sqlite-wal").is_file()
             await journal.put(scored(f"q{3 + number}"))

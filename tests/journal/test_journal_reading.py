@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import shutil
 import sqlite3
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -19,6 +18,7 @@ from bench.journal import CorpusKind, Journal, JournaledPhase, Key, Reader, RunM
 from bench.journal.file import create, open_reading
 from bench.journal.reader import ITEMS_AT_ONCE
 from bench.model import Phase, State, Verdict
+from tests import forked
 from tests.journal.journal_samples import (
     ANSWERING,
     CHAIN,
@@ -91,13 +91,8 @@ def count_as_nobody(folder: Path) -> int:
     """Read a folder in which nothing can be made, as a user that cannot change that."""
     for path in (folder, *folder.iterdir()):
         path.chmod(0o555 if path.is_dir() else 0o444)
-    process = subprocess.run(
-        [sys.executable, "-c", READ_AS_NOBODY, str(folder)],
-        cwd=Path(__file__).parent,
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
+    command = [sys.executable, "-c", READ_AS_NOBODY, str(folder)]
+    process = forked.run(command, cwd=Path(__file__).parent, text=True, check=True)
     folder.chmod(0o755)
     return int(process.stdout)
 

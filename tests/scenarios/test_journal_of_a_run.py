@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-import resource
-import signal
 import sqlite3
 import subprocess
 import sys
@@ -24,23 +22,26 @@ from tests.scenarios.storm import killed_after
 from tests.small_world import World, ended, wait_for
 
 Worlds = Callable[..., World]
+SMALL_DISK = """
+import resource, signal
+from bench.cli import main
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
+main()
+"""
+"""the program, where no file can grow beyond 400 KB"""
 
 
 async def test_J1_a_full_disk_stops_the_run_and_loses_nothing(world_of: Worlds) -> None:
     world = world_of(corpora=4, items=60)
 
-    def small_disk() -> None:
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
-
     flags = ["--benchmarks", "facts", "--providers", "faulty", "--run-id", "j1", "--concurrency", "4"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "bench", "run", *flags],
+    process = forked.Popen(
+        [sys.executable, "-c", SMALL_DISK, "run", *flags],
         cwd=world.workspace,
         stderr=subprocess.PIPE,
         text=True,
         env=clean(**world.variables),
-        preexec_fn=small_disk,
     )
     _, said = process.communicate(timeout=300)
     assert process.returncode == 3, said
