@@ -146,7 +146,9 @@ def test_the_board_shows_latency_and_cost_whatever_metrics_the_benchmark_lists(
 
 
 def test_results_compares_providers_of_the_run_that_is_named(bench: Bench, runs: None) -> None:
-    bench("run", "-q", "--run-id", "later", "--providers", "bm25", "random", "--answering-model", "none")
+    bench(
+        "run", "-q", "--run-id", "later", "--providers", "bm25", "random", "--answering-model", "none", "--limit", "20"
+    )
     own = bench("results", "r", "--compare", "bm25", "random")
     assert own.stdout == bench("compare", "r:bm25", "r:random").stdout
     assert own.stderr == "", "no run had to be chosen"

@@ -22,7 +22,7 @@ TOLERANCE = 1e-9
 
 @pytest.fixture
 def run(ran: Ran) -> str:
-    ran("--run-id", "r", "--providers", "bm25", "random", "full-context", "--limit", "40")
+    ran("--run-id", "r", "--providers", "bm25", "random", "full-context", "--limit", "20")
     return "r"
 
 
@@ -63,7 +63,7 @@ def test_every_export_has_one_row_a_job_and_item(bench: Bench, run: str, tmp_pat
     for form in ("json", "jsonl", "csv"):
         bench("export", run, "--format", form, "--output", f"rows.{form}")
     rows = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text(encoding="utf-8").splitlines()]
-    assert len(rows) == 120
+    assert len(rows) == 60
     assert json.loads((tmp_path / "rows.json").read_text(encoding="utf-8")) == rows
     with (tmp_path / "rows.csv").open(encoding="utf-8", newline="") as file:
         table = list(csv.DictReader(file))
@@ -78,7 +78,7 @@ def test_every_export_has_one_row_a_job_and_item(bench: Bench, run: str, tmp_pat
 def test_an_export_to_a_place_says_with_json_what_was_written_where(bench: Bench, run: str) -> None:
     told = [json.loads(bench("export", run, "--format", form, "--output", f"w.{form}", "--json").stdout)
             for form in ("csv", "trec")]  # fmt: skip
-    assert told[0] == {"run_id": run, "format": "csv", "output": "w.csv", "rows": 120}
+    assert told[0] == {"run_id": run, "format": "csv", "output": "w.csv", "rows": 60}
     assert set(told[1]) == {"run_id", "format", "output", "files"} and told[1]["files"]
 
 
@@ -95,7 +95,7 @@ def test_parquet_holds_the_same_rows(bench: Bench, run: str, tmp_path: Path) -> 
     parquet = pytest.importorskip("pyarrow.parquet")
     bench("export", run, "--format", "parquet", "--output", "rows.parquet")
     table = parquet.read_table(tmp_path / "rows.parquet")
-    assert table.num_rows == 120
+    assert table.num_rows == 60
     assert {"item_id", "state", "ndcg_at_10"} <= set(table.column_names)
 
 

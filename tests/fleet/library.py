@@ -1,6 +1,8 @@
 """The contract of an adapter whose library lives in another environment: run there, told as JSON on stdout.
 
-.servers/mem0/bin/python -m tests.fleet.library mem0-library http://127.0.0.1:1234 /tmp/x '{"infer": false}'
+One process examines several settings, because the library takes seconds to import:
+
+.servers/mem0/bin/python -m tests.fleet.library mem0-library http://127.0.0.1:1234 /tmp/x '{"infer": false}' '{}'
 """
 
 from __future__ import annotations
@@ -26,8 +28,14 @@ CONFIGS = Path(__file__).resolve().parents[2] / "configs" / "providers"
 KEY = "sk-fake-0123456789abcdef"
 
 
-async def main(name: str, url: str, folder: Path, local: dict[str, object]) -> dict[str, object]:
+async def main(name: str, url: str, folder: Path, settings: list[dict[str, object]]) -> list[dict[str, object]]:
+    """Examine the shipped config with each of these ``local:``, in a folder of its own."""
+    return [await examined(name, url, folder / str(number), local) for number, local in enumerate(settings)]
+
+
+async def examined(name: str, url: str, folder: Path, local: dict[str, object]) -> dict[str, object]:
     """Examine the shipped config with a changed ``local:``, then open it once more over what it left."""
+    folder.mkdir()
     tree = json.loads(json.dumps(Source.read(CONFIGS / f"{name}.yaml").tree, default=str))
     tree["local"] = {**tree.get("local", {}), **local}
     config = load_provider(Source.parse(json.dumps(tree), CONFIGS / f"{name}.yaml"))
@@ -50,5 +58,5 @@ async def main(name: str, url: str, folder: Path, local: dict[str, object]) -> d
 
 if __name__ == "__main__":
     logging.disable()
-    told = anyio.run(main, sys.argv[1], sys.argv[2], Path(sys.argv[3]), json.loads(sys.argv[4]))
+    told = anyio.run(main, sys.argv[1], sys.argv[2], Path(sys.argv[3]), [json.loads(local) for local in sys.argv[4:]])
     print(json.dumps(told))

@@ -9,7 +9,6 @@ import subprocess
 from pathlib import Path
 
 import anyio.to_thread
-import pytest
 
 from tests.contract import servers
 from tests.fakes.embeddings import Embeddings
@@ -21,8 +20,8 @@ def extracts(asked: str) -> str:
     return json.dumps({"memory": [{"id": str(index), "text": one} for index, one in enumerate(messages)]})
 
 
-async def told(environment: str, name: str, folder: Path, local: dict[str, object]) -> dict[str, object]:
-    """Run the contract in the library's environment."""
+async def told(environment: str, name: str, folder: Path, *settings: dict[str, object]) -> list[dict[str, object]]:
+    """Run the contract in the library's environment, once with each of these ``local:``."""
     servers.require(environment)
     async with Embeddings(extracts).running() as fake:
         command = [str(servers.python_of(environment)), "-W", "ignore", "-m", "tests.fleet.library", name, fake.url]
@@ -30,7 +29,7 @@ async def told(environment: str, name: str, folder: Path, local: dict[str, objec
 
         def run() -> subprocess.CompletedProcess[str]:
             return subprocess.run(
-                [*command, str(folder), json.dumps(local)],
+                [*command, str(folder), *map(json.dumps, settings)],
                 capture_output=True,
                 text=True,
                 env=variables,
@@ -41,7 +40,7 @@ async def told(environment: str, name: str, folder: Path, local: dict[str, objec
         done = await anyio.to_thread.run_sync(run)
     assert done.returncode == 0, done.stderr[-3000:]
     found = json.loads(done.stdout.splitlines()[-1])
-    assert isinstance(found, dict)
+    assert isinstance(found, list) and len(found) == len(settings)
     return found
 
 
@@ -51,18 +50,18 @@ def failures(report: dict[str, object]) -> list[str]:
     return [f"{one['name']}: {one['detail']}" for one in checks if one["outcome"] == "fail"]
 
 
-@pytest.mark.parametrize("infer", [False, True], ids=["verbatim", "extracted"])
-async def test_mem0_library_keeps_the_contract(infer: bool, tmp_path: Path) -> None:
-    report = await told("mem0", "mem0-library", tmp_path, {"infer": infer, "dimensions": 64})
-    assert failures(report) == []
+async def test_mem0_library_keeps_the_contract_verbatim_and_extracted(tmp_path: Path) -> None:
+    settings = [{"infer": infer, "dimensions": 64} for infer in (False, True)]
     without = "without entity search (spacy) and keyword search (fastembed)"
-    assert report["version"] == f"mem0ai 2.2.1 {without}", (
-        "what the library leaves out without a word is in the results"
-    )
-    assert report["after_restart"] == [["m1"]] and report["durability"] == "file"
+    for report, local in zip(await told("mem0", "mem0-library", tmp_path, *settings), settings, strict=True):
+        assert failures(report) == [], local
+        assert report["version"] == f"mem0ai 2.2.1 {without}", (
+            "what the library leaves out without a word is in the results"
+        )
+        assert report["after_restart"] == [["m1"]] and report["durability"] == "file", local
 
 
 async def test_langmem_keeps_the_contract(tmp_path: Path) -> None:
-    report = await told("langmem", "langmem", tmp_path, {})
+    (report,) = await told("langmem", "langmem", tmp_path, {})
     assert failures(report) == []
     assert report["after_restart"] == [] and report["durability"] == "process"

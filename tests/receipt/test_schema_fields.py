@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -257,6 +258,10 @@ signature.publicKeyFingerprint              text
 signature.value                             text
 """
 KINDS = dict(line.split(maxsplit=1) for line in FIELDS.strip().splitlines())
+PARTS: dict[str, list[str]] = {}
+"""the first key of each path, and the paths that begin with it"""
+for path in KINDS:
+    PARTS.setdefault(re.split(r"[.\[]", path)[0], []).append(path)
 OPEN = (
     "benchmark.selection.filter",
     "models[0].params",
@@ -370,9 +375,9 @@ def test_the_table_names_every_field_and_the_whole_receipt_fits() -> None:
                      "scores.judged.accuracy.breakdown.question_type.temporal.n"} == set()  # fmt: skip
 
 
-@pytest.mark.parametrize("path", KINDS)
-def test_a_field_of_another_kind_is_refused_by_its_path(path: str) -> None:
-    for value, code in bad_values(KINDS[path]):
+@pytest.mark.parametrize("part", PARTS)
+def test_a_field_of_another_kind_is_refused_by_its_path(part: str) -> None:
+    for path, value, code in ((one, *bad) for one in PARTS[part] for bad in bad_values(KINDS[one])):
         document = whole()
         put(document, path, set_to(value))
         found = refusals(document)
@@ -382,34 +387,35 @@ def test_a_field_of_another_kind_is_refused_by_its_path(path: str) -> None:
         assert len(found) == 1, (path, value, found)
 
 
-@pytest.mark.parametrize("path", [path for path in KINDS if not path.endswith("[0]")])
-def test_a_field_that_is_gone_is_missing_by_its_path(path: str) -> None:
-    document = whole()
-    put(document, path, lambda parent, key: parent.pop(key))
-    parent = path.rpartition(".")[0]
-    if path == "schema":
-        assert refusals(document) == [("schema_missing", "schema")]
-    elif path == "memoryCost":
-        assert read_receipt(document), "receipts of older versions do not have it"
-    elif parent in MAPS or path.startswith("scores.judged.accuracy.breakdown.question_type"):
-        if path.endswith((".value", ".n")):
-            assert refusals(document) == [("field_missing", path)]
+@pytest.mark.parametrize("part", PARTS)
+def test_a_field_that_is_gone_is_missing_by_its_path(part: str) -> None:
+    for path in (path for path in PARTS[part] if not path.endswith("[0]")):
+        document = whole()
+        put(document, path, lambda parent, key: parent.pop(key))
+        parent = path.rpartition(".")[0]
+        if path == "schema":
+            assert refusals(document) == [("schema_missing", "schema")]
+        elif path == "memoryCost":
+            assert read_receipt(document), "receipts of older versions do not have it"
+        elif parent in MAPS or path.startswith("scores.judged.accuracy.breakdown.question_type"):
+            if path.endswith((".value", ".n")):
+                assert refusals(document) == [("field_missing", path)]
+            else:
+                assert read_receipt(document), f"{path}: an entry of a map may be missing"
         else:
-            assert read_receipt(document), "an entry of a map may be missing"
-    else:
-        assert refusals(document) == [("field_missing", path)]
+            assert refusals(document) == [("field_missing", path)]
 
 
 @pytest.mark.parametrize(
     "path", [path for path, kind in KINDS.items() if kind.startswith("object") and path not in MAPS]
 )
-@pytest.mark.parametrize("name", ["extra", "Schema", "run_id", "value ", "__proto__", ""])
-def test_an_object_takes_no_field_that_is_not_its_own(path: str, name: str) -> None:
+def test_an_object_takes_no_field_that_is_not_its_own(path: str) -> None:
     if path.startswith("scores.judged.accuracy.breakdown") and not path.endswith("single"):
         return  # dimensions and labels are names of the benchmark's own
-    document = whole()
-    put(document, path, lambda parent, key: parent[key].__setitem__(name, 1))
-    assert refusals(document) == [("field_unknown", f"{path}.{name}")]
+    for name in ("extra", "Schema", "run_id", "value ", "__proto__", ""):
+        document = whole()
+        put(document, path, lambda parent, key, name=name: parent[key].__setitem__(name, 1))
+        assert refusals(document) == [("field_unknown", f"{path}.{name}")]
 
 
 @pytest.mark.parametrize("path", [path for path, kind in KINDS.items() if kind.endswith("?")])

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from bench.journal import Event, Journal, RunState
@@ -149,14 +150,24 @@ FILTERS = {
 }
 
 
-@pytest.mark.parametrize("query", FILTERS)
-async def test_the_page_of_runs_filters_and_sorts(tmp_path: Path, query: str) -> None:
+async def three_runs(folder: Path) -> None:
     paid = Told(item="q1", calls={Phase.ANSWER: (call("answering", cost="3"),)})
-    await told(tmp_path, "b2", [(record("bm25"), ITEMS)])
-    await told(tmp_path, "a1", [(X, ITEMS)], state=RunState.PAUSED, planned=30)
-    await told(tmp_path, "c3", [(Y, [paid])], planned=2, extra={"note": "A remark"})
-    await rebuild(tmp_path)
-    async with visiting(tmp_path) as visit:
+    await told(folder, "b2", [(record("bm25"), ITEMS)])
+    await told(folder, "a1", [(X, ITEMS)], state=RunState.PAUSED, planned=30)
+    await told(folder, "c3", [(Y, [paid])], planned=2, extra={"note": "A remark"})
+    await rebuild(folder)
+
+
+@pytest.fixture(scope="module")
+def three(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("three")
+    anyio.run(three_runs, folder)
+    return folder
+
+
+@pytest.mark.parametrize("query", FILTERS)
+async def test_the_page_of_runs_filters_and_sorts(three: Path, query: str) -> None:
+    async with visiting(three) as visit:
         plain = [row["run_id"] for row in (await visit.document("/runs"))["runs"]]
         _, page = await visit.get(f"/?{query}")
     places = {name: page.find(f'<a href="/runs/{name}"') for name in ("a1", "b2", "c3")}
@@ -486,17 +497,22 @@ async def test_what_is_not_like_for_like_is_compared_when_it_is_forced_and_is_ma
 # ------------------------------------------------------------------------------ leaderboard
 
 
-@pytest.fixture
-async def board(tmp_path: Path) -> Path:
-    """Three providers on ``facts``, two of them on ``tales`` with another metric that has a type more."""
+async def two_benchmarks(folder: Path) -> None:
     good = [Told(item=f"q{n}", labels={"question_type": "ab"[n % 2]}) for n in range(6)]
     poor = [wrong(f"q{n}", labels={"question_type": "ab"[n % 2]}) if n % 2 else good[n] for n in range(6)]
     own = {"provider_type": "hosted", "models": ModelNames(embedding="acme/e", answering="acme/m1", judge=None)}
-    await told(tmp_path, "r1", [(record("good"), good), (record("poor"), poor), (record("vec", **own), poor)])
+    await told(folder, "r1", [(record("good"), good), (record("poor"), poor), (record("vec", **own), poor)])
     tales = {"benchmark": "tales", "key": "tales-good", "lane": "tales", "answer_owner": "tales"}
-    await told(tmp_path, "r2", [(record("good", **tales), poor)])
-    await rebuild(tmp_path)
-    return tmp_path
+    await told(folder, "r2", [(record("good", **tales), poor)])
+    await rebuild(folder)
+
+
+@pytest.fixture(scope="module")
+def board(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three providers on ``facts``, one of them on ``tales`` too with another metric that has a type more."""
+    folder = tmp_path_factory.mktemp("board")
+    anyio.run(two_benchmarks, folder)
+    return folder
 
 
 BOARDS: dict[str, list[list[str]]] = {
