@@ -59,7 +59,7 @@ class ShardTask(Protocol):
         ...
 
     async def error(self) -> str:
-        """Return the error of the task."""
+        """Return the message of the error that ended the task."""
         ...
 
     async def cancel(self) -> None:
@@ -68,11 +68,11 @@ class ShardTask(Protocol):
 
 
 class Fleet(Protocol):
-    """The workers, and the interface to them."""
+    """The interface to the workers of a run."""
 
     @property
     def address(self) -> str:
-        """Return the address for messages."""
+        """Return the address of the workers, for use in messages."""
         ...
 
     @property
@@ -93,7 +93,10 @@ class Fleet(Protocol):
     async def ask(
         self, function: Callable[[*A], Awaitable[T]], *arguments: *A, within_s: float
     ) -> Mapping[str, T | BaseException]:
-        """Call a function on every worker while its orders continue; return results or errors by address."""
+        """Call a function on every worker while its orders continue; return its results or exceptions by address.
+
+        A worker without an answer after ``within_s`` seconds has a TimeoutError.
+        """
         ...
 
     def listen(self, heard: Callable[[str], None]) -> None:
@@ -122,7 +125,7 @@ class CoordinatorLine(Protocol):
         ...
 
     def asked_to_stop(self, *, within_s: float) -> bool:
-        """Wait up to this many seconds for a request to stop; also True when the coordinator is unreachable."""
+        """Wait at most ``within_s`` seconds for a request to stop; also True when the coordinator is unreachable."""
         ...
 
 
@@ -156,7 +159,7 @@ class Task(Generic[T]):
             return None
 
     async def error(self) -> str:
-        """Return the error of a task: all its workers died, or it raised an unexpected exception."""
+        """Return the message of a failed task: all its workers died, or it raised an unexpected exception."""
         from distributed import KilledWorker
 
         raised: BaseException = await self._future.exception()
@@ -165,7 +168,7 @@ class Task(Generic[T]):
         return f"{type(raised).__name__}: {raised}"
 
     async def cancel(self) -> None:
-        """Cancel the task: it does not start, or its worker detects that no one waits for the result."""
+        """Cancel the task; if it already runs, ``Post.asked_to_stop`` returns True in it."""
         await self._future.cancel()
 
 
@@ -181,7 +184,7 @@ class Cluster:
     @staticmethod
     @asynccontextmanager
     async def open(address: str, *, token: str) -> AsyncIterator[Cluster]:
-        """Connect to a scheduler, or run ``local:N`` workers on this machine while the block runs.
+        """Connect to a scheduler; for ``local:N``, run N workers on this machine until the block ends.
 
         Raises:
             UsageError: the extra is not installed, or the address is invalid or does not answer.
@@ -226,7 +229,7 @@ class Cluster:
     async def ask(
         self, function: Callable[[*A], Awaitable[T]], *arguments: *A, within_s: float
     ) -> dict[str, T | BaseException]:
-        """Call a function on every worker while its tasks continue; return results or errors by address."""
+        """Call a function on every worker while its tasks continue; return its results or exceptions by address."""
         silent = TimeoutError(f"no answer within {within_s:.0f} s")
         found: dict[str, T | BaseException] = dict.fromkeys(await self.slots(), silent)
 
@@ -269,7 +272,7 @@ class Cluster:
 
 @asynccontextmanager
 async def _scheduler(address: str, local: re.Match[str] | None) -> AsyncIterator[str]:
-    """Yield the address of a scheduler; a local cluster exists while the block runs."""
+    """Yield the address of a scheduler; a local cluster runs until the block ends."""
     if local is None:
         yield address
         return
@@ -320,9 +323,9 @@ class Post:
         self._worker.log_event(self._topic, text)
 
     def asked_to_stop(self, *, within_s: float) -> bool:
-        """Wait up to this many seconds for the stop event.
+        """Wait at most ``within_s`` seconds for the stop event.
 
-        Also True when the scheduler is lost or has dropped the task.
+        Return True also when the scheduler is lost or has dropped the task.
         """
         try:
             asked: bool = self._stop.wait(timeout=within_s)

@@ -45,17 +45,19 @@ from bench.plan.ranges import cut
 from bench.settings import Environment
 
 WAY_S = 7.0
-"""seconds after a worker's grace period for its journal to arrive"""
+"""seconds that a journal may take to arrive after its worker's grace period"""
 SILENT_S = 120.0
-"""seconds of silence after which a worker is dropped and its shard runs elsewhere; the second time the shard fails"""
+"""seconds without a message after which a worker is dropped and another runs its shard; the second time, the shard
+fails
+"""
 LEAST_USD = 1e-9
 
 
 def shards_of(plan: Plan, count: int) -> list[Shard]:
-    """Return the plan's range as ``count`` shards, or fewer if each machine gets whole corpora.
+    """Split the items of a plan into ``count`` shards; with ``--workers``, which keeps corpora whole, maybe into fewer.
 
     Raises:
-        UsageError: every shard would repeat the selection, or there are fewer items than shards.
+        UsageError: ``--limit`` or ``--sample`` would apply to every shard, or there are fewer items than shards.
     """
     request = plan.request
     if request.limit is not None or request.sample is not None:
@@ -95,11 +97,11 @@ async def execute_on_cluster(
     silent_s: float = SILENT_S,
     announce: Announce | None = None,
 ) -> Outcome:
-    """Run a plan on the cluster of its request; returned journals are kept in any case.
+    """Run a plan on the cluster or the workers of its request; keep every returned journal, also after an error.
 
     Raises:
-        UsageError: the cluster is unreachable, the selection cannot be split, or a worker cannot take part;
-            IdentityError, Locked, JournalError as the engine's ``execute``.
+        UsageError: the cluster is unreachable, the selection cannot be split, or a worker cannot take part.
+            IdentityError, Locked, JournalError: as in the engine's ``execute``.
     """
     folder = None if resume is None else resume if resume.is_dir() else resume.parent
     if folder is not None and not Shelf(folder).is_there:
@@ -268,7 +270,7 @@ class ClusterRun:
         )
 
     def _message(self, stop: Stop | None) -> str:
-        """Return a message on the shards that did not finish, each reason once."""
+        """Return why the run stopped and why shards did not finish, each reason once; empty for a finished run."""
         refusals = [failure.message for failure in self.round.refused.values()]
         texts: dict[str, list[str]] = {}
         for number, text in sorted(self.round.problems.items()):
@@ -277,7 +279,7 @@ class ClusterRun:
         return "; ".join([*([stop.value] if stop else []), *dict.fromkeys(refusals), *found])
 
     async def _recalled(self, shard: Shard) -> bool:
-        """Return True when a shard is done, and show the counts of its journal."""
+        """Return True when the journal of a shard is stored and complete; its counts then enter the progress."""
         if not await self.shelf.is_done(shard, self.plan):
             return False
         async with Reader.open(self.shelf.path(shard)) as reader:

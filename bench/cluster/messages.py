@@ -48,7 +48,7 @@ class CompressedParts:
 
     journal: bytes
     stores: bytes | None = None
-    """a tar file of the built-in providers' stores; None when they are not needed any more"""
+    """a tar file with the stores of the built-in providers; None when they are no longer needed"""
 
     def lay_down(self, folder: Path) -> None:
         """Unpack both parts into a new run folder."""
@@ -85,7 +85,7 @@ class Word:
 
     shard: int
     attempt: str
-    """id of the attempt: a repeated shard begins with new counters, but the cost of a lost attempt is kept"""
+    """id of the attempt; a new attempt of a shard starts new counters, but the cost of a lost attempt still counts"""
     worker: str
     phases: Mapping[str, Mapping[Phase, tuple[int, int, int]]] = field(default_factory=dict)
     """lane -> phase -> total, done, failed"""
@@ -107,7 +107,7 @@ class Word:
 
     @classmethod
     def of(cls, shard: int, attempt: str, worker: str, progress: Progress | None) -> Word:
-        """Return the counters of a run; without ``progress`` the message only shows that the attempt is alive."""
+        """Return the counters of an attempt; without ``progress`` they only show that the attempt is alive."""
         if progress is None:
             return cls(shard=shard, attempt=attempt, worker=worker)
         lanes, jobs = progress.lanes, progress.jobs
@@ -178,7 +178,7 @@ class Gathered(Progress):
         return 0.0 if heard is None else time.monotonic() - heard
 
     def worker_of(self, shard: int) -> str:
-        """Return the last worker that reported on the shard."""
+        """Return the address of the worker that last reported on the shard."""
         word = self._latest.get(shard)
         return "no worker yet" if word is None else word.worker
 
@@ -241,7 +241,7 @@ ONLY_HERE = frozenset(
         "min_score", "max_time", "judge_calibration",
     }
 )  # fmt: skip
-"""flags for the coordinator only"""
+"""flags that only the coordinator uses; they are not in an order"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -274,7 +274,7 @@ class ShardOrder:
     digest: str
     """digest of the plan"""
     identity: Mapping[str, object]
-    """the tree behind the digest, so that a worker can report differences"""
+    """the tree from which the digest was computed, so that a worker can report differences"""
     workspace: str
     """workspace of the coordinator; a worker without such a folder uses its own"""
     env_file: str | None
@@ -286,7 +286,7 @@ class ShardOrder:
     pack: CompressedParts | None = None
     """the incomplete state of an earlier worker"""
     phases: int = 0
-    """number of rows in its journal"""
+    """number of rows in the journal of ``pack``"""
 
     @classmethod
     def of(
@@ -324,12 +324,12 @@ class ShardOrder:
 
     @property
     def name(self) -> str:
-        """Return the run id of the shard; each new start adds a random suffix."""
+        """Return the run id of the shard; the folder of each new start has a random suffix too."""
         return f"{self.run_id}.{self.shard}"
 
 
 def _parts_of(request: RunRequest, share: float) -> dict[str, int]:
-    """Return the number of concurrent calls of one worker on this machine."""
+    """Return the concurrency flags of one worker on this machine: its share of the run's, at least 1."""
     whole = {"concurrency": request.concurrency, "ingest_concurrency": request.ingest_concurrency}
     return {name: max(1, round(one * share)) for name, one in whole.items() if isinstance(one, int)}
 
@@ -355,7 +355,7 @@ class Returned:
     """The result of an order."""
 
     pack: CompressedParts | None
-    """None when nothing was begun"""
+    """None when the shard was not started"""
     word: Word | None = None
     """the final counters"""
     whole: bool = False

@@ -6,8 +6,8 @@ Example::
         task = fleet.submit(run_shard, order, name="r1.1of4", near=())
     python -P -m bench.cluster.processes "worker 1"    # reads its order from stdin, writes messages to stdout
 
-A message is a pickle preceded by its length. A worker stops at the end of its stdin, also when its coordinator died. A
-dead worker is replaced, and the new one continues with its journal.
+A message is a pickle preceded by its length. A worker stops when its stdin ends, so also when its coordinator dies. A
+dead worker is replaced by a new one, which continues with the journal of the dead worker.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ T = TypeVar("T")
 
 LENGTH = struct.Struct(">Q")
 DEATHS = 4
-"""number of dead workers after which a shard fails"""
+"""number of workers that may die on one shard; then the shard fails"""
 LAST_WORDS = 500
-"""characters of a dead worker's stderr in its error"""
+"""number of last characters of a dead worker's stderr from which the error quotes a line"""
 Message = tuple[Literal["word", "error"], str] | tuple[Literal["returned"], Returned]
 
 
@@ -131,7 +131,7 @@ class Processes:
             self._running[worker].kill()
 
     async def _carry_out(self, task: ProcessTask) -> None:
-        """Run the order on one worker after the other, until one of them finishes."""
+        """Run the order on a worker; if it dies, on the next one."""
         worker, problem = self._free.popleft(), ""
         with task.scope:
             for _ in range(DEATHS):

@@ -94,7 +94,7 @@ class Shelf:
         return CompressedParts(journal=journal, stores=stores.read_bytes() if stores.exists() else None), phases
 
     async def is_done(self, shard: Shard, plan: Plan) -> bool:
-        """Return True when the shard is complete without failures."""
+        """Return True when the journal of the shard is stored and complete, without failed items."""
         if not self.path(shard).exists():
             return False
         async with Reader.open(self.path(shard)) as reader:
@@ -103,7 +103,7 @@ class Shelf:
         return state in (RunState.COMPLETE, RunState.PARTIAL) and not any(FAILED_STATES & set(one) for one in failed)
 
     async def merge_into(self, meta: RunMeta) -> None:
-        """Rebuild the run's journal from the returned ones; without any it stays unchanged."""
+        """Rebuild the run's journal from the returned journals; if there are none, leave it unchanged."""
         sources = sorted(self.folder.glob("*.sqlite"))
         if not sources:
             return
@@ -126,9 +126,7 @@ def _place(new: Path, path: Path) -> None:
 
 
 async def standing_of_run(run: Path) -> RunStanding:
-    """Return the JSON of ``bench status --json`` for the run, with the counts of every shard visible from this
-    machine.
-    """
+    """Return the data of ``bench status --json``, with the counts of every shard that is visible on this machine."""
     own = await standing(run)
     async with Reader.open(run) as reader:
         count = reader.meta.request["shards"]

@@ -2,7 +2,7 @@
 
 Also in this module:
 
-* The checks of workers before the first shard is sent: which exist, which cannot take part, and which have a shard's
+* The checks before the first shard is sent: which workers exist, which cannot take part, and which have a shard's
   journal.
 
 Example::
@@ -40,7 +40,11 @@ HINT = "install the same bench with its extra [cluster] on every worker"
 
 
 async def workers(cluster: Fleet) -> Mapping[str, int]:
-    """Wait for the workers of a cluster and return their slots; local workers are available at once."""
+    """Wait for the workers of a cluster; return the number of slots by worker address.
+
+    Raises:
+        UsageError: the scheduler has no worker after 3 seconds.
+    """
     with anyio.move_on_after(CONNECT_S):
         while not (found := await cluster.slots()):  # noqa: ASYNC110  a scheduler tells no one of its workers
             await anyio.sleep(LOOK_EVERY_S)
@@ -89,7 +93,7 @@ class Out:
     order: ShardOrder
     errand: ShardTask
     dropped: int = 0
-    """number of silent workers that were dropped for it"""
+    """number of silent workers from which this shard was taken"""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -103,7 +107,7 @@ class Round:
     order: Callable[[Shard], ShardOrder]
     slots: int
     silent_s: float
-    """seconds of silence after which a worker is dropped; the second dropped worker of a shard fails the shard"""
+    """seconds without a message after which a worker is dropped; a shard fails when its second worker is dropped"""
     max_usd: float | None
     out: list[Out] = field(default_factory=list)
     done: list[ShardOrder] = field(default_factory=list)
@@ -115,11 +119,11 @@ class Round:
     near: dict[str, list[str]] = field(default_factory=dict)
     """shard -> workers that have a journal of it"""
     alone_since: float | None = None
-    """time since which there is no worker"""
+    """time at which the last worker was lost; None while there is a worker"""
     watch_at: float = 0.0
 
     async def carry_out(self, waiting: deque[Shard]) -> None:
-        """Run all shards until they are returned; after a request to stop, only the running ones."""
+        """Run the waiting shards and collect their results; after a request to stop, start no more of them."""
         told = False
         while self.out or (waiting and not self.stopping.asked):
             while waiting and len(self.out) < self.slots and not self.stopping.asked:
@@ -205,7 +209,7 @@ class Round:
     async def _drop_silent(self, one: Out, *, others: bool) -> None:
         """Take a shard from its silent worker and give it to another worker, once.
 
-        If there is no other worker, or it happens again, the shard fails.
+        If there is no other worker, or this shard was already taken once, the shard fails.
         """
         number = one.order.shard.number
         worker = self.progress.worker_of(number)

@@ -44,7 +44,7 @@ SCRATCH = ".shards"
 SAY_EVERY_S = 1.0
 LOOK_EVERY_S = 0.1
 LOCKED_S = STALE_S + 2 * HEARTBEAT_S
-"""seconds after which the lock of a lost process has expired"""
+"""seconds after which the lock of a dead process has certainly expired"""
 
 
 def dask_setup(worker: object) -> None:
@@ -81,7 +81,10 @@ async def forget(order: ShardOrder, names: list[str]) -> None:
 
 
 def run_shard(order: ShardOrder, line: CoordinatorLine | None = None) -> Returned:
-    """Run an order in this thread, or return the refusal; without ``line`` this is a dask task."""
+    """Run an order in this thread and return its journal, or the reason for a refusal.
+
+    Without ``line``, the calling thread must be a dask task.
+    """
     post = line or Post.here(order.token)
     try:
         return anyio.run(_carry_out, order, post)
@@ -114,9 +117,9 @@ def plan_of(order: ShardOrder) -> tuple[Plan, Environment]:
     """Plan a shard from this worker's own configs, datasets and variables.
 
     Raises:
-        UsageError: another version of bench.
-        IdentityError: a config or dataset differs from the coordinator's, with a readable diff; ConfigError, DataError
-            when something is missing here, such as a secret.
+        UsageError: this worker has another version of bench than the coordinator.
+        IdentityError: a config or dataset differs from the coordinator's; the error lists the differences.
+            ConfigError, DataError: something is missing here, such as a secret.
     """
     if (here := bench.version.__version__) != order.version:
         raise another_version(here, order.version)
@@ -222,9 +225,10 @@ class Speaker(Silent):
 
 
 async def _begun(order: ShardOrder, base: Path) -> Path:
-    """Return the run folder in which the shard continues: with the journal that has the most rows, else a new one.
+    """Return the run folder in which the shard continues.
 
-    The journal is one that exists on this machine, or the one in the order. A new folder has new namespaces.
+    This is the folder on this machine whose journal has the most rows, if the journal in the order does not have more.
+    Otherwise it is a new folder, with the journal in the order or empty; an empty one starts in new namespaces.
     """
     kept = {folder: await _phases(folder) for folder in base.glob(f"{order.name}-*")}
     furthest = max(kept, key=lambda folder: kept[folder], default=None)

@@ -1,4 +1,4 @@
-"""The engine: the order of work over phases, corpora and items. It contains no HTTP, no SQL and no metric.
+"""The engine: it runs the phases of all corpora and items in order. It contains no HTTP, no SQL and no metric.
 
 Example::
 

@@ -36,7 +36,7 @@ from bench.providers.namespaces import namespace
 
 
 def opaque(kind: str, *parts: str) -> str:
-    """Return the name of a thing: a letter for its kind and 16 hex digits of a hash."""
+    """Return an opaque id: the letter ``kind`` and 16 hex digits of a hash of all arguments."""
     return kind + sha256("\x00".join((kind, *parts)).encode()).hexdigest()[:16]
 
 
@@ -57,7 +57,7 @@ class Veil:
         return cls(memories=memories, _rendered=hidden)
 
     def sources(self, memory_ids: Collection[str]) -> list[RenderedMemory]:
-        """Return the dataset's memories of a hit, in order and without repeats; unknown ids are left out."""
+        """Return the dataset's memories for the opaque ids of a hit, in order, without repeats and unknown ids."""
         if not memory_ids:
             return []
         wholes = dict.fromkeys(map(whole_id, memory_ids))

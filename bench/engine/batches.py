@@ -1,4 +1,4 @@
-"""The journal of a run's batches: intended batches, sent batches, and whether any batch is open.
+"""The journal of a run's batches: which are intended, which are sent, and whether all are settled.
 
 Example::
 

@@ -31,8 +31,9 @@ SHORT = 12
 async def contents(
     provider: Provider, config: ProviderConfig, space: Space, memories: Sequence[Memory]
 ) -> dict[str, object]:
-    """Return the count and a digest of the search result per sample memory (None without hits), or a digest of
-    everything.
+    """Return the count and, for each sample memory, a digest of its search result (None without hits).
+
+    A provider that can restore a namespace gives one digest of everything instead of the search results.
     """
     whole, found = await _whole(provider, space), dict[str, object]()
     for memory in samples(memories) if DIGEST not in whole else ():
@@ -65,7 +66,7 @@ async def _whole(provider: Provider, space: Space) -> dict[str, object]:
 async def steady(
     provider: Provider, config: ProviderConfig, space: Space, memories: Sequence[Memory]
 ) -> dict[str, object]:
-    """Read the contents twice; parts that differ are marked as varying."""
+    """Read the contents twice; mark search results that differ as varying, and leave out a count that differs."""
     first = await contents(provider, config, space, memories)
     if DIGEST in first:
         return first

@@ -67,14 +67,15 @@ async def sweep(
     orphans: bool = False,
     freed: Collection[str] = (),
 ) -> int:
-    """Clear every namespace that a run has left and journal each; return their number.
+    """Clear every namespace that a run has left, record each in the journal, and return their number.
 
     With ``orphans`` the run itself is kept; this changes the hints of errors.
 
     Raises:
         UsageError, ConfigError, DataError: the run's benchmark or provider cannot be planned any more.
         IdentityError: a provider or the data has changed, so nothing was sent.
-        CallError: a provider refused, after the namespaces of the other providers were cleared and journaled.
+        CallError: a provider refused; the namespaces of the other providers are cleared and recorded nevertheless.
+        Locked: a run that is not in ``freed`` still searches these memories.
     """
     known = environment or Environment.load(workspace)
     plan = await sweepable(workspace, folder, known, moved=moved, orphans=orphans, freed=freed)
@@ -126,14 +127,14 @@ async def sweepable(
     orphans: bool = False,
     freed: Collection[str] = (),
 ) -> Plan | None:
-    """Return the plan of the lanes with namespaces to clear; refuse if their providers or data have changed.
+    """Return the plan of the lanes with namespaces to clear, after a check that providers and data are unchanged.
 
-    None when no namespace is left except at the ``forgotten`` providers.
+    Return None when no namespace is left except at the ``forgotten`` providers.
 
     Raises:
         UsageError, ConfigError, DataError: the run cannot be planned any more.
         IdentityError: a provider or the data has changed; ``changes`` lists each difference.
-        Locked: another run, which is not in ``freed``, searches its memories.
+        Locked: a run that is not in ``freed`` still searches these memories.
     """
     labels = {one.provider for one in await _left_in(folder) if not one.is_at(forgotten)}
     if not labels:
@@ -176,7 +177,7 @@ def _narrowed(catalog: Catalog, request: RunRequest, labels: Collection[str]) ->
 
 
 def _labels(catalog: Catalog, request: RunRequest, given: str) -> set[str]:
-    """Return the labels of a provider that a run names, with aliases resolved.
+    """Return the labels of a provider in the request of a run, with aliases resolved.
 
     If the provider's config no longer exists, the result is the name itself.
     """
@@ -228,7 +229,7 @@ def _sent_to_clear(config: ProviderConfig) -> list[object]:
 
 
 def _again(folder: Path, *, orphans: bool) -> str:
-    """Return the command to repeat; without ``--orphans`` it deletes the run."""
+    """Return the command for a new attempt; without ``--orphans`` it deletes the run."""
     return f"bench clean {folder.name} --orphans" if orphans else f"bench clean {folder.name}"
 
 
@@ -277,7 +278,7 @@ async def _run_ids(folder: Path) -> dict[str, str]:
 
 
 def _embedder(lane: Lane, http: Http, environment: Environment, files: Mapping[str, ModelFile]) -> Embedder | None:
-    """Return the embedder of a provider that needs one to be opened, or to be searched after a clear."""
+    """Return the embedder with which a provider is opened and searched after a clear; None if it uses none."""
     from bench.models import open_embedder
 
     rule = lane.provider.config.client_embeddings
@@ -289,7 +290,9 @@ def _embedder(lane: Lane, http: Http, environment: Environment, files: Mapping[s
 
 
 async def _clear(journal: Journal, lane: Lane, left: Sequence[Left], context: ProviderContext, *, proven: int) -> int:
-    """Clear namespaces of a lane; search the first ``proven`` of them afterwards.
+    """Clear namespaces of a lane and return their number, or 0 if the provider cannot clear.
+
+    The first ``proven`` of them are searched afterwards.
 
     Raises:
         CallError: a clear was refused, or memories are still found after it.

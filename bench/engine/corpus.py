@@ -1,4 +1,4 @@
-"""Prepare one corpus from any state in the journal: enter, ingest, resolve doubt, wait.
+"""Prepare one corpus from any state in the journal: set up, ingest, resolve batches in doubt, wait for the index.
 
 Example::
 
@@ -26,7 +26,10 @@ from bench.model import Corpus, Phase
 
 
 async def prepare(lane: OpenLane, corpus_id: str) -> Ready | Failure | None:
-    """Do the missing steps until the corpus is ready, or only ingested if the run stops after ingest."""
+    """Do the missing steps until the corpus is ready.
+
+    Returns None when the run was asked to stop, or ends after the ingest phase.
+    """
     history = CorpusState.of(await lane.live.journal.corpus(lane.key, corpus_id))
     if lane.asks and not lane.is_unsearched(corpus_id):
         space = lane.space(corpus_id, history)
@@ -134,7 +137,7 @@ class Preparation:
         return CorpusState(attempt=history.attempt + 1)
 
     def _give_up(self, ingest: IngestPass, failure: Failure) -> Failure:
-        """Keep the corpus unchanged; a later process resolves its batches in doubt."""
+        """Record and return the failure, without a change at the provider; a later process resolves the doubt."""
         self.lane.live.journal.append(
             CorpusRow(
                 lane=self.lane.key,

@@ -56,7 +56,7 @@ async def settle(ingest: IngestPass, doubts: Collection[int]) -> bool | Failure:
 
 
 async def _by_count(ingest: IngestPass, doubts: Collection[int]) -> set[int] | Failure | None:
-    """Return all batches or none, if the provider's count shows it; None if the count shows neither."""
+    """Return all batches in doubt or an empty set, if the provider's count proves either; None if it proves neither."""
     provider, live = ingest.lane.provider, ingest.lane.live
     if not isinstance(provider, Counts):
         return None
@@ -75,9 +75,9 @@ async def _by_count(ingest: IngestPass, doubts: Collection[int]) -> set[int] | F
 
 
 async def _by_search(ingest: IngestPass, doubts: Collection[int]) -> set[int] | Failure | None:
-    """Return the batches that a search finds; None when one is missing without proof.
+    """Return the batches that a search finds; None when it is unknown whether another batch is missing.
 
-    A missing batch counts as proof only if adds are searchable at once and the last acknowledged batch is found.
+    A search proves that a batch is missing only if adds are searchable at once and the last acknowledged batch is found.
     """
     stored = set[int]()
     for position in doubts:
@@ -106,7 +106,7 @@ async def _is_missing(ingest: IngestPass, position: int, doubts: Collection[int]
 async def _seen(
     ingest: IngestPass, position: int, doubts: Collection[int], given: Ids | None = None
 ) -> bool | Failure | None:
-    """Return True when the first and last memory of a batch are found; None when only one is, or it is unclear."""
+    """Return True when the first and last memory of a batch are found, False when neither is, None when unclear."""
     space = ingest.with_batches(position, given=given or {})
     memories = _telling(ingest, position, doubts)
     found = set[bool | None]()
@@ -131,7 +131,7 @@ def _telling(ingest: IngestPass, position: int, doubts: Collection[int]) -> list
 def _is_among(
     ingest: IngestPass, position: int, memory: Memory, hits: tuple[Hit, ...], *, by_text: bool
 ) -> bool | None:
-    """Return True when a hit is the memory, by id or by a text that occurs more often than in other batches.
+    """Return True when a hit is the memory: by id, or because more hits have its text than other batches contain.
 
     Returns None when hits have no ids and more hits with the same text may exist than a search returns.
     """
@@ -146,7 +146,7 @@ def _is_among(
 
 
 async def _given(ingest: IngestPass, position: int, doubts: Collection[int]) -> Ids | Failure | None:
-    """Return the ids that the provider gave to a stored batch, from unmapped hits with equal texts; None if unclear."""
+    """Return the provider's ids of a stored batch, from unmapped hits with equal texts; None if unclear."""
     space, batch, found = ingest.with_batches(position), ingest.batch(position), dict[str, tuple[str, ...]]()
     if len(_telling(ingest, position, doubts)) < len(batch):
         return None

@@ -65,7 +65,7 @@ class Evaluated:
     flags: tuple[str, ...] = ()
     """flags from the judges' endpoints, see `bench.model.Completion.flags`"""
     saved_usd: str | None = None
-    """sum over the judges, see `bench.model.Completion.saved_usd`"""
+    """USD, summed over the judges; see `bench.model.Completion.saved_usd`"""
     asked: Sequence[Asked] = ()
     """the prompts that were sent to the judges"""
 
@@ -168,7 +168,7 @@ async def evaluate(
     *,
     kept: Stored | None = None,
 ) -> Evaluated:
-    """Run every evaluator and compute every metric of the row; ``kept`` has earlier replies of the judge."""
+    """Run every evaluator and compute every metric of an item; ``kept`` has earlier replies of the judge."""
     judge = lane.readers.judge(job.judge)
     better = lane.plan.benchmark.corrected_answer(item.id) if lane.live.errand.rescores and said is not None else None
     again = None if better is None else replace(item, answers=(better,))
@@ -251,7 +251,7 @@ def _saved(replies: Sequence[Completion]) -> str | None:
 async def _verdict(
     evaluator: Evaluator, item: ScoredItem, answer: str, hits: Sequence[Hit], judge: OnceJudge | None
 ) -> Verdict:
-    """Return the verdict of one evaluator; EvaluatorFailed when the result is not a Verdict."""
+    """Return the verdict of one evaluator; raise EvaluatorFailed when it returns something else."""
     asked = None if judge is None else judge.asked_by(evaluator)
     verdict: object = await evaluator.evaluate(item, answer, hits, asked)
     if not isinstance(verdict, Verdict):
@@ -330,9 +330,7 @@ WARNING = "judge_warning"
 
 
 async def calibrate_judges(live: Live, readers: Readers) -> None:
-    """Calibrate each judge of the run with each benchmark's prompts, and warn about judges that accept wrong
-    answers.
-    """
+    """Calibrate each judge with the prompts of each benchmark; warn about judges that accept wrong answers."""
     known = await _known(live)
     for lane, job, evaluator in _judged(live, readers):
         if live.stopping.asked:

@@ -64,7 +64,7 @@ class Known:
 
     @classmethod
     def of(cls, dataset: Dataset, corpus_id: str) -> Known:
-        """Return every session and turn by id; an id that both have refers to the session."""
+        """Read the sessions and turns of a corpus; an id that a session and a turn share refers to the session."""
         corpus = dataset.corpus(corpus_id)
         found: dict[str, RenderedMemory] = {}
         for session in corpus.sessions:
@@ -136,7 +136,7 @@ def _memory(corpus: str, text: str, session: str, turns: tuple[str, ...]) -> Ren
 
 
 GIVEN = "(given)"
-"""name of the unknown answering model"""
+"""name of the answering model, which is unknown"""
 STAND_IN = "bm25"
 """a provider that every benchmark accepts; it is planned, but never opened"""
 SILENT = "oracle"

@@ -56,7 +56,7 @@ NO_IDS: Mapping[str, tuple[str, ...]] = {}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ending:
-    """The end of an ingest: complete, failed, or (neither) cleanly stopped."""
+    """The end of an ingest: complete, failed, or, with neither set, stopped between two batches."""
 
     complete: bool = False
     failure: Failure | None = None
@@ -128,7 +128,7 @@ class IngestPass:
         return entered.failure
 
     async def run(self) -> Ending:
-        """Send the missing batches in order, then call finish."""
+        """Send the missing batches, then call the provider's ``finish`` if it has one."""
         began = monotonic_us()
         done = frozenset(self.done)
         todo = (batch for batch in self._batches() if batch[0] not in done)
@@ -163,7 +163,7 @@ class IngestPass:
         self._row(CorpusKind.BATCH, data={"batch": position, "found_stored": True, **returned(got)})
 
     def can_accept(self, position: int) -> bool:
-        """Return True unless only the lost response maps ids to memories; hits would then count as misses."""
+        """Return True when hits of a batch can be mapped without its lost response; else they would count as misses."""
         return all(self._assumed(self.batch(position), {}).ids.values())
 
     def count_alike(self, memory: Memory, *, besides: int) -> int:
@@ -181,9 +181,7 @@ class IngestPass:
         return sum(len(memories) for position, memories in self._batches() if position in self.done)
 
     def with_batches(self, *positions: int, given: Mapping[str, tuple[str, ...]] = NO_IDS) -> Space:
-        """Return the namespace with batches in doubt assumed as stored, so that their hits can be mapped and
-        cleared.
-        """
+        """Return the namespace as if these batches in doubt were stored, so that they can be mapped and cleared."""
         captures = self.space.captures
         for position in positions:
             captures = merge_captures(captures, self._assumed(self.batch(position), given).captures)
@@ -223,9 +221,7 @@ class IngestPass:
 
     @property
     def _may_be_own(self) -> bool:
-        """Return True when found content may be from this run: without intents, a process may write before its
-        first row.
-        """
+        """Return True when found content may be from this run: without intents, a write may precede the first row."""
         provider = self.lane.provider
         return self.lane.live.resumed and provider.on_unknown == "repeat" and provider.capabilities.clear
 
@@ -381,7 +377,10 @@ class IndexWait:
     """the last status when it was not ready"""
 
     async def wait(self) -> Failure | None:
-        """Wait until the corpus is ready; return without a journal row when the run is asked to stop."""
+        """Wait until the corpus is ready; return the failure, or None.
+
+        After a request to stop, return None without a journal row.
+        """
         began = monotonic_us()
         self.lane.thorough, thorough = max(0, self.lane.thorough - 1), self.lane.thorough > 0
         settles = self.lane.provider.wait.by == "sentinel"
@@ -439,7 +438,7 @@ class IndexWait:
     async def _count(self, sentinel: Sentinel, began: int) -> dict[str, int]:
         """Count the sample memories that the service finds, and retry missing ones while they may still appear.
 
-        After one vain wait in a lane, its other corpora stop at their first unsuccessful retry.
+        After one wait without success, the other corpora of the lane stop at their first retry without success.
         """
         if self.lane.plan.provider.built_in is not None:
             return {}

@@ -12,15 +12,15 @@ Example::
 
 * Emptiness probe, before ingest: the namespace must be empty; any hit counts, mapped or not.
 * Sentinel, after index: a search for the start of the last, first or longest memory must find the corpus. For a
-  service, all three are searched, in the first corpora of a lane five more, and the found ones are counted. Hits
-  without ids are not counted, since such a service stores memories in its own words.
+  service, all three are searched (in the first corpora of a lane five more), and the memories found are counted. A
+  search whose hits cannot be mapped is not counted, since such a service stores memories in its own words.
 * Canary, with ``--isolation full``: the start of another corpus's memory must find nothing of that corpus.
 
 Each outcome is written to the journal and to the receipt.
 
-A hit belongs to another corpus if it has an id or a namespace that only that corpus was sent, or a text that only that
-corpus contains. A text that several corpora share proves nothing; neither do ids that the service counts separately in
-each namespace. Lookups take constant time, and the oldest keys are dropped above a limit.
+A hit belongs to another corpus if it has an id or a namespace that was sent only for that corpus, or a text that only
+that corpus contains. A text that several corpora share proves nothing; neither do ids that the service counts
+separately in each namespace. Lookups take constant time, and the oldest keys are dropped above a limit.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from bench.providers.batching import whole_id
 START_CHARS = 200
 PROBE_K = 10
 DEEP_K = 100
-"""number of hits in a thorough search; a memory that its own first words do not find among them counts as missing"""
+"""number of hits in a thorough search; a memory is missing if a search for its first words does not return it"""
 SHORTEST_TELLING = 20
 SPREAD = 5
 """memories between the first and the last that are checked in the first corpora of a lane"""
@@ -94,7 +94,7 @@ class FirstWrite:
         self._changed = anyio.Event()
 
     async def turn(self, corpus: str) -> None:
-        """Wait until another corpus was written; the first caller proceeds at once."""
+        """Wait until some corpus of the lane was written; the first caller proceeds at once."""
         while not self._written and self._first not in (None, corpus):
             await self._changed.wait()
         self._first = self._first or corpus
@@ -128,10 +128,13 @@ class Sentinel:
     """description of the last hits when none was from this corpus"""
     _before: object = None
     _seen: dict[str, bool | None] = field(default_factory=dict)
-    """memory id -> whether its search found the memory itself; None when that is unknown"""
+    """memory id -> True when its search found the memory itself, None when that is unknown"""
 
     async def found(self) -> bool:
-        """Search the sample memories once; return True when a hit leads to a memory of this corpus."""
+        """Search the sample memories once; return True when a hit leads to a memory of this corpus.
+
+        With ``must_settle``, the result must also equal that of the call before. True for a corpus without text.
+        """
         found = 0
         for memory in samples(self.veil.memories):
             answer = await self._look(memory)
@@ -184,7 +187,9 @@ class Sentinel:
 async def clear_provably(
     provider: Provider, space: Space, veil: Veil, pause: Callable[[float], Awaitable[None]]
 ) -> int | None:
-    """Clear a namespace and search it for a memory that it held; return the number of hits.
+    """Clear a namespace and check that a search no longer finds its memories.
+
+    Returns the number of memories that the provider reports as removed; None if it reports none.
 
     Raises:
         NotCleared: memories of the corpus are still found after a few seconds.
@@ -222,7 +227,7 @@ def shares_text(one: str, other: str) -> bool:
 
 
 async def strangers(provider: Provider, space: Space, veil: Veil, other: Memory) -> list[Hit]:
-    """Search for another corpus's memory; return hits that are that memory, or no memory of this corpus."""
+    """Search for a memory of another corpus; return the hits that are this memory, or have no id of this corpus."""
     answer = await look(provider, space, other.content)
     return [
         hit

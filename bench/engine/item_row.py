@@ -130,7 +130,7 @@ def shown(item: Item) -> dict[str, object]:
 
 
 def facts(relevant: Sequence[str], reason: str, item: Item, *, not_sent: Sequence[str] = ()) -> dict[str, object]:
-    """Return the data of an item that reports and the items file need, without its values."""
+    """Return the data of an item that reports and the items file need besides its metric values."""
     return {
         **({"not_ingested": list(not_sent)} if not_sent else {}),
         "gold": list(relevant),
@@ -166,7 +166,7 @@ def _costs(found: SearchResult, said: AnswerResult | None) -> dict[str, str | No
 
 
 def _judge_tokens(calls: Sequence[Call]) -> dict[str, int | None]:
-    """Return the tokens of the judge's calls; 0 without calls."""
+    """Return the tokens of the judge's calls: empty without calls, None where no call reported its usage."""
     if not calls:
         return {}
     known = [call.usage for call in calls if call.usage is not None]

@@ -30,7 +30,7 @@ from bench.plan import Plan
 from bench.settings import Environment
 
 FOLDER = "disputes"
-"""folder in the workspace for paid verdicts"""
+"""folder in the workspace for the journals of paid verdicts"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

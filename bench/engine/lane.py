@@ -70,9 +70,7 @@ async def _work(build: OpenLane, corpora: Iterator[str]) -> None:
 
 
 async def _one_by_one(build: OpenLane) -> list[str]:
-    """Return the corpora in order for a service with one namespace: first the one that an earlier process left
-    there.
-    """
+    """Return the corpora in order for a service with one namespace; a corpus that is already in it comes first."""
     held = {name: history async for name, history in _histories(build) if history.held}
     wanted = build.open_corpora
     first = next(iter(held), None)

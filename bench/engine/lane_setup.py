@@ -160,7 +160,7 @@ def _in_this_run(live: Live, lane: Lane) -> ProviderConfig:
 
 
 def _search_price(live: Live, lane: Lane) -> str | None:
-    """Return the USD of one search call; None = unknown."""
+    """Return the price of one search call in USD; None when it is unknown."""
     price = _in_this_run(live, lane).prices.search
     return None if price is None else str(price)
 

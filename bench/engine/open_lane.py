@@ -1,4 +1,4 @@
-"""Shared state of the workers of a lane: its plan, provider, place in the journal and corpora.
+"""Shared state of the workers of a lane: its plan, provider, pending items and corpora.
 
 Example::
 
@@ -54,7 +54,7 @@ class OpenLane:
     audits: bool = False
     """some evaluator reads all stored memories"""
     search_price: str | None = None
-    """USD of one search; None = unknown"""
+    """price of one search in USD; None = unknown"""
     deletions_begun: Set[tuple[str, int]] = frozenset()
     """deletions that an earlier process began: (item, corpus attempt)"""
     halts: Halts
@@ -65,7 +65,7 @@ class OpenLane:
     leaking: set[str] = field(default_factory=set)
     """namespaces in which a memory of another corpus was found"""
     vacant: anyio.Event = field(default_factory=anyio.Event)
-    """set when the current corpus has left a service with one namespace"""
+    """set when a service with one namespace can take the next corpus"""
     told: set[str] = field(default_factory=set)
     """kinds of events that were already reported"""
     followers: list[OpenLane] = field(default_factory=list)
@@ -89,7 +89,7 @@ class OpenLane:
 
     @property
     def build_halted(self) -> bool:
-        """Return True when nothing more is prepared: all lanes that search the build are stopped."""
+        """Return True when no corpus is prepared any more: the run or all lanes that search the build are stopped."""
         return self.live.stopping.asked or (self.halts.every and all(one.halts.every for one in self.followers))
 
     def count_search(self, *, empty: bool) -> None:
@@ -157,9 +157,7 @@ class OpenLane:
 
     @property
     def single(self) -> bool:
-        """Return True when the service has one namespace, so it takes one corpus at a time and is cleared in
-        between.
-        """
+        """Return True when the service has only one namespace: it takes one corpus at a time and is then cleared."""
         return self.plan.provider.config.scoping.single and self.provider.keeps_store
 
     @property
@@ -174,7 +172,7 @@ class OpenLane:
     def under_way(self) -> int:
         """Return the number of corpora that are prepared concurrently.
 
-        More than the slots only if an index is waited for.
+        It exceeds the number of ingest slots only if the provider has an index to wait for.
         """
         if self.single:
             return 1
@@ -188,9 +186,7 @@ class OpenLane:
 
     @property
     def batching(self) -> Batching:
-        """Return how memories are split and batched: by the provider's rule, and into pieces or chunks by its
-        config.
-        """
+        """Return how memories are split into pieces or chunks (by the config) and batched (by the provider)."""
         return cut_as(self.plan.provider.config.ingest, self.provider.batching)
 
     def corpus(self, corpus_id: str) -> Corpus:
@@ -223,7 +219,7 @@ class OpenLane:
             self.live.progress.events.append(f"{self.key}: {in_words(probe)}")
 
     def owner_among(self, corpus_id: str, space: Space, veil: Veil, hits: Iterable[Hit]) -> dict[str, object]:
-        """Return the first hit that provably belongs to another corpus, and that corpus; empty = none does."""
+        """Return the first hit that provably belongs to another corpus, and that corpus; empty if there is none."""
         place = self.place(space, corpus_id)
         owned = ((hit, self.ownership.owner_of(hit, place, veil)) for hit in hits)
         return next(({"hit": hit.id, "of": asdict(owner)} for hit, owner in owned if owner is not None), {})
@@ -332,19 +328,19 @@ class Ready:
     all_good: bool = True
     """no item ended as error or not_ready: the namespace may be cleared"""
     held: bool = True
-    """the provider has the memories"""
+    """this run ingested the memories and has not cleared them"""
     prepared: bool = True
     """False when all searches are in the journal, so the provider was not checked"""
     _content: Content | None = None
 
     def closed(self) -> Ready:
-        """Release the content; return the corpus itself."""
+        """Release the content and return this object."""
         self._content = None
         return self
 
     @property
     def content(self) -> Content:
-        """Return the corpus, its memories with opaque ids, and the texts of its turns."""
+        """Return the corpus, its memories with opaque ids, and the texts of its turns by turn id."""
         if self._content is None:
             corpus = self.lane.corpus(self.corpus_id)
             texts = {turn.id: turn.text for session in corpus.sessions for turn in session.turns}

@@ -5,7 +5,7 @@ Example::
     outcome.status, outcome.exit_code       # "complete", 0
     outcome.jobs[0].valid                   # False: too many errors, or a contaminated namespace
 
-Exit codes in order of precedence: 130 or 143 after a signal, 3 stopped but resumable, 4 a job is INVALID, 0.
+Exit codes in order of precedence: 130 or 143 after a signal, 3 stopped but resumable, 4 a job is INVALID, else 0.
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ class LaneProgress:
 
 
 class Progress:
-    """The counters of one run. ``rate`` and ``eta_s`` use the last half minute."""
+    """The counters of one run. ``rate_per_s`` covers the last 30 seconds, ``eta_s`` the whole process."""
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.run_id = ""
@@ -161,7 +161,7 @@ class Progress:
 
     @property
     def in_flight(self) -> int:
-        """Return the number of requests without a response yet."""
+        """Return the number of requests in flight: sent, but without a response."""
         return self._http.in_flight if self._http is not None else 0
 
     @property
@@ -180,7 +180,7 @@ class Progress:
 
     @property
     def rate_per_s(self) -> float:
-        """Return the phases per second over the last half minute."""
+        """Return the durable phases per second over the last 30 seconds."""
         now = self._clock()
         recent = sum(1 for at in self._ended_at if now - at <= RATE_WINDOW_S)
         return recent / max(0.1, min(self.elapsed_s, RATE_WINDOW_S))
@@ -220,11 +220,11 @@ class Observer(Protocol):
         ...
 
     def stopping(self, reason: Stop, in_flight: int) -> None:
-        """Called when the run was asked to stop and finishes its requests in flight."""
+        """Receive the reason of a stop, while the run finishes its requests in flight."""
         ...
 
     def finished(self, outcome: Outcome) -> None:
-        """Called when everything is durable."""
+        """Receive the outcome, after everything is durable."""
         ...
 
 

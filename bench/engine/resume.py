@@ -275,7 +275,7 @@ async def refitted_plan(
     """Plan a new run that searches the memories of another run, with that run's flags; given flags take precedence.
 
     Raises:
-        UsageError: an unknown run, or when both a fork and ``--reuse-build`` name one.
+        UsageError: an unknown run, or ``reuse_build`` is among the flags.
     """
     if flags.get("reuse_build") is not None:
         raise UsageError("--from ingest and --reuse-build exclude each other", hint="leave --reuse-build out")
@@ -325,7 +325,7 @@ def resting_on(identity: RunIdentity, start: Phase) -> dict[str, object]:
 
 
 def copying(source: Path, plan: Plan, start: Phase) -> Callable[[Journal], Awaitable[None]]:
-    """Return a function that copies the ok rows of earlier phases with their texts, but without their calls."""
+    """Return a function that copies the successful rows of earlier phases with their texts, but without their calls."""
     phases = (Phase.SEARCH, Phase.ANSWER) if start is Phase.EVALUATE else (Phase.SEARCH,)
     wanted = {lane.key for lane in plan.running} | {job.answer_owner for job in plan.jobs}
 

@@ -61,7 +61,7 @@ async def reuse_builds(live: Live, lanes: Sequence[OpenLane]) -> None:
     """Take over the builds that this run searches, and check those that an earlier process took over.
 
     Raises:
-        UsageError: an unknown run, or when nothing of this run could be ingested by another one.
+        UsageError: an unknown run, or no provider of this run keeps its memories for other runs.
         IdentityError: a build differs from what this run would ingest, or its contents have changed.
     """
     wanted = live.plan.request.reuse_build
@@ -283,7 +283,7 @@ async def _changed(
 
 
 async def _look_again(live: Live, lane: OpenLane, noted: Mapping[str, object]) -> None:
-    """Compare the builds that an earlier process took over, if any of them is still to be searched."""
+    """Compare the build that an earlier process took over, for the corpora that are still to be searched."""
     run_id, build = str(noted["run"]), str(noted["build"])
     lender = live.folder.parent / run_id
     if lender.is_dir():
@@ -339,7 +339,7 @@ async def _take_over(live: Live, lane: OpenLane, stored: StoredBuild) -> None:
 
 
 def _unseen(stored: StoredBuild) -> str:
-    """Return a note when only counts could be compared."""
+    """Return a note when only counts and sent texts could be compared; else empty."""
     kept = (_data(rows, CorpusKind.READY).get("contents") for rows in stored.rows.values())
     if not any(isinstance(one, Mapping) and is_unsearched(one) for one in kept):
         return ""

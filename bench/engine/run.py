@@ -85,7 +85,7 @@ class Startup:
 
 
 ROWS_A_SLOT = 10
-"""unacknowledged rows allowed per request in flight"""
+"""rows that may wait to become durable, per concurrent request"""
 PAUSE_FILE = "pause"
 RUN_LOG = "run.log"
 SHARDS = "shards"
@@ -108,7 +108,8 @@ async def execute(
 ) -> Outcome:
     """Run a plan to its end, or until it stops; ``resume`` = the run folder or journal to continue with.
 
-    ``share`` is this machine's share of every rate limit; ``errand`` the part of the plan to do (default: all).
+    ``share`` is the share of every rate limit that this process may use; ``errand`` is the part of the plan to do
+    (default: all).
     ``announce`` publishes a new run when everything is open, before the first call.
 
     Raises:
@@ -171,7 +172,7 @@ def results_folder(plan: Plan) -> Path:
 
 
 def slots_of(plan: Plan) -> int:
-    """Return the most requests in flight: the concurrency, or the ceiling of ``auto``."""
+    """Return the limit of concurrent requests: the concurrency of the run, or the ceiling of ``auto``."""
     return CEILING if plan.request.concurrency == "auto" else plan.request.concurrency
 
 
@@ -183,7 +184,7 @@ def inmost(group: BaseExceptionGroup[BaseException]) -> BaseException:
 
 @contextmanager
 def settled_memory() -> Iterator[None]:
-    """Make the garbage collector run rarely and skip loaded objects; it used a seventh of an item's CPU time."""
+    """Make the garbage collector run rarely and skip loaded objects; it used one seventh of the CPU time of an item."""
     before = gc.get_threshold()
     if not frozen_by_host():
         gc.freeze()
