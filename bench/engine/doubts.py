@@ -77,7 +77,7 @@ async def _by_count(ingest: IngestPass, doubts: Collection[int]) -> set[int] | F
 async def _by_search(ingest: IngestPass, doubts: Collection[int]) -> set[int] | Failure | None:
     """Return the batches that a search finds; None when it is unknown whether another batch is missing.
 
-    A search proves that a batch is missing only if adds are searchable at once and the last acknowledged batch is found.
+    A search proves that a batch is missing only if adds are searchable at once and it finds the last stored batch.
     """
     stored = set[int]()
     for position in doubts:

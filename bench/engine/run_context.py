@@ -110,7 +110,7 @@ class Errand:
 T = TypeVar("T")
 
 OCCUPIED = "occupied"
-"""error kind: the only namespace of a service contains memories of another run"""
+"""error kind: the only namespace of a service contains memories that this run did not write"""
 UNANSWERED = frozenset({Unavailable.kind, "timeout"})
 
 
@@ -138,7 +138,7 @@ class Attempt(Generic[T]):
     value: T | None
     failure: Failure | None
     times_us: Mapping[str, int]
-    """the total and its four parts; a phase without calls counts as provider time"""
+    """the total and its four parts; without calls and measured work, the whole time counts as provider time"""
     calls: tuple[Call, ...]
 
     @property
@@ -197,9 +197,9 @@ class Live:
     async def attempt(
         self, act: Callable[[], Awaitable[T]], ledger: Ledger, *, measures_work: bool = True
     ) -> Attempt[T]:
-        """Run an action and return the outcome; the caller's row gets the calls, or ``ledger`` if it is cancelled.
+        """Run an action and return its outcome with its calls; if it is cancelled, journal the calls under ``ledger``.
 
-        ``measures_work``: False without a provider, when CPU time of this process would be counted as the provider's.
+        ``measures_work`` is False when no provider runs, since the CPU time of this process would count as its time.
         This is the only broad ``except`` of the program.
         """
         value, failure, began, ended = None, None, monotonic_us(), False
@@ -312,7 +312,7 @@ class Halts:
     def count_search(self, *, empty: bool, provider: str) -> None:
         """Count a search for the circuit breaker.
 
-        When the first searches of a lane are all empty, the breaker stops its jobs, or only warns if it is off.
+        When the first 20 searches of a lane are all empty, its jobs are stopped; if the breaker is off, an event warns.
         """
         self._searched += 1
         self._found_any |= not empty
@@ -330,8 +330,8 @@ class Halts:
     ) -> None:
         """Count a success or failure of what was ``done`` for some items, such as their search.
 
-        When all of the first ones fail with the same wrong request, and more items are lost than a valid job may lose,
-        the breaker stops ``jobs``.
+        The breaker stops ``jobs`` when at least the first 10 all fail with the same error of a wrong request, and more
+        items are lost than a valid job may lose.
         """
         if self._first.get(done) == "" or not self.live.plan.request.circuit_breaker:
             return

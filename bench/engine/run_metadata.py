@@ -3,7 +3,7 @@
 Also in this module:
 
 * The state of the code: git commit, tag, dirty flag. It is read before the run's first write.
-* The environment: machine, interpreter, packages, the installed code. It is journaled before the run's first call.
+* The environment: machine, interpreter, packages, the installed code. It is in the journal before the first call.
 
 Example::
 
@@ -92,7 +92,7 @@ LOCK = "requirements.lock"
 
 
 def describe(run_id: str, environ: Mapping[str, str] = os.environ) -> dict[str, object]:
-    """Return a description of this machine and installation, including the image that the image build declared."""
+    """Return a description of this machine and installation, with the container image if its build declared one."""
     return {
         "python": platform.python_version(),
         "implementation": platform.python_implementation(),
@@ -110,7 +110,7 @@ def describe(run_id: str, environ: Mapping[str, str] = os.environ) -> dict[str, 
 
 
 def cpu_name() -> str:
-    """Return the name of the processor, else its architecture."""
+    """Return the name of the processor; if it is unknown, its architecture."""
     try:
         for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
             if line.startswith("model name"):
@@ -143,7 +143,7 @@ def packages() -> dict[str, str]:
 
 
 def lock_sha256() -> str | None:
-    """Return the hash of the checkout's lock file; None in an installation without a lock file."""
+    """Return the SHA-256 of the checkout's lock file; None in an installation without a lock file."""
     path = PACKAGE.parent / LOCK
     return sha256(path.read_bytes()).hexdigest() if path.is_file() else None
 
@@ -206,7 +206,7 @@ def check_identity(meta: RunMeta, plan: Plan) -> None:
 
 
 def _put_back(found: Sequence[tuple[str, str, str]]) -> str | None:
-    """Return a hint to restore the old address when only addresses of services have changed."""
+    """Return a hint for a build that only this version shares, or for a changed service address; else None."""
     if found and all(path.startswith("jobs.") and path.endswith(".build") for path, _, _ in found):
         return "continue with the version of bench that started it: this version lets these jobs search one ingest"
     moved = [f"{path} ({old} -> {new})" for path, old, new in found if path.endswith(".base_url")]

@@ -143,7 +143,7 @@ def stored_flags(veil: Veil, hits: Sequence[Hit], sources: Sources) -> list[str]
 
 
 def dated(veil: Veil, hits: Sequence[Hit], sources: Sources) -> tuple[tuple[Hit, ...], tuple[str, ...]]:
-    """Return the hits, those without a date dated like their memories, so that all contexts have dates; and flags."""
+    """Give hits without a date the date of their memory, so that all contexts have dates; return hits and flags."""
     found, flags, missing = list(hits), set[str](), False
     for at, (hit, known) in enumerate(zip(hits, sources, strict=True)):
         own = [one.memory.when for one in known if one.memory.when is not None] if known else []
@@ -223,7 +223,10 @@ MISSING = "not_found_before_delete"
 
 
 async def delete_and_verify(lane: OpenLane, ready: Ready, item: Item, deletion: Deletion) -> SearchResult:
-    """Run the three steps and return the hits of the last step."""
+    """Run the three steps and return the result of the verification search.
+
+    If step 1 does not find the content, return its result with the reason ``not_found_before_delete``.
+    """
     provider, space = lane.provider, ready.space
     if not isinstance(provider, Deletes):
         raise Unsupported(f"{provider.name} cannot delete a memory")
@@ -336,7 +339,10 @@ async def search(lane: OpenLane, ready: Ready, item: Item) -> SearchResult:
 
 
 async def stored_of(lane: OpenLane, ready: Ready, item: Item) -> tuple[str, ...] | None:
-    """Return the memories that a provider lists for an item's evidence sessions, or all if none has a session."""
+    """Return the texts that a provider lists for an item's evidence sessions; None if it cannot list.
+
+    If no listed memory can be mapped to a session, return all texts.
+    """
     provider = lane.provider
     if not isinstance(provider, Lists):
         return None
@@ -348,7 +354,7 @@ async def stored_of(lane: OpenLane, ready: Ready, item: Item) -> tuple[str, ...]
 
 
 def _wants_ids(lane: OpenLane) -> bool:
-    """Return True when hits are expected to have ids, unless the config declares otherwise."""
+    """Return True for a config with endpoints that does not declare that hits cannot be mapped."""
     config = lane.plan.provider.config
     return (
         config.endpoints is not None and config.capabilities.ids and config.endpoints.search.response.id_from != "none"

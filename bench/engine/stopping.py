@@ -1,4 +1,4 @@
-"""Reasons and timing of an early end: signals, a pause file, a budget of money or time, a refusal.
+"""The early end of a run: by signals, a pause file, or a budget of money or time.
 
 There is one `Stopping` per run. Code checks ``stopping.asked`` before it starts work, and waits with `pause_for`, which
 returns at once when the run stops. Requests in flight get a grace period, then their scope is cancelled::
@@ -80,7 +80,7 @@ class Stopping:
 
 
 async def obey_signals(stopping: Stopping, *, task_status: TaskStatus[None] = anyio.TASK_STATUS_IGNORED) -> None:
-    """Ask to stop at the first SIGINT or SIGTERM, cancel at the second; does nothing outside the main thread."""
+    """Ask to stop at the first SIGINT or SIGTERM, cancel at the second; do nothing outside the main thread."""
     if threading.current_thread() is not threading.main_thread():
         task_status.started()
         return
@@ -94,7 +94,7 @@ async def obey_signals(stopping: Stopping, *, task_status: TaskStatus[None] = an
 
 
 async def obey_pause_file(stopping: Stopping, path: Path) -> None:
-    """Check once per second for the pause file, by which another process asks this run to stop."""
+    """Check once per second for the pause file; when it exists, remove it and ask to stop."""
     while not stopping.asked:
         if path.exists():
             path.unlink(missing_ok=True)
@@ -109,9 +109,9 @@ async def obey_deadline(stopping: Stopping, max_time_s: float) -> None:
 
 
 class PauseFile:
-    """The file that asks the process of a run to pause; created before the lock is taken, checked afterwards.
+    """The file by which another process asks the process of a run to pause.
 
-    An existing file was meant for an earlier process, or for the process that holds the run now.
+    Create this object before the lock of the run is taken: a file that exists by then is not meant for this process.
     """
 
     def __init__(self, path: Path) -> None:
@@ -119,7 +119,7 @@ class PauseFile:
         self._earlier = self._written()
 
     def watch(self, stopping: Stopping, watchers: TaskGroup) -> None:
-        """Start checking the pause file; the lock of the run must be held."""
+        """Remove the older file, and check for a new one from now on; the lock of the run must be held."""
         if self._earlier is not None and self._written() == self._earlier:
             self._path.unlink(missing_ok=True)
         watchers.start_soon(obey_pause_file, stopping, self._path)
@@ -140,5 +140,5 @@ async def watching(stopping: Stopping, *, max_time_s: float | None) -> AsyncIter
 
 
 def monotonic_us() -> int:
-    """Return microseconds of the monotonic clock, which all durations are measured with."""
+    """Return the time of the monotonic clock in microseconds; all durations use this clock."""
     return time.monotonic_ns() // 1000

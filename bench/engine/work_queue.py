@@ -60,17 +60,17 @@ class Todo:
     open_positions: dict[str, array[int]] = field(default_factory=dict)
     """corpus -> positions of open items, in file order"""
     stored: tuple[Finished, ...] = ()
-    """rows that an epoch must have to be run; for a rescore its search and answers"""
+    """phases that an epoch must have finished to be run: in a rescore its search and answers, else none"""
     unsearched: set[str] = field(default_factory=set)
     """corpora with an item to search; only these need their provider"""
     left_out: dict[str, int] = field(default_factory=dict)
-    """corpus -> number of its open items outside of this errand; the corpus is kept for them"""
+    """corpus -> number of its open items that this process does not run; the corpus is kept for them"""
 
     @classmethod
     async def of(cls, journal: Journal, lane: Lane, *, last: Phase, errand: Errand, stopping: Stopping) -> Todo:
-        """Return the plan's items that are not finished in the journal; ``last`` = the last phase of the run.
+        """Return the lane's items that are not finished in the journal; ``last`` is the last phase of the run.
 
-        Empty when the run is asked to stop meanwhile.
+        Without open items when the run is asked to stop meanwhile.
         """
         searched = await journal.finished(lane.key, Phase.SEARCH)
         owners = [job.answer_owner for job in lane.jobs if job.answering != NONE]
@@ -195,7 +195,7 @@ class Counting:
 
     @classmethod
     async def over(cls, plan: Plan, progress: Progress, folder: Path, *, resumed: bool) -> Counting:
-        """Create the counters of lanes and jobs; for a resumed run with the durable results, except errors."""
+        """Create the counters of lanes and jobs; a resumed run begins with the durable results, except errors."""
         counting = cls(plan, progress)
         for lane in plan.lanes:
             progress.lanes[lane.key] = LaneProgress(lane.key)

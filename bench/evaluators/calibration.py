@@ -187,12 +187,12 @@ RIGHT: Mapping[bool, frozenset[Kind]] = {
     False: frozenset({Kind.RIGHT, Kind.RIGHT_OTHER_WORDS}),
     True: frozenset({Kind.REFUSAL}),
 }
-"""abstention prompt or not -> the kinds that are right"""
+"""True for an abstention prompt, else False -> the kinds of answers that are right"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
-    """A share of n verdicts with its Wilson interval."""
+    """A share of ``n`` verdicts with its Wilson interval; both are None when ``n`` is 0."""
 
     value: float | None
     n: int
@@ -223,7 +223,10 @@ class Calibration:
 async def calibrate(
     judge: Judge, prompts: JudgePrompts, *, evaluator: JudgeEvaluator | None = None
 ) -> list[Calibration]:
-    """Run the judge on every probe with every distinct prompt; these calls are billed like any others."""
+    """Run the judge on every probe with every distinct prompt; return one result per prompt.
+
+    These calls cost money like any others.
+    """
     return [
         await _one(judge, prompt, abstention=prompt is prompts.abstention, base=evaluator) for prompt in prompts.all
     ]

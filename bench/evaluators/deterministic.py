@@ -45,7 +45,7 @@ NO_CHOICE = "no_choice"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextEvaluator:
-    """An evaluator by a text metric: the value over the accepted answers."""
+    """An evaluator by a text metric, which compares the answer with all accepted answers."""
 
     name: str
     compare: Callable[[str, Sequence[str]], float | None]
@@ -106,9 +106,7 @@ class ChoiceEvaluator:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeletionEvaluator:
-    """An evaluator of deletion: the deleted text must be neither in the hits of the verification query nor in the
-    answer.
-    """
+    """An evaluator of deletion: neither the hits of the verification query nor the answer may contain the text."""
 
     fuzzy_match: bool = False
     fuzzy_threshold: float = 0.8
@@ -144,7 +142,10 @@ def verdict(name: str, value: float | None, threshold: float, *, refused: bool, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimilarityEvaluator:
-    """An evaluator by cosine similarity; a value below 0 counts as 0, and each verdict names model and dimension."""
+    """An evaluator by cosine similarity.
+
+    A value below 0 counts as 0. Each verdict names the embedding model and its number of dimensions.
+    """
 
     embedder: Embedder
     threshold: float = 0.8

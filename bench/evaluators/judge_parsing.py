@@ -65,7 +65,7 @@ LONGEST_INTRODUCTION = 80
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JsonVerdict:
-    """A value, or the reason for a missing one."""
+    """The verdict of JSON objects: a value, or the reason for a missing one."""
 
     value: float | None = None
     reason: str | None = None
@@ -202,8 +202,8 @@ def parse_verdict(
 ) -> ParsedVerdict:
     """Return the verdict of a judge's text; ``correct`` means value >= threshold, ``answer`` is the judged text.
 
-    ``protocol``: auto; json (only JSON is read); longmemeval-official (the paper's substring rule, for comparison
-    only).
+    ``protocol``: auto (JSON or prose); json (only JSON is read); longmemeval-official (the paper's substring rule,
+    for comparison only).
     """
     if protocol not in ("auto", "json", "longmemeval-official"):
         raise ValueError(f"unknown judge protocol {protocol!r}")

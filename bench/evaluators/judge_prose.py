@@ -75,7 +75,7 @@ QUOTED = "\ufff9"
 LONGEST = 256 * 1024
 """longest text, in characters without reasoning, that is searched for a verdict"""
 SHORTEST_QUOTE = 8
-"""shortest line of an answer that counts as quoted; shorter ones a judge may repeat by chance"""
+"""minimum length of an answer's line that counts as quoted; a judge may repeat a shorter line by chance"""
 MOST_LINES = 64
 LABELS = frozenset(
     {"answer", "verdict", "judgment", "judgement", "result", "grade", "score", "decision", "label", "final_answer"}
@@ -101,7 +101,7 @@ _HAS_WORD = pattern(ANY_WORD, re.IGNORECASE)
 
 
 def own_lines(text: str, answer: str = "") -> tuple[str, ...]:
-    """Return the non-blank lines of a judge's text without quotations."""
+    """Return the non-blank lines of a judge's text without quotations; empty for a text that is too long."""
     rest = ticked(unicodedata.normalize("NFKC", unfenced(text)))
     if len(rest) > LONGEST:
         return ()
@@ -400,7 +400,7 @@ def _leading(sentences: Sequence[str]) -> _Found | None:
 def _stated(lines: Sequence[str], sentences: Sequence[str]) -> Read:
     """Return the value of ``the answer is (not) correct`` as the judge's statement.
 
-    Other subjects can only conflict.
+    Statements about other subjects can only cause a conflict.
     """
     of_answer: set[float] = set()
     of_anything: set[float] = set()

@@ -1,4 +1,4 @@
-"""Evaluators that call a model: one request per answer, its text stored whole and read without guessing.
+"""Evaluators that call a model once per answer. The reply is stored whole; an unclear reply is left unscored.
 
 Example::
 

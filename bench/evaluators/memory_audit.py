@@ -1,4 +1,4 @@
-"""Audit of the stored memories: are the facts of a conversation stored, and are the stored ones right?
+"""Audit of the stored memories: are the facts of a conversation stored, and are the stored memories right?
 
 Example::
 
@@ -76,7 +76,7 @@ class AuditEvaluator:
     def _asked(self, item: ScoredItem, stored: Sequence[str]) -> list[Prompt]:
         """Return one prompt per rubric point, then one per memory.
 
-        All have the digest of the first prompt and their index.
+        All have the digest of the prompt ``stored``; `ask_all` adds their index.
         """
         if not stored:
             return []

@@ -1,6 +1,6 @@
-"""Protocol packs: prompts and rules by ``name@version``, adapted ones in the package, official texts in a workspace.
+"""Protocol packs: the prompts and rules of a published evaluation protocol, by ``name@version``.
 
-A shipped prompt is paraphrased (``fidelity: adapted``). A workspace may contain the original text at
+A prompt in the package is paraphrased (``fidelity: adapted``). A workspace may contain the original text at
 ``packs/NAME@VERSION/FILE``; its SHA-256 must equal the published one, and results are then marked ``official``.
 
 Example::
@@ -31,7 +31,7 @@ _SLOTS = {
 
 
 class PackFile(TypedDict, total=False):
-    """The content of ``pack.yaml``; prompts are names of files."""
+    """The content of ``pack.yaml``; ``judge`` and ``answer`` map names of prompts to names of files."""
 
     name: Required[str]
     version: Required[str]
@@ -82,7 +82,7 @@ def pack_names(root: Path = ROOT) -> list[str]:
 def load_pack(
     reference: str, *, workspace: Path | None = None, where: str | None = None, root: Path = ROOT
 ) -> PromptPack:
-    """Load a pack; ConfigError for an unknown pack, or for an official text with another digest."""
+    """Load a pack; raise ConfigError for an unknown pack, or for an official text with another digest."""
     folder = root / reference
     if not (folder / "pack.yaml").is_file() or "/" in reference:
         close = near(reference, pack_names(root))
@@ -127,7 +127,7 @@ def _rules(path: Path) -> PackFile:
 
 
 def _official_text(placed: Path | None, file_name: str, digest: str | None, where: str | None) -> str | None:
-    """Return the workspace's official text, or None."""
+    """Return the official text in the workspace; None if it has none."""
     path = None if placed is None else placed / file_name
     if path is None or not path.is_file():
         return None
@@ -174,7 +174,5 @@ def generic(name: str) -> str:
 
 
 def generic_answer(name: str = "default") -> str:
-    """Return the generic answer prompt for benchmarks without their own: "default", or "choices" for multiple
-    choice.
-    """
+    """Return the generic answer prompt for benchmarks without their own: "default" or "choices" (multiple choice)."""
     return _generic_pack().answer[name]

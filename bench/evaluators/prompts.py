@@ -23,7 +23,7 @@ DEFAULT = "default"
 ABSTENTION = "abstention"
 INSTRUCTION_DEFAULT = "_default"
 MAX_TOKENS = 1024
-"""token limit of a judge's reply; a reasoning judge with a small limit returns nothing"""
+"""default and smallest token limit of a judge's reply; with less, a reasoning judge returns nothing"""
 
 OFF_BY_ONE = (
     "\nWhere a number of days, weeks or months is asked for, a count that is one too high or one too low is "
@@ -45,7 +45,7 @@ CORRECTNESS_SCHEMA = ReplySchema(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgePrompt:
-    """One judge prompt; ``sha256`` is of the text with unfilled placeholders."""
+    """One judge prompt; ``sha256`` is the digest of its template."""
 
     name: str
     template: Template
@@ -56,7 +56,7 @@ class JudgePrompt:
 
     @classmethod
     def of(cls, name: str, text: str, *, where: str | None = None) -> JudgePrompt:
-        """Parse a prompt; ConfigError for an unknown placeholder."""
+        """Parse a prompt; raise ConfigError for an unknown placeholder."""
         template = Template.parse(text, NAMES, where=where or f"judge prompt {name!r}")
         return cls(name=name, template=template, markers=Markers.of(text), asks_for_json="json" in text.lower())
 

@@ -36,7 +36,7 @@ class Judge(Protocol):
 
 @runtime_checkable
 class Evaluator(Protocol):
-    """An evaluator of answers; with ``needs_judge`` and no judge, its verdict is None (unscored).
+    """An evaluator of answers; if it needs a judge and gets none, its verdict has no value (unscored).
 
     An evaluator may also have ``needs_answer = False`` (it can score the hits without an answer),
     ``needs_listing = True`` (it scores the memories that the provider lists) and ``threshold`` (the value from which an
@@ -69,14 +69,14 @@ def threshold_of(evaluator: Evaluator) -> float:
 CANNOT_LIST = "cannot_list"
 """reason: the system cannot list its stored memories"""
 NOTHING_TO_JUDGE = frozenset({"no_rubric", "no_statements", CANNOT_LIST})
-"""reasons for a missing value when no verdict is due"""
+"""reasons for a missing value that mean that there was nothing to judge"""
 
 
 def state_of(verdict: Verdict | None, *, answerable: bool, threshold: float = 1.0) -> State:
     """Return the item's state, from the verdict of its first evaluator.
 
-    No verdict: measured (nothing was evaluated). A verdict without a value: unscored. A refusal on
-    an answerable item: abstained.
+    No verdict: measured (nothing was evaluated). A verdict without a value: unscored, or measured if there was nothing
+    to judge. A refusal on an answerable item: abstained.
     """
     if verdict is None:
         return State.MEASURED

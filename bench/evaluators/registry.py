@@ -320,7 +320,10 @@ def plugged(loaded: object, name: str, config: dict[str, object], label: str, wh
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plugged:
-    """A plug-in evaluator: its verdicts have its registered name, and values of a wrong type are its error."""
+    """A plug-in evaluator; its verdicts get its registered name.
+
+    A result that is not a Verdict, or a value outside 0..1, raises EvaluatorFailed.
+    """
 
     inner: Evaluator
     name: str

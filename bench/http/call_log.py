@@ -38,7 +38,7 @@ _encode_ascii = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
 class Trip:
     """The state of one call. Each attempt starts with `dispatch` and ends with a `row`.
 
-    `rest` comes before the next.
+    `rest` prepares the next attempt.
     """
 
     endpoint: Endpoint
@@ -84,7 +84,7 @@ class Trip:
             self.deadline = self.sent_at + self.endpoint.call_s
 
     def attempt_s(self, override_s: float | None) -> float:
-        """Return the timeout of this attempt in seconds: its own, or the rest of the call's."""
+        """Return the timeout of this attempt in seconds: its own, but at most the rest of the call's."""
         attempt_s = override_s or self.request.timeout_s or self.endpoint.timeouts.attempt_s
         left_s = (self.deadline or self.sent_at) - self.sent_at
         return attempt_s if attempt_s <= left_s else max(0.001, left_s)
@@ -146,7 +146,7 @@ class Trip:
 
 
 def body_of(endpoint: Endpoint, request: Request) -> bytes | None:
-    """Return the request body as bytes.
+    """Return the request body as bytes; None for a request without one.
 
     Raises:
         MappingError: the value cannot be written as JSON.

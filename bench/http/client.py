@@ -44,7 +44,7 @@ class Http:
 
     ``concurrency``: requests in flight over all endpoints, or ``auto``. ``rates``: limits that replace an endpoint's
     own, by endpoint name or by its part before the last dot. ``share``: this machine's share of every rate.
-    ``attempt_s``: timeout of one attempt that replaces every other. ``repeats_timeouts``: if False, an attempt that
+    ``attempt_s``: timeout of one attempt; it replaces every other. ``repeats_timeouts``: if False, an attempt that
     timed out is not retried; rejected and interrupted attempts still are.
     """
 
@@ -63,7 +63,7 @@ class Http:
         self._rates = dict(rates or {})
         self._share = share
         self.attempt_s = attempt_s
-        """timeout of one attempt that overrides the endpoint's; None: the endpoint's"""
+        """timeout of one attempt in seconds, instead of the request's or endpoint's; None = theirs"""
         self._repeats_timeouts = repeats_timeouts
         self._random = random or _unseeded()
         self._gates: dict[str, Gate] = {}
@@ -84,12 +84,12 @@ class Http:
 
     @property
     def ceiling(self) -> int:
-        """Return the most requests that can be in flight."""
+        """Return the limit of requests in flight."""
         return self._slots.size
 
     @property
     def in_flight(self) -> int:
-        """Return the number of requests without a response yet."""
+        """Return the number of requests in flight: sent, but without a response."""
         return len(self._flying)
 
     def oldest_s(self) -> float | None:
@@ -250,7 +250,7 @@ def _response(trip: Trip, answer: HttpResponse, timings: Timings) -> Response:
 
 
 def _read(trip: Trip, response: Response) -> Metered | None:
-    """Let the caller check a successful response; an exception fails the attempt."""
+    """Let ``request.read`` check a successful response; an exception fails the attempt."""
     request, status = trip.request, response.status
     if not (200 <= status < 300 or status in request.ok_statuses):
         text = response.headers.get("Retry-After")

@@ -40,7 +40,7 @@ class Limits:
     concurrency: int | None = None
     """requests in flight at this endpoint"""
     min_interval_s: float = 0.0
-    """least time between two starts"""
+    """minimum seconds between the starts of two requests"""
     feedback: Feedback | None = None
 
     def __post_init__(self) -> None:
@@ -53,7 +53,7 @@ class Limits:
         return self.rpm / 60 if self.rpm is not None else self.rps
 
     def under(self, run: Limits | None) -> Limits:
-        """Return these limits with the run's: its rate replaces rate, burst and interval."""
+        """Return these limits with those of the run in their place; its rate also replaces burst and interval."""
         if run is None:
             return self
         paced = (

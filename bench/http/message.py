@@ -58,8 +58,8 @@ class Request:
     ok_statuses: frozenset[int] = field(default=frozenset(), kw_only=True)
     """statuses outside 2xx that count as success"""
     read: Callable[[Response], Metered | None] | None = field(default=None, kw_only=True)
-    """called on each answer that counts as good, inside the retry loop; raises a CallError when the body is an error
-    (an Unavailable or RateLimited is retried like the status would be)"""
+    """called with each successful response, inside the retry loop; raises a CallError when the body is an error (an
+    Unavailable or RateLimited is retried like such a status)"""
     tokens: int = field(default=0, kw_only=True)
     """tokens that count against a limit of tokens per minute"""
     key: str = field(default="", kw_only=True)

@@ -78,7 +78,7 @@ def _wait_s(text: str, now: float) -> float | None:
 PACE = 0.98
 """share of the allowed rate that is used, as a margin for network jitter at the server"""
 SLACK = 0.5
-"""tokens that a late timer may catch up; less than one call, so that no rate window is exceeded"""
+"""part of a call by which a late start may be made up; less than 1, so that no rate window is exceeded"""
 LOOKS_PER_TOKEN = 50
 WAIT_WITHOUT_RESET_S = 1.0
 LONGEST_NAP_S = 1.0
@@ -89,7 +89,7 @@ TOKEN_BURST_S = 6.0
 
 
 class Passenger(Protocol):
-    """A call that passes the gate and records its waiting times."""
+    """A call that asks a gate for admission; the gate adds the waiting time to ``limiter_s``."""
 
     @property
     def tokens(self) -> int: ...
@@ -120,7 +120,7 @@ class Gate:
         """Wait for a place, a slot and a token, and take them.
 
         Raises:
-            ClosedTooLong: a pause is longer than the passenger's patience.
+            ClosedTooLong: a pause is longer than the call's ``patience_s``.
         """
         if self._places is not None:
             await self._places.take(passenger)

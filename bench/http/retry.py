@@ -1,4 +1,4 @@
-"""The retry rules of failed attempts: full jitter, two counts, two deadlines; tenacity runs the loop.
+"""The retry rules of failed attempts: full jitter, two counts and a deadline; tenacity runs the loop.
 
 Example::
 

@@ -143,7 +143,7 @@ class StampingConnector(aiohttp.TCPConnector):
 
 
 class Transport:
-    """The shared aiohttp session; use it with ``async with``."""
+    """The aiohttp session of a run; use it with ``async with``."""
 
     def __init__(self) -> None:
         self._session: aiohttp.ClientSession | None = None

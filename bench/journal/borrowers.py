@@ -23,18 +23,18 @@ LENT = "lent"
 
 
 def lend(lender: Path, *, to: str) -> None:
-    """Record that a run of the same workspace needs the memories of this one."""
+    """Record that the run ``to`` needs the memories of the run in the folder ``lender``."""
     (lender / LENT).mkdir(exist_ok=True)
     (lender / LENT / to).touch()
 
 
 def give_back(lender: Path, *, by: str) -> None:
-    """Remove the record of a borrower."""
+    """Remove the record that the run ``by`` needs the memories."""
     (lender / LENT / by).unlink(missing_ok=True)
 
 
 async def borrowers(lender: Path) -> tuple[str, ...]:
-    """Return the runs that still need the memories of this one; an unreadable run is included."""
+    """Return the ids of the runs that still need the memories of a run; an unreadable run is included."""
     noted = sorted((lender / LENT).glob("*"))
     return tuple([one.name for one in noted if await _needs(lender.parent / one.name)])
 

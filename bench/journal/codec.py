@@ -44,7 +44,7 @@ def micros(instant: datetime) -> int:
 
 
 def instant(value: int) -> datetime:
-    """Return the UTC time for ``micros``."""
+    """Return the UTC time for microseconds since 1970."""
     return _EPOCH + value * _MICROSECOND
 
 

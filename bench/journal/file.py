@@ -73,7 +73,7 @@ _UNWRITABLE = {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY}
 
 
 def locate(path: Path) -> Path:
-    """Return the journal file of a run folder, or the file itself; UsageError when it does not exist."""
+    """Return the journal file of a run folder, or the file itself; raise UsageError when it does not exist."""
     file = path / NAME if path.is_dir() else path
     if not file.is_file():
         raise UsageError(f"there is no journal at {file}", hint="bench list runs shows the runs of this workspace")
@@ -183,7 +183,7 @@ async def examine(path: Path) -> None:
 
 
 async def create(path: Path, meta: RunMeta) -> None:
-    """Create a journal file with its first rows atomically; UsageError if the file exists."""
+    """Create a journal file with its first rows atomically; raise UsageError if the file exists."""
     async with drafted(path, meta.run_id) as draft:
         await draw_up(draft, meta)
 
@@ -265,7 +265,7 @@ class Writing(aiosqlite.Connection):
 
 @asynccontextmanager
 async def open_writing(path: Path) -> AsyncIterator[Writing]:
-    """Open the only writing connection: WAL, FULL, a large automatic checkpoint, TRUNCATE at the end."""
+    """Open the only writing connection: WAL mode, ``synchronous = FULL``, a large automatic checkpoint."""
 
     def connect() -> sqlite3.Connection:
         return sqlite3.connect(path, isolation_level="IMMEDIATE", timeout=BUSY_TIMEOUT_S)

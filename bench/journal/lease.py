@@ -54,7 +54,7 @@ class Hold:
         me.take()
 
     def beat(self, raw: sqlite3.Connection, oldest_s: float | None) -> None:
-        """Renew the heartbeat when it is due, with the age of the oldest request in flight.
+        """Renew the heartbeat when it is due, and store when the oldest request in flight was sent.
 
         Raises:
             Locked: another process has taken over the run.
@@ -69,7 +69,7 @@ class Hold:
         raw.execute(_WRITE["set_meta"], (OLDEST_SENT, to_json(sent_us)))
 
     async def release(self, writing: aiosqlite.Connection) -> None:
-        """Release the lock and leave a single file, if disk and readers allow."""
+        """Release the lock and empty the WAL, if disk and readers allow."""
         try:
             await writing.execute(_WRITE["release"], (self._me.token,))
             await writing.commit()

@@ -85,7 +85,7 @@ class ItemOutcome:
 
 
 async def page_of(reader: Reader, jobs: Sequence[str], wanted: Wanted, *, after: str, limit: int) -> ItemPage:
-    """Return the next ``limit`` items of the jobs that match the filter.
+    """Return up to ``limit`` items of the jobs that match the filter, after the cursor ``after`` (empty = the start).
 
     Raises:
         UsageError: an invalid cursor.
@@ -100,7 +100,7 @@ async def page_of(reader: Reader, jobs: Sequence[str], wanted: Wanted, *, after:
 async def units_with(
     reader: Reader, jobs: Sequence[str], units: Sequence[Unit], text: str, *, limit: int
 ) -> tuple[list[Unit], int]:
-    """Return the units that contain a text, in order, and how many were searched before the page was full."""
+    """Return up to ``limit`` units that contain a text, in order, and how many were searched within the time limit."""
     needle, found, until = text.casefold(), list[Unit](), time.monotonic() + SEARCH_S
     for start in range(0, len(units), SEARCHED_AT_ONCE):
         block = units[start : start + SEARCHED_AT_ONCE]
@@ -321,7 +321,7 @@ class EndedPhase(NamedTuple):
 
 
 class EndedItem(NamedTuple):
-    """One item with its newest scoring."""
+    """One item in one epoch, with its newest scoring."""
 
     corpus: str
     item: str
@@ -343,7 +343,7 @@ class _Interned(NamedTuple):
 
 
 async def ended_items(reader: Reader, chain: Chain) -> AsyncGenerator[EndedItem, None]:
-    """Stream the ended items of a job by (corpus, item, epoch)."""
+    """Stream the ended items of a job in order of (corpus, item, epoch)."""
     interned = await _interned(reader)
     after: tuple[str, str, int] = ("", "", -1)
     while scores := await reader.rows(_ENDED_SQL["scores"], clean(chain.job), *after, PAGE):

@@ -295,7 +295,7 @@ async def read_holder(connection: aiosqlite.Connection) -> HolderRow | None:
 
 
 async def read_finished(connection: aiosqlite.Connection, owner: str, phase: Phase) -> Finished:
-    """Return the units with an ok row, with their ids as SQLite stores them."""
+    """Return the units with a successful row; their ids are as SQLite stores them, see ``clean``."""
     rows = await connection.execute_fetchall(READ["finished"], (clean(owner), PHASES[phase]))
     first, others = next(iter(rows))
     later: dict[int, list[str]] = {}

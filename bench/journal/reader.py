@@ -101,7 +101,7 @@ Answer = TypeVar("Answer")
 def asked_once(
     method: Callable[Concatenate[Reader, Asked], Coroutine[Any, Any, Answer]],
 ) -> Callable[Concatenate[Reader, Asked], Coroutine[Any, Any, Answer]]:
-    """Answer a question once per snapshot; jobs that share a lane ask it again."""
+    """Run a query once per snapshot and then reuse its result, since jobs that share a lane repeat it."""
 
     @wraps(method)
     async def ask(self: Reader, /, *given: Asked.args, **named: Asked.kwargs) -> Answer:
@@ -125,13 +125,18 @@ class Reader:
         self.meta = meta
         self.resumes = resumes
         self.answers: dict[tuple[object, ...], object] | None = None
-        """answers given inside a snapshot; None outside, where the next answer may differ"""
+        """results of queries inside a snapshot; None outside, where the next result may differ"""
         self._connection = connection
 
     @staticmethod
     @asynccontextmanager
     async def open(path: Path) -> AsyncIterator[Reader]:
-        """Open a run folder or journal file; JournalError when it is damaged, not a journal, or of a newer version."""
+        """Open a run folder or journal file.
+
+        Raises:
+            JournalError: the file is damaged, not a journal, or of a newer version.
+            UsageError: there is no journal.
+        """
         file = locate(path)
         async with open_reading(file) as connection:
             with reported(file):
@@ -141,7 +146,7 @@ class Reader:
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[None]:
-        """Read everything in the block from one snapshot, while the writer continues; an inner one is the outer one."""
+        """Read everything in the block from one snapshot, while the writer continues; a nested block uses the outer one."""
         if self.answers is not None:
             yield
             return
@@ -241,7 +246,7 @@ class Reader:
 
     @asked_once
     async def repliers(self) -> dict[str, set[str]]:
-        """Name the models that replied in each role, in any phase and attempt."""
+        """Return the models that replied, by role, over all phases and attempts."""
         found: dict[str, set[str]] = {}
         for role, model in await self._all("repliers"):
             found.setdefault(role, set()).add(model)
@@ -249,7 +254,7 @@ class Reader:
 
     @asked_once
     async def reply_models(self, owner: str, phase: Phase, role: str) -> dict[str, int]:
-        """Count the replies of a phase by the model that their endpoint names, the most frequent first."""
+        """Count the replies of a phase by the model that the endpoint reported, the most frequent first."""
         rows = await self._all("reply_models", clean(owner), PHASES[phase], role)
         return {str(model): int(str(count)) for model, count in rows}
 
@@ -324,7 +329,7 @@ class Reader:
     # ------------------------------------------------------------------ items
 
     async def values(self, job: str) -> AsyncGenerator[Values, None]:
-        """Stream states, labels and metric values of a job's ended items, by (corpus, item, epoch)."""
+        """Stream states, labels and metric values of a job's ended items, in order of (corpus, item, epoch)."""
         labels, shapes = await self._interned()
         async with aclosing(self._scores("values", job)) as chunks:
             async for rows in chunks:
@@ -367,7 +372,7 @@ class Reader:
                 yield rows
 
     async def items(self, chain: Chain) -> AsyncGenerator[ItemRecord, None]:
-        """Stream the items of a job with any row, by (corpus, item, epoch).
+        """Stream the items of a job with any row, in order of (corpus, item, epoch).
 
         An item that failed early has no later phases.
         """
@@ -519,7 +524,7 @@ class Reader:
         return tuple(map(int, (await self._all("searched", clean(lane)))[0]))
 
     async def spending(self) -> tuple[Decimal, int]:
-        """Return the total cost of the call log in USD, and the number of calls with unknown cost."""
+        """Return the total cost of the call log in USD, and the number of successful calls with unknown cost."""
         with reported(self.path):
             return await read_spending(self._connection)
 
