@@ -146,7 +146,7 @@ class Reader:
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[None]:
-        """Read everything in the block from one snapshot, while the writer continues; a nested block uses the outer one."""
+        """Read everything in the block from one snapshot, while the writer continues; nested blocks share it."""
         if self.answers is not None:
             yield
             return

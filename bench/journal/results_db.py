@@ -110,7 +110,11 @@ class ResultsDb:
     @staticmethod
     @asynccontextmanager
     async def open(path: Path) -> AsyncIterator[ResultsDb]:
-        """Open the database, creating it if missing; JournalError when it is damaged or not a results database."""
+        """Open the database, or create it if it is missing.
+
+        Raises:
+            JournalError: it is damaged, of a newer version, or not a results database.
+        """
         path.parent.mkdir(parents=True, exist_ok=True)
         async with aiosqlite.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level="IMMEDIATE") as connection:
             with _rebuildable(path):
@@ -186,7 +190,7 @@ class ResultsDb:
         return await self._jobs("runs", run_id, benchmark, provider)
 
     async def newest(self, benchmark: str) -> list[JobSummary]:
-        """Return the newest complete valid job of each provider, models and track of a benchmark."""
+        """Return the newest complete valid job of a benchmark for each combination of provider, models and track."""
         return await self._jobs("newest", benchmark)
 
     async def benchmarks(self) -> list[str]:
@@ -202,7 +206,7 @@ class ResultsDb:
         return tuple(MetricSummary(**dict(zip(names, row, strict=True))) for row in rows)
 
     async def item_values(self, job: JobSummary, metric: str) -> list[tuple[str, int, float | None]]:
-        """Return (item, epoch, value) of one metric, by item, for paired comparisons."""
+        """Return (item, epoch, value) of one metric for each item and epoch, for paired comparisons."""
         with _rebuildable(self.path):
             rows = await self._connection.execute_fetchall(_SQL["item_values"], (job.run_id, job.job, metric))
         return [(row[0], row[1], row[6]) for row in rows]

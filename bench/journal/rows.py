@@ -76,7 +76,7 @@ class CorpusKind(StrEnum):
     """The steps of one corpus attempt, in the order in which they are written."""
 
     INTENT = "intent"
-    """something is about to be sent; the only kind that is awaited"""
+    """something is about to be sent; the only kind that must be durable before the work continues"""
     BATCH = "batch"
     """a batch position and the provider's response to it, in one transaction"""
     INGESTED = "ingested"
@@ -175,7 +175,7 @@ class ProbeRow:
 
     @property
     def decides(self) -> bool:
-        """Return True when used hits depend on this check: attempts with other failed checks are not searched."""
+        """Return True when this check concerns searched memories: it is of the last attempt, or a leak in a search."""
         return self.last or self.kind == "leak"
 
 
@@ -195,12 +195,12 @@ JournalRow = JournaledPhase | CorpusRow | ProbeRow | Event
 
 @value_dataclass(frozen=True, slots=True, kw_only=True)
 class RunMeta:
-    """The identity of a run; written once, before anything else."""
+    """The metadata of a run; written before any other row."""
 
     run_id: str
     plan_digest: str
     identity: RunIdentity
-    """the tree behind the plan digest, for a readable diff"""
+    """the tree from which the plan digest was computed, for a readable diff"""
     request: Mapping[str, object] = field(default_factory=dict)
     """the user's request, so that resume needs no flags"""
     ranges: tuple[tuple[int, int], ...] = ()
@@ -212,7 +212,7 @@ class RunMeta:
     code_state: Mapping[str, object] = field(default_factory=dict)
     """git state, read before the first write"""
     extra: Mapping[str, object] = field(default_factory=dict)
-    """preregistration, labels and note"""
+    """job records, environment, labels, note, and if published the preregistration"""
     created_at: datetime = field(default_factory=now)
 
 

@@ -69,7 +69,7 @@ from bench.model import Phase, Verdict
 
 
 class RowWaiting:
-    """Waiting tasks, each with the number of durable rows it waits for."""
+    """The tasks that wait until a number of rows is durable."""
 
     def __init__(self) -> None:
         self._waiters: list[tuple[int, Event]] = []
@@ -253,7 +253,7 @@ class Journal:
             return await read_finished(self._reading, owner, phase)
 
     async def load(self, keys: Iterable[Key], *, payloads: bool = True) -> dict[Key, JournaledPhase]:
-        """Return the latest attempt of each key that has one (any outcome), a few hundred keys at a time.
+        """Return the latest attempt of each key that has one (any outcome); pass at most a few hundred keys at a time.
 
         Payload values are included unless ``payloads`` is False; calls and verdicts are not.
         """
@@ -271,12 +271,12 @@ class Journal:
             return await read_corpus(self._reading, lane, corpus)
 
     async def counts(self) -> dict[tuple[Phase, str], int]:
-        """Count the phase rows of every attempt by (phase, outcome); a table scan, for the start."""
+        """Count the phase rows of every attempt by (phase, outcome); a table scan, for the start of a process only."""
         with reported(self.path):
             return await read_counts(self._reading)
 
     async def spending(self) -> tuple[Decimal, int]:
-        """Return the total cost of the call log in USD, and the number of calls with unknown cost."""
+        """Return the total cost of the call log in USD, and the number of successful calls with unknown cost."""
         with reported(self.path):
             return await read_spending(self._reading)
 

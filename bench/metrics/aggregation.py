@@ -1,4 +1,4 @@
-"""Rules that combine the values of many items into a value, its second denominator and an interval.
+"""Rules that combine the values of many items into one value, the value with failures as 0, and an interval.
 
 Every rule is exact (``math.fsum``) and independent of the order of its input.
 
@@ -41,7 +41,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folded:
-    """The result of a rule; ``as_zero`` divides by n + n_failed and is None where that has no meaning."""
+    """The result of a rule; ``as_zero`` counts failed items as 0 (divisor n + n_failed), None where that is useless."""
 
     value: float | None
     as_zero: float | None = None
@@ -83,7 +83,7 @@ def share(total: float, n: int) -> float | None:
 class Mean:
     """The mean; ``scale`` is the number of stored units per shown unit (microseconds per millisecond: 1000).
 
-    ``shares`` False: the values are amounts, whose interval is not limited to 0..1.
+    With ``shares=False`` the values are amounts, and their interval is not limited to 0..1.
     """
 
     scale: int = 1
@@ -158,7 +158,7 @@ class Percentile:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """The mean, with every percentile in its note."""
+    """The mean, with p50, p90, p95, p99 and the maximum in its note."""
 
     scale: int = 1
     name: str = "other"
@@ -207,7 +207,7 @@ class PerCorrect:
 
 @dataclass(frozen=True, slots=True)
 class PerSecond:
-    """The sum divided by the wall time of the job in seconds."""
+    """The sum divided by the wall time of the job's ingest in seconds."""
 
     scale: ClassVar[int] = 1
     name: str = "other"

@@ -63,7 +63,7 @@ def measure(
 
 
 def resolve(name: str) -> MetricInfo:
-    """Return the meaning of a metric name; UnknownMetric has up to three similar names."""
+    """Return the meaning of a metric name; raise UnknownMetric, with up to three similar names, for an unknown one."""
     return registry().info(name)
 
 

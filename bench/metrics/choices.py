@@ -117,7 +117,10 @@ def choice_index(gold: str | None, choices: Sequence[str]) -> int | None:
 
 
 def chosen_index(answer: str, choices: Sequence[str]) -> int | None:
-    """Return the index of the option that an answer states, else of the only letter or first option text in it."""
+    """Return the index of the option that an answer states, else of the only letter or first option text in it.
+
+    None when there is none, or when different options are stated.
+    """
     whole = _named(answer, choices)
     text = answer.strip()
     if whole is not None or not choices or len(text) > LONGEST:
@@ -139,10 +142,11 @@ def chosen_index(answer: str, choices: Sequence[str]) -> int | None:
 
 
 def letter_rules(answer: str, choices: Sequence[str], wanted: int) -> dict[str, float]:
-    """Return, for each published rule, 1 or 0 for whether an answer gives the letter of the right option.
+    """Return by published rule 1 if an answer gives the letter of the right option, else 0.
 
     exact: the letter and nothing around it (MemBench); stated: the first ``The correct answer is (X)`` (LongBench v2);
-    only: no other letter in brackets, else alone, after ``<final_answer>`` or in the whole answer (PersonaMem).
+    only: it is the only letter in brackets, or without brackets the only letter that is a word, either after
+    ``<final_answer>`` or in the whole answer (PersonaMem).
     """
     letters = letters_of(choices)
     if wanted >= len(letters):

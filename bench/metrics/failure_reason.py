@@ -74,7 +74,10 @@ class Loss:
 
 
 def loss_of(facts: LossFacts) -> Loss | None:
-    """Return the reason why an item is lost; None when it is correct, pending, or measured with its evidence found."""
+    """Return the reason why an item is lost.
+
+    None when it is correct, pending, or measured and its evidence (if it has any) was found.
+    """
     if facts.state in (None, State.CORRECT):
         return None
     if facts.state in OWN_STATES:

@@ -44,7 +44,7 @@ DIMENSIONS = ("question_type", "group")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """The options of a fold; ``clustered`` False ignores corpora in the intervals."""
+    """The options of a fold; with ``clustered=False`` the intervals ignore corpora."""
 
     by: tuple[str, ...] = DIMENSIONS
     clustered: bool = True

@@ -115,7 +115,7 @@ def all_labels_of(many: Sequence[Mapping[str, str]]) -> list[Labels]:
 
 NAN = math.nan
 LONG = 32
-"""number of consecutive rows of one cluster from which they get a heap of their own"""
+"""minimum number of consecutive rows of one cluster that get their own heap"""
 Key = tuple[Labels, str | None]
 """labels, state"""
 
@@ -300,7 +300,7 @@ Ended = tuple[str, str]
 
 
 def settled(repeats: Sequence[Ended], epochs: int) -> Ended | None:
-    """Return the state and outcome of an item from those of its repeats; None = pending."""
+    """Return the state and outcome of an item from those of its repeats; None while an epoch is missing."""
     if len(repeats) < epochs:
         return None
     counting = [one for one in repeats if one[0] not in FAILED_STATES] or repeats
@@ -311,7 +311,10 @@ def settled(repeats: Sequence[Ended], epochs: int) -> Ended | None:
 def reduced(
     rows: Iterable[FoldRow], names: Sequence[str], reducer: Reducer, added: Collection[str] = (), *, epochs: int
 ) -> tuple[list[FoldRow], dict[str, float]]:
-    """Return one row per item, and the mean within-item standard deviation of each metric; ``added`` names the sums."""
+    """Return one row per item, and the mean within-item standard deviation of each metric.
+
+    The metrics in ``added`` are summed over the epochs; ``reducer`` combines the values of the others.
+    """
     repeats: dict[tuple[str, str], list[FoldRow]] = {}
     for row in rows:
         repeats.setdefault((row[1], row[0]), []).append(row)

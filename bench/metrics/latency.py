@@ -19,7 +19,7 @@ from bench.model import Row
 Params = Mapping[str, object]
 
 UNTIMED_PART = "untimed"
-"""a key instead of the parts of a phase whose time is not that of a call"""
+"""key that replaces the parts of a phase when its time is not that of a call (a cached or batched reply)"""
 PARTS = ("queue", "limiter", "network", "provider")
 US_PER_MS = 1_000
 STATISTICS: Mapping[str, FoldRule] = {
@@ -58,7 +58,10 @@ def _spent(network: int | None, provider: int | None, whole: int | None) -> int 
 
 
 def total_us(times_us: Mapping[str, int], part: str | None = None) -> int | None:
-    """Return the time that a user waits: search and answer, or search alone without an answer."""
+    """Return the microseconds that a user waits: search and answer, or search alone without an answer.
+
+    None when the search has no time, or when the answer was cached or batched.
+    """
     search = phase_us(times_us, "search", part)
     if search is None or f"answer.{UNTIMED_PART}" in times_us:
         return None

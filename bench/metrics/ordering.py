@@ -30,7 +30,11 @@ ORDER = "order-agreement"
 
 
 def order_agreement(order: Sequence[int], events: int) -> float:
-    """Return the agreement of an answer's order with 1, 2, 3, ... in 0..1."""
+    """Return the agreement of ``order`` with 1, 2, 3, ..., as a number in 0..1; 0 when no event matches.
+
+    Raises:
+        ValueError: an event is outside 0..``events``.
+    """
     expected, told = _ranks(order, events)
     answered = [rank for rank in told if rank <= len(told)]
     matched = sum(mine <= len(told) for mine in told[:events])

@@ -27,7 +27,10 @@ def part_of(row: Row, name: str) -> float | None:
 
 
 def f1_of(found: float, points: float, right: float, target: float) -> float | None:
-    """Return the F1 of recall and accuracy; 0 when nothing was right, None when nothing was expected."""
+    """Return the F1 of recall (found / points) and accuracy (right / target).
+
+    0 when nothing was found or right, None when nothing was expected (``points`` is 0).
+    """
     if not points:
         return None
     recall, accuracy = found / points, right / target if target else 0.0

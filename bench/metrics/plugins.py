@@ -36,7 +36,7 @@ class InstalledPlugin:
 
 
 def installed(group: str, spelled: Callable[[str], str]) -> dict[str, InstalledPlugin]:
-    """Return every entry point of the group by canonical name; ConfigError for a name claimed twice."""
+    """Return every entry point of the group by canonical name; raise ConfigError for a name claimed twice."""
     found: dict[str, InstalledPlugin] = {}
     for point in plug_ins(group):
         name = spelled(point.name)
@@ -49,7 +49,7 @@ def installed(group: str, spelled: Callable[[str], str]) -> dict[str, InstalledP
 
 
 def claimed(name: str, group: str) -> EntryPoint | None:
-    """Return the installed plug-in of exactly that name; ConfigError if two distributions claim the name."""
+    """Return the installed plug-in with exactly that name, or None; raise ConfigError if two distributions claim it."""
     found: EntryPoint | None = None
     for point in plug_ins(group).select(name=name):
         if found is not None and (found.dist is None or point.dist is None or found.dist.name != point.dist.name):

@@ -138,7 +138,7 @@ def cost(
     prices: Prices | None = None,
     batch: bool = False,
 ) -> Decimal | None:
-    """Return the USD of one call, in a ``batch`` or alone.
+    """Return the cost of one call in USD, in a ``batch`` or alone; 0 for models on this machine.
 
     None without usage, price or provider, for an invalid count, or when more tokens were cached than sent.
     """

@@ -53,7 +53,7 @@ def near(name: str, known: Iterable[str]) -> list[str]:
 
 
 def or_list(names: Iterable[str]) -> str:
-    """Return ``"a"``, ``"b" or "c"`` for a hint."""
+    """Return the names as one text for a hint, such as ``"a", "b" or "c"``; empty without names."""
     quoted = [f'"{name}"' for name in names]
     return quoted[0] if len(quoted) == 1 else ", ".join(quoted[:-1]) + f" or {quoted[-1]}" if quoted else ""
 
@@ -105,9 +105,7 @@ class Parameter:
         return isinstance(value, str) and not isinstance(self.default, bool)
 
     def read(self, value: object) -> object:
-        """Return an accepted value in one form, so that the definition has one form too: 1 becomes 1.0, or the
-        choice "1".
-        """
+        """Return an accepted value in the form that the definition has: 1 becomes 1.0, or the choice "1"."""
         if not isinstance(value, int | float) or isinstance(value, bool):
             return value
         return str(value) if self.choices else float(value)

@@ -49,7 +49,11 @@ def from_plugin(
     name: str | None = None,
     breakdown: tuple[str, ...] = (),
 ) -> Measure:
-    """Return a plug-in's class or instance as a ``Measure``; a ConfigError names the missing parts."""
+    """Return a plug-in's class or instance as a ``Measure``.
+
+    Raises:
+        ConfigError: a part is missing, a parameter is unknown to the class, or the category is unknown.
+    """
     try:
         metric = loaded(**params) if isinstance(loaded, type) else loaded
     except TypeError as error:
@@ -203,7 +207,11 @@ class Registry:
         default_k: int | None = None,
         breakdown: tuple[str, ...] = (),
     ) -> Measure:
-        """Return the metric with this name, ready for use; UnknownMetric has up to three similar names."""
+        """Return the metric with this name, ready for use.
+
+        Raises:
+            UnknownMetric: an unknown name (with up to three similar names), K or parameter.
+        """
         request, given = self.take_apart(name), dict(params or {})
         if request is None:
             return self._installed(canonical(name), given, breakdown)

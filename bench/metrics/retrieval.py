@@ -100,7 +100,7 @@ def slot_ids(entry: object) -> tuple[str, ...]:
 
 
 def graded(relevant: Mapping[object, float] | Ids) -> dict[str, float]:
-    """Return id -> grade without grades of 0 or less; ValueError for a grade that is not finite."""
+    """Return id -> grade without grades of 0 or less; raise ValueError for a grade that is not finite."""
     if not isinstance(relevant, Mapping):
         return {str(i): 1.0 for i in several(relevant)}
     if not all(map(math.isfinite, relevant.values())):
@@ -177,7 +177,7 @@ def coverage(ranking: Ranking, k: int | None, params: Params) -> float:
 
 
 def ndcg(ranking: Ranking, k: int | None, params: Params) -> float:
-    """Return DCG / DCG of the best K of all relevant ids (Järvelin and Kekäläinen 2002, discount log2(rank + 1))."""
+    """Return the DCG of K slots / the DCG of the K best grades (Järvelin and Kekäläinen 2002, discount log2(rank + 1))."""
     longmemeval = params["variant"] == "longmemeval"
     exponential = params["gain"] == "exponential"
 

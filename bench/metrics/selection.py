@@ -146,7 +146,7 @@ def _open(spec: MetricSpec, k: int, folder: Path, dimensions: Sequence[str] | No
 
 
 def _config(name: str, spec: MetricSpec) -> dict[str, object]:
-    """Return the parameters of an entry, added to the parameters that runs preset."""
+    """Return the parameters of an entry, with those that runs preset where the entry sets none."""
     request = registry().take_apart(name)
     preset = {} if request is None else {k: v for k, v in request.entry.in_runs.items() if k not in request.preset}
     return preset | dict(spec.config)
@@ -155,7 +155,7 @@ def _config(name: str, spec: MetricSpec) -> dict[str, object]:
 def _with_method(spec: MetricSpec, given: str) -> str:
     """Return the name with a method: ``accuracy`` by ``llm_judge`` is ``accuracy.llm_judge``.
 
-    ``custom`` keeps built-in names.
+    The method ``custom`` does not change a built-in name.
     """
     method, base = canonical(given), canonical(spec.name)
     taken = registry().take_apart(base)
@@ -220,9 +220,7 @@ def over(metric: Measure, dimensions: tuple[str, ...]) -> Measure:
 
 
 def evaluators_needed(metrics: Sequence[Measure]) -> dict[str, dict[str, object]]:
-    """Return the evaluators whose verdicts the metrics read in addition to the benchmark's first, with their
-    settings.
-    """
+    """Return the evaluators that the metrics need in addition to the benchmark's first, with their settings."""
     needed: dict[str, dict[str, object]] = {}
     for metric in metrics:
         for name in metric.evaluators:

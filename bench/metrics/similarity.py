@@ -43,7 +43,10 @@ def _scaled(vector: Sequence[float]) -> list[float]:
 def deletion_check(
     deleted: object, texts: str | Iterable[object], *, fuzzy_match: bool = False, fuzzy_threshold: float = 0.8
 ) -> float | None:
-    """Return 1 if no text contains anything of ``deleted``, else 0; None when ``deleted`` is empty."""
+    """Return 1 if no text contains ``deleted``, else 0; None when ``deleted`` is empty.
+
+    With ``fuzzy_match`` a text contains it when it has at least the share ``fuzzy_threshold`` of its words.
+    """
     places = [as_text(text) for text in several(texts) if text is not None]
     if fuzzy_match:
         return _fuzzy("" if deleted is None else as_text(deleted), places, fuzzy_threshold)

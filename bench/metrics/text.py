@@ -52,7 +52,7 @@ ABSENT = ("no information available", "not mentioned")
 
 
 def best(compare: Compare, prediction: object, references: str | Iterable[object]) -> float | None:
-    """Return the maximum over the references; None when none can be compared. A prediction of None is not text."""
+    """Return the maximum over the references; None without a prediction or a reference that can be compared."""
     if prediction is None:
         return None
     text = as_text(prediction)
@@ -86,7 +86,7 @@ def normal_options(params: Params) -> Callable[[str], str]:
 
 
 def exact_match(k: int | None, params: Params) -> Arithmetic:
-    """Return exact match, 0 or 1; ``variant: squad`` compares token lists, ``locomo`` token sets."""
+    """Return the arithmetic of exact match (0 or 1); ``variant: squad`` compares token lists, ``locomo`` token sets."""
     if params["variant"] == "squad":
         return compared(lambda p, r: float(squad_tokens(p) == squad_tokens(r)))
     if params["variant"] == "locomo":
@@ -96,7 +96,7 @@ def exact_match(k: int | None, params: Params) -> Arithmetic:
 
 
 def contains_match(k: int | None, params: Params) -> Arithmetic:
-    """Return 1 if the prediction contains the reference, else 0; an empty reference is not compared."""
+    """Return the arithmetic of containment: 1 if the answer contains the reference, else 0; None if it is empty."""
     normal = normal_options(params)
     whole_words = bool(params["word_boundary"])
 
@@ -111,8 +111,9 @@ _UNPHRASED = re.compile(r"[^\w\s]")
 
 
 def has_phrases(prediction: str, reference: str, *, ordered: bool = False) -> float | None:
-    """Return 1 if the prediction contains each phrase of the reference (separated by ``;``, else ``,``) as whole
-    words.
+    """Return 1 if the prediction contains each phrase of the reference as whole words, else 0; None without a phrase.
+
+    Phrases are separated by ``;``, or by ``,`` if there is no ``;``. With ``ordered`` they must occur in this order.
     """
     plain = _phrase(prediction)
     phrases = [phrase for part in reference.split(";" if ";" in reference else ",") if (phrase := _phrase(part))]
@@ -211,7 +212,7 @@ F1_VARIANTS: Mapping[str, Compare] = {
 
 
 def token_f1(k: int | None, params: Params) -> Arithmetic:
-    """Return the token F1: multilingual, or in the variant of a paper."""
+    """Return the arithmetic of the token F1: multilingual, or in the variant of a paper."""
     return compared(F1_VARIANTS[str(params["variant"])])
 
 
@@ -240,7 +241,7 @@ def locomo_qa(category: str, prediction: str, reference: str) -> float | None:
 
 
 def locomo_qa_score(k: int | None, params: Params) -> Arithmetic:
-    """Return LoCoMo's score; the category comes from the parameters, else from the row."""
+    """Return the arithmetic of LoCoMo's score; the category comes from the parameters, else from the row."""
     fixed = params["category"]
 
     def of_inputs(
@@ -261,7 +262,7 @@ def locomo_qa_score(k: int | None, params: Params) -> Arithmetic:
 
 
 def answer_length(k: int | None, params: Params) -> Arithmetic:
-    """Return the number of characters of the answer as a metric."""
+    """Return the arithmetic of the answer's length in characters."""
     return Arithmetic(of_row=lambda row: length(row.prediction), of_inputs=length, fold=Mean(shares=False))
 
 

@@ -11,11 +11,11 @@ Example::
     as_text(2022)                          # "2022"
     squad_tokens("The cat, a dog")         # ["cat", "dog"]
 
-There are three rules, none of which changes a text in Latin letters:
+There are three rules; in a text in Latin letters they change at most the case:
 
 * ``spaced`` puts spaces around each character of a script without spaces, with the marks that follow it. The mixed
   segmentation of MLQA's evaluation (Lewis et al. 2020) and sacreBLEU's ``zh`` tokenizer do the same for Chinese,
-  KorQuAD's evaluation (Lim et al. 2019) for Korean, whose words carry particles.
+  KorQuAD's evaluation (Lim et al. 2019) for Korean, which attaches particles to its words.
 * ``comparable`` normalizes a text: NFKC, no Unicode punctuation, no optional vowel signs.
 * ``search_words`` returns overlapping pairs of characters in addition to single ones, as Lucene's CJK filter does with
   ``outputUnigrams``.

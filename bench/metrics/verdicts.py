@@ -190,7 +190,7 @@ CHOICE = {
 
 
 def _by_method(name: str) -> Callable[[Params], str]:
-    """Return the definition by the name of the evaluator, which is the same for every spelling of a method."""
+    """Return a function that defines the metric by its evaluator, which is the same for every spelling of a method."""
 
     def define(params: Params) -> str:
         method = params["method"]

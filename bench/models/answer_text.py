@@ -2,7 +2,7 @@
 
 Example::
 
-    not_said("Error code: 500 - {'error': ...}")        # "an error message of the endpoint"
+    not_said("Error code: 500 - {'error': ...}")        # "an error message in place of an answer"
     not_said("Paris")                                   # None
     signs("It was A. Wait, actually B.")                # ("taken_back",)
     signs('{"answer": "It was')                         # ("cut_json",)
@@ -30,7 +30,7 @@ OTHER_MARKS, QUOTES, CONTRADICTS = "other_marks", "quotes_context", "contradicts
 
 _LONGEST = 20_000
 _SHORT = 600
-"""longest error message, in characters, that has no other text"""
+"""maximum length, in characters, of a text that counts as nothing but an error message"""
 _ALONE = "internal server error|bad gateway|service (?:temporarily )?unavailable|gateway time-?out|too many requests"
 _FAILED = pattern(
     rf"\s*(?:(?:HTTP(?:/[\d.]+)?|(?:http )?error(?: code)?|status(?: code)?)[: ]+[45]\d\d\b"
@@ -117,7 +117,7 @@ _PLAIN_MARKS = str.maketrans(
 
 
 def _has_other_marks(text: str, accepted: Sequence[str]) -> bool:
-    """Return True when a text holds a gold only if quotes, hyphens and dashes of every form are equal."""
+    """Return True when a text contains a gold answer only if all forms of quotes, hyphens and dashes count as equal."""
     if text.isascii() and all(map(str.isascii, accepted)):
         return False
     form, golds = _spaced(text), [gold for gold in map(_spaced, accepted) if gold]
@@ -132,11 +132,11 @@ _DENIED = pattern(
 )
 _DOUBTFUL = pattern(r"\b(?:not|never|neither|nor)\s|n['’]t\s|final answer", re.IGNORECASE)
 _BEFORE = 40
-"""characters before a gold in which a negation is looked for"""
+"""number of characters before a gold answer in which a negation counts"""
 
 
 def contradicts_gold(text: str, golds: Sequence[str]) -> bool:
-    """Return True when a text holds a gold only after a negation, or only outside of its stated final answer."""
+    """Return True when a text contains the gold answers only after negations, or only outside its final answer."""
     text = text[:_LONGEST]
     if _DOUBTFUL.search(text) is None:
         return False
@@ -175,9 +175,7 @@ def quotes_context(text: str, context: Sequence[str]) -> bool:
 
 
 def repeats_prompt(text: str, prompt: str) -> bool:
-    """Return True when a text begins with its own prompt, as servers that return prompt and completion together
-    send it.
-    """
+    """Return True when a text begins with its own prompt, because the server returns prompt and completion together."""
     start = " ".join(prompt[:600].split())[:160]
     return len(start) >= 60 and " ".join(text[:1200].split()).startswith(start)
 

@@ -95,7 +95,7 @@ class Anthropic:
 
 
 def _parted(text: str, stable: int) -> list[dict[str, object]]:
-    """Return a text as two blocks, of which the vendor is asked to cache the first."""
+    """Return a text as two blocks, with a request to cache the first; one block if nothing follows ``stable``."""
     first: dict[str, object] = {"type": "text", "text": text[:stable], "cache_control": {"type": "ephemeral"}}
     return [first, {"type": "text", "text": text[stable:]}] if text[stable:] else [first]
 
