@@ -177,7 +177,7 @@ def coverage(ranking: Ranking, k: int | None, params: Params) -> float:
 
 
 def ndcg(ranking: Ranking, k: int | None, params: Params) -> float:
-    """Return the DCG of K slots / the DCG of the K best grades (Järvelin and Kekäläinen 2002, discount log2(rank + 1))."""
+    """Return DCG / DCG of the K best grades (Järvelin and Kekäläinen 2002, discount log2(rank + 1))."""
     longmemeval = params["variant"] == "longmemeval"
     exponential = params["gain"] == "exponential"
 

@@ -7,8 +7,9 @@ Example::
     response = await sender.call(endpoint, request)  # as `Http.call`; may take a day
 
 A batch is written to the journal before it is sent, with bench's own id of each request, and again with the vendor's
-id. Requests of an earlier process are looked up by these ids and never sent again. Outages are waited for. A request
-that the vendor did not process goes into the next batch; a rejected one raises the error of the same single call.
+id. Requests of an earlier process are looked up by these ids and never sent again. An outage only delays a batch. A
+request that the vendor did not process goes into the next batch; a rejected request raises the same error as a single
+call.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from bench.model import Call
 from bench.models.batch_api import EXPIRED, BatchApi, BatchOutcome, StillWorking
 
 QUIET_S = 0.5
-"""seconds without a new call and without other requests in flight after which a batch is sent"""
+"""seconds without a new call after which a batch is sent, once no other request is in flight"""
 LONGEST_GATHER_S = 60.0
 MOST_CALLS = 10_000
 MOST_BYTES = 90 * 2**20
@@ -212,7 +213,7 @@ class BatchSender:
         return batch
 
     async def _carry(self, batch: _Batch) -> None:
-        """Send a batch if needed, wait for its end and settle it; outages are waited for."""
+        """Send a batch if needed, wait for its end and read its outcomes; an outage only delays this."""
         entry = batch.record
         try:
             if entry.remote is None:

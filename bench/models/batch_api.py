@@ -62,7 +62,11 @@ class BatchApi(Protocol):
         ...
 
     async def find(self, key: str, *, count: int, since: datetime) -> str | None:
-        """Search for a batch that may have been created; None if it was not."""
+        """Return the vendor's id of a batch that may have been created; None if it was not.
+
+        Raises:
+            StillWorking: a batch has not ended, and its key is unknown before.
+        """
         ...
 
     async def ended(self, remote: str) -> EndedBatch | None:
@@ -223,7 +227,7 @@ class AnthropicBatches:
 
 
 class StillWorking(Exception):
-    """The batch has not ended, so it is not yet known whether it is the one searched for."""
+    """A batch has not ended, so it is not yet known whether it is the batch that was searched."""
 
 
 def _anthropic_outcome(result: Mapping[str, object]) -> BatchOutcome:

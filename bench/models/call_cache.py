@@ -79,7 +79,7 @@ class CallCache:
         return _read(rows[0][0]) if rows else None
 
     async def put(self, key: bytes, said: Completion) -> None:
-        """Store a reply; an existing reply of the key is kept."""
+        """Store a reply, unless the mode is ``read``, the key has a reply, or the reply contains a known secret."""
         body = json.dumps({name: value for name, value in asdict(said).items() if name not in NOT_KEPT})
         if self.writes and not redactor.holds_secret(body):
             await self._run("INSERT OR IGNORE INTO reply VALUES (?, ?)", key, body)
@@ -103,7 +103,7 @@ class CallCache:
 
 
 def count_replies(path: Path) -> int:
-    """Return the number of replies in a cache; 0 if the file does not exist."""
+    """Return the number of replies in a cache; 0 if the file does not exist or cannot be read."""
     if not path.is_file():
         return 0
     connection = sqlite3.connect(f"file:{path}?mode=ro", uri=True)

@@ -8,7 +8,7 @@ Example::
 
     judge = SchemaJudge(model)
     completion = await judge.ask(prompt)                       # prompt.json_schema is the requested form
-    verdict = Schema.of(prompt.json_schema).read(completion.text)  # a mapping, or None: the item is unscored
+    verdict = ReplySchema.of(prompt.json_schema).read(completion.text)  # a mapping, or None: the item is unscored
 
 A setting that a model rejects is detected once per run and left out afterwards: temperature, seed, the name of the
 token limit, a schema, or an unstreamed reply. `Completion.ignored` lists requested settings without effect. An empty
@@ -41,9 +41,9 @@ from bench.tokens import count_tokens, fewest_tokens
 REFUSALS = ("-> 400", "-> 422", "the answer holds an error")
 SCHEMA_WORDS = ("response_format", "json_schema", "responseJsonSchema", "responseMimeType", "tool_choice", "tools")
 MAX_LESSONS = 6
-"""most settings that can be learned to be unsupported: temperature, seed, token limit, schema, stream, stream usage"""
+"""number of settings that can prove to be unsupported: temperature, seed, token limit, schema, stream, stream usage"""
 SEEN_SHARE = 0.6
-"""share of the estimated tokens; an endpoint that counts fewer has read only a part of the prompt"""
+"""share of the estimated tokens; an endpoint that reports fewer has read only a part of the prompt"""
 
 
 class Price(Protocol):
@@ -228,7 +228,10 @@ SHOWN = 1000
 def priced(
     target: Target, price: Price | None, used: Usage, *, returned: str | None, batch: bool = False
 ) -> str | None:
-    """Return the price of a call; None for an estimated usage, which differs from the billed one."""
+    """Return the price of a call in USD as decimal text: "0" for a free model, None when it is unknown.
+
+    An estimated usage has no price, since the billed usage differs from it.
+    """
     if target.free:
         return "0"
     if price is None or used.estimated:
@@ -256,7 +259,7 @@ def learn(wish: Wish, refusal: str) -> Wish | None:
 
 
 def spelled_out(prompt: Prompt, schema: Mapping[str, object]) -> Prompt:
-    """Ask for the schema in words, for a model that takes none."""
+    """Write the schema into the prompt, for a model that does not support schemas."""
     wanted = json.dumps(schema, ensure_ascii=False, sort_keys=True)
     request = f"Reply with one JSON object and nothing else. It must fit this JSON Schema:\n{wanted}"
     return replace(prompt, messages=(*prompt.messages[:-1], _longer(prompt.messages[-1], request)))

@@ -301,7 +301,7 @@ def _is_finite(number: object) -> bool:
 
 DONE = "[DONE]"
 MIN_REPEATS = 3
-"""fewest pieces of a stream that are taken as cumulative; fewer may grow by chance"""
+"""minimum number of pieces that prove that each piece of a stream repeats the text so far"""
 AFTER_FINISH = "after_finish"
 """key of a joined stream and flag of its reply: text after the finish was ignored"""
 _LINE_END = re.compile(r"\r\n|\r|\n")

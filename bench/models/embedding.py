@@ -36,7 +36,7 @@ SIZE_WORDS = (
 TOO_LARGE_WORDS = ("batch size", "too large", "too long", "context length", "context size")
 """words in a 5xx error message that some servers send for a request that is too large"""
 FEW = 3
-"""number of texts, different in more than case, that cannot all have the same vector"""
+"""minimum number of texts, different in more than case, for which one common vector is an error"""
 BLANK = " "
 """text that is sent instead of an empty one, which every API rejects"""
 
@@ -147,7 +147,7 @@ class CachingEmbedder(ABC):
 class RemoteEmbedder(CachingEmbedder):
     """One embedding model behind HTTP; a `bench.model.Embedder`.
 
-    A batch that is refused for its size is halved and sent again; the size that is taken is kept.
+    A batch that is rejected for its size is halved and sent again; later batches have the accepted size.
     """
 
     def __init__(

@@ -33,7 +33,7 @@ class Extractive:
 
 
 def best_sentence(question: str, context: Sequence[str]) -> str:
-    """Return the sentence with the most distinct words of the question."""
+    """Return the sentence with the most distinct words of the question; "I don't know." if no word is shared."""
     wanted = _words(question)
     best, most = NOTHING, 0
     for memory in context:

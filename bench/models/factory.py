@@ -64,8 +64,9 @@ def open_model(
     cache: CallCache | None = None,
     batches: BatchLog | None = None,
 ) -> Model:
-    """Open an answering or judge model by its name; ``cache`` stores replies over HTTP, ``batches`` sends calls in
-    batches.
+    """Open an answering or judge model by its name.
+
+    For a model behind HTTP, ``cache`` stores its replies, and with ``batches`` its calls are sent in batches.
 
     Raises:
         ConfigError: an unknown name (with the nearest one), or an unset environment variable (with its name).
@@ -124,7 +125,7 @@ def _opened(
 
 
 def _batch_sender(place: Target, http: Http, endpoint: Endpoint, batches: BatchLog) -> BatchSender:
-    """Return the batch sender of a model in one role; its own requests wait out an outage."""
+    """Return the batch sender of a model in one role; the sender repeats failed requests, so its endpoint does not."""
     from bench.http import Retry, Timeouts
     from bench.models.batch import BatchSender
     from bench.models.batch_api import batch_api

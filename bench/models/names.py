@@ -39,7 +39,7 @@ EXAMPLES = ("gpt-4o", "gpt-4o-mini", "o3", "text-embedding-3-small", "claude-son
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vendor:
-    """A built-in prefix, which needs no file."""
+    """A vendor with a built-in prefix, which needs no file in ``configs/models``."""
 
     dialect: DialectName
     base_url: str | None

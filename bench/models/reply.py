@@ -53,7 +53,10 @@ class _Unreadable(Exception):
 
 
 def normalise(dialect: DialectName, body: object, *, prompt: str = "", reply: str = "") -> Usage:
-    """Return the usage of a response; without a readable usage it is estimated from ``prompt`` and ``reply``."""
+    """Return the usage of a response; without a readable usage it is estimated from ``prompt`` and ``reply``.
+
+    A count of 0 for a non-empty prompt or reply is not readable.
+    """
     try:
         found = _read(dialect, body)
     except _Unreadable:
@@ -185,7 +188,7 @@ def cleaned(said: Completion) -> Completion:
 def no_answer(said: Completion) -> CallError | None:
     """Return the error for a reply without an answer, else None.
 
-    A reply that stopped on its own without reasoning, or a refusal, is an answer.
+    A refusal is an answer, and so is a reply that stopped on its own without reasoning, even an empty one.
     """
     if said.text.strip():
         return None
@@ -222,7 +225,7 @@ def _spent(said: Completion) -> str:
 
 
 class Cleaned:
-    """A plug-in model whose replies are returned without reasoning; models behind HTTP remove it themselves."""
+    """A built-in or plug-in model whose replies are returned without reasoning, as models behind HTTP return them."""
 
     def __init__(self, model: Model) -> None:
         self._model = model

@@ -37,7 +37,7 @@ PLUG_IN_FAULTS = (
 """exceptions that plug-in code may raise while it is imported"""
 
 METHODS = ("__aenter__", "__aexit__", "ingest", "ready", "search", "clear")
-"""methods that a provider class must have; missing attributes are filled in"""
+"""methods that a provider class must have; its other attributes have defaults"""
 
 _BUILT_IN = {
     "bm25": "bench.providers.builtin.bm25:Bm25",
@@ -152,7 +152,8 @@ def entry_point_names() -> frozenset[str]:
 def plugged_config(name: str) -> ProviderConfig | None:
     """Return the config of an entry point without its own file, or None.
 
-    ConfigError for a name of two distributions.
+    Raises:
+        ConfigError: two distributions claim the name.
     """
     from bench.config.provider import ProviderConfig
     from bench.metrics.plugins import claimed

@@ -80,7 +80,10 @@ def _cut(text: str, start: int, limit: int) -> int:
 
 
 def batch_size(wanted: int | None, max_items: int | None) -> int:
-    """Return the number of memories per add: the benchmark's batch size, at most the provider's maximum."""
+    """Return the number of memories per add: the benchmark's batch size, limited to the provider's maximum.
+
+    Without a batch size it is the maximum; without both it is 1.
+    """
     return min(wanted or max_items or 1, max_items or MOST, MOST)
 
 

@@ -1,4 +1,4 @@
-"""Providers without key and network: the baselines next to every result.
+"""Providers without key and network: the baselines for every result.
 
 Each module is a full implementation of the Protocol; ``store`` is their SQLite file of memories. ``oracle`` is part of
 the engine, because only the engine has the evidence.

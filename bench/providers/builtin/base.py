@@ -1,4 +1,4 @@
-"""The base class of built-in providers: their attributes, and their files below the run's folder."""
+"""The base class of built-in providers: their attributes, and their files in the run's folder."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class BuiltInProvider(ABC):
         await self.stores.__aexit__(kind, error, trace)
 
     async def ingest(self, space: Space, memories: Sequence[Memory]) -> Ingested:
-        """Write the batch; a memory with an existing id replaces it at its position."""
+        """Write the batch; a memory with an existing id replaces the stored one at its position."""
         async with self.stores.open(space.namespace) as store:
             await store.put(memories)
         return Ingested(ids={memory.id: (memory.id,) for memory in memories})
@@ -75,7 +75,7 @@ class BuiltInProvider(ABC):
         """Return the hits of one search, best first."""
 
     async def clear(self, space: Space) -> int | None:
-        """Delete the file."""
+        """Delete the file of the namespace; return the number of its memories."""
         return await self.stores.remove(space.namespace)
 
     async def count(self, space: Space) -> int:
@@ -91,7 +91,7 @@ class BuiltInProvider(ABC):
             return await store.digest()
 
     async def restore(self, space: Space, run_dir: Path) -> None:
-        """Copy the file of another run."""
+        """Replace the namespace by a copy of its file in the folder of another run."""
         await self.stores.copy(space.namespace, run_dir)
 
     async def delete(self, space: Space, memory_ids: Sequence[str]) -> None:

@@ -8,7 +8,7 @@ from bench.providers.builtin.store import NamespaceFile
 
 
 class FullContext(BuiltInProvider):
-    """The provider ``builtin:full-context``: it returns all memories, which the context budget of the answer cuts."""
+    """The provider ``builtin:full-context``: it returns all memories; the answer's context budget then limits them."""
 
     unbounded = True
 

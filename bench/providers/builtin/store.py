@@ -13,7 +13,7 @@ Example::
         await provider.search(space, query)
     work.us                  # microseconds; None if nothing inside the block is measured
 
-Writing an existing id replaces it at its position, so a batch in doubt can be repeated safely.
+A memory with an existing id replaces the stored one at its position, so a batch in doubt can be repeated safely.
 
 A built-in shares its process with all other work, which wall-clock time would include: ``random`` took 2 ms alone and
 33 ms next to nine other searches. Processor time does not depend on the concurrency.
@@ -128,7 +128,7 @@ def thread_clock(ident: int) -> Callable[[], int]:
 
 SQL = statements(__file__, "store.sql")
 IDLE_FILES = 8
-"""most open connections without a user; each has a thread"""
+"""limit of open connections without a user; each has a thread"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +177,7 @@ class NamespaceFile:
         await self.connection.commit()
 
     async def put(self, memories: Sequence[Memory], embeddings: Sequence[bytes | None] = ()) -> None:
-        """Write a batch in one transaction."""
+        """Write a batch in one transaction; a memory with an existing id replaces the stored one at its position."""
         vectors = embeddings or [None] * len(memories)
         rows = [
             (memory.id, memory.content, memory.session_id, memory.when.isoformat() if memory.when else None, vector)
@@ -239,7 +239,7 @@ class NamespaceFile:
 
 @contextmanager
 def _told(path: Path) -> Iterator[None]:
-    """Convert the error of a full disk to DiskFull, which is for the operator, not an item."""
+    """Convert the error of a full disk to DiskFull, which stops the run instead of failing an item."""
     import sqlite3
 
     try:
@@ -317,7 +317,7 @@ class Stores:
         return held
 
     async def copy(self, namespace: str, folder: Path) -> None:
-        """Copy a namespace from the stores of another run; do nothing if they have no such file."""
+        """Replace a namespace by a copy from the stores of another run; without such a file it is only removed."""
         await self.remove(namespace)
         source = folder / self._folder.name / self.path(namespace).name
         if source.exists():

@@ -52,7 +52,7 @@ class Vector(BuiltInProvider):
         return [row.hit(score) for score, row in scored[: query.k]]
 
     async def clear(self, space: Space) -> int | None:
-        """Delete the file and its cached vectors."""
+        """Delete the file and its cached vectors; return the number of its memories."""
         self._read.pop(space.namespace, None)
         return await super().clear(space)
 

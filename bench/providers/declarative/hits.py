@@ -6,9 +6,9 @@ Also in this module:
 
 Example::
 
-    reading = HitReading.of(config.endpoints.search.response, "search.response")
-    reading.read(answer, space)            # [Hit(id="m1", content="...", score=0.71, source_ids=("a7",)), ...]
-    found = await Searching.of(wire, config, config.endpoints.search, shape, None).search(space, query)
+    reading = HitReading.of(search.response, "search.response", wire=wire, threaded=False)
+    reading.read(answer, space).hits       # [Hit(id="m1", content="...", score=0.71, source_ids=("a7",)), ...]
+    found = await Searching.of(wire, config, search, shape, None).search(space, query)
     found.requested, found.returned, len(found.hits)            # 10, 30, 10
 """
 
@@ -237,7 +237,7 @@ def _transformed(score: float, transform: Transform) -> float | None:
 
 
 def _scalar(answer: ServiceResponse, field: Field, value: object, wanted: str = "a finite number") -> object:
-    """Return a scalar value; MappingError for an object, a list or a boolean, since the path must be wrong."""
+    """Return a scalar value; raise MappingError for an object, a list or a boolean, since the path must be wrong."""
     if isinstance(value, bool | dict | list):
         raise answer.error(field, f"expected {wanted}, found {kind_of(value)}: {compact(value)[:SHOWN_VALUE]}")
     return value
@@ -308,7 +308,7 @@ class Searching:
         )
 
     async def _pages(self, space: Space, values: Mapping[str, object], k: int) -> tuple[list[Hit], list[str]]:
-        """Return all hits up to k, and flags for unreadable scores or dates and for hits that were not fetched."""
+        """Return the hits, at most k if several pages were read, and flags for unreadable values and for further hits."""
         hits: list[Hit] = []
         unreadable, more = False, False
         extra: tuple[tuple[str, str], ...] = ()

@@ -66,7 +66,7 @@ class HttpChannel:
         return None
 
     async def exchange(self, call: Wired, filled: Filled) -> ServiceResponse:
-        """Send one request."""
+        """Send one request with the service's headers and keys; return its response."""
         has_body = call.body is not None
         lines = filled.body if isinstance(filled.body, JsonLines) else None
         headers = {**self.headers, **filled.headers}

@@ -9,13 +9,13 @@ Example::
 
     captures = await Preparing.of(wire, config, vectors).prepare(values)         # {"storeId": "vs_1"}
     watch = Watch.of(wire, config.wait, "wait", gives_ids=True)
-    await watch.look(values, jobs=("job_1", "job_2"), sent=2)       # Readiness(state="pending", detail="1 of 2 ready")
+    await watch.look(values, jobs=("job_1", "job_2"), sent=ids)     # Readiness(state="pending", detail="1 of 2 ready")
 
 Clearing a missing namespace is not an error. Variables that clear needs, but no stored response has, are looked up
-first (``existing``). If it is unknown whether a namespace exists, it was not cleared.
+first (``existing``). If it is unknown whether a namespace exists, it counts as not cleared.
 
-The result of a setup call is not recorded when the process dies after it; ``existing`` finds it, so that a resumed run
-neither creates it twice nor fails because it exists.
+If the process dies after a setup call, the result of the call is not recorded. A resumed run finds it by ``existing``,
+so that it neither creates it twice nor fails because it exists.
 """
 
 from __future__ import annotations
@@ -325,7 +325,7 @@ def counted(answer: ServiceResponse, at: Field) -> int:
 
 
 def waiting_of(wait: WaitBlock | None) -> Waiting:
-    """Return the waiting rule for the engine."""
+    """Return a wait block as the engine's waiting rule, in seconds; without a block nothing is waited for."""
     if wait is None:
         return Waiting()
     return Waiting(
@@ -340,7 +340,7 @@ def waiting_of(wait: WaitBlock | None) -> Waiting:
 FIRST_PAUSE_S = 0.2
 LONGEST_PAUSE_S = 5.0
 CHUNK = 100
-"""ids per ``idChunks`` element, as many as fit into a URL"""
+"""number of ids in each element of ``idChunks``; so many fit into a URL"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -363,7 +363,7 @@ class Verifying:
         )
 
     async def until_empty(self, values: Mapping[str, object]) -> None:
-        """Wait until the namespace is empty; NotCleared after the time limit."""
+        """Wait until the namespace is empty; raise NotCleared after the time limit."""
         pause_s = FIRST_PAUSE_S
         with anyio.move_on_after(self.timeout_s):
             while True:

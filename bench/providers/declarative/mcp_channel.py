@@ -44,7 +44,7 @@ SHOWN = 500
 GONE = ("connection closed", "terminated", "stream ended")
 """parts of SDK errors for a server that has ended"""
 LAST_WORDS = 5
-"""last lines of the server's stderr in an error"""
+"""number of last lines of the server's stderr that an error quotes"""
 
 
 @dataclass(slots=True)
@@ -185,7 +185,7 @@ class McpChannel:
             return [line.strip()[:SHOWN] for line in file.read().splitlines() if line.strip()][-LAST_WORDS:]
 
     async def exchange(self, call: Wired, filled: Filled) -> ServiceResponse:
-        """Call one tool; a server that has ended is Unavailable, an error of the tool is Rejected."""
+        """Call one tool; raise Unavailable if the server has ended, Rejected for an error of the tool."""
         async with self.http.turn(call.endpoint, f"tool {call.tool}"):
             return self._answer(call, await self._ask(call, filled))
 

@@ -6,11 +6,11 @@ Also in this module:
 
 Example::
 
-    async with McpSession(transport) as session:
+    async with McpSession(transport, start_s=60) as session:
         result = await session.call("search_nodes", {"query": "Lisbon"})     # Gone when the server has ended
     noise = Noise()
     with noise.kept_short("engram"):
-        ...                              # warning: engram prints "loading model" on stdout, which is not a JSON-RPC
+        ...                              # one warning: engram printed "loading model" on stdout, which is not JSON-RPC
     noise.first                          # "loading model"
 
 The SDK's transports start tasks that may raise errors of their HTTP library, which would cancel the task that opened
@@ -115,7 +115,7 @@ class McpSession:
 
 
 class _Held:
-    """The block that keeps a session open."""
+    """The block in which a session is open; an error in it ends the session."""
 
     def __init__(self, session: McpSession) -> None:
         self._session = session

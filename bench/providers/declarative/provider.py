@@ -1,7 +1,7 @@
 """``Declarative``: a provider that is described by a YAML file, on top of ``bench.http``.
 
-Every method reads its call from the config; no code here is specific to a memory system. Operations that the file lacks
-are missing methods, so ``isinstance(provider, Counts)`` depends on the file.
+Every method reads its call from the config; no code here is specific to a memory system. An operation that the file
+lacks has no method, so ``isinstance(provider, Counts)`` depends on the file.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class Declarative:
         return await self._adding.ingest(space, memories)
 
     def assumed(self, space: Space, memories: Sequence[Memory], given: Mapping[str, Sequence[str]]) -> Ingested:
-        """Return the response for a batch that a probe found stored."""
+        """Return the result of a batch that was found stored although its response was lost."""
         return self._adding.assumed(space, memories, given)
 
     async def ready(self, space: Space, ingested: Ingested) -> Readiness:
@@ -181,7 +181,7 @@ class Declarative:
         return compact(answer.one(self._versioned))
 
     async def _delete(self, space: Space, memory_ids: Sequence[str]) -> None:
-        """Delete all ids in one call with ``$.ids``, or else in one call per id."""
+        """Delete all ids in one call if it uses ``ids``, else in one call per id."""
         values = self._values(space)
         if "ids" in self._deleting.uses():
             await self._deleting.each({**values, "ids": list(memory_ids)})
