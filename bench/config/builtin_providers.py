@@ -16,5 +16,5 @@ BOUNDS = frozenset({"oracle", "no-memory", "random", "full-context"})
 
 
 def is_bound(provider: str) -> bool:
-    """Return True for the name of a control, alone or in the form ``NAME@version``; a control is never ranked."""
+    """Return True for the name of a control, alone or in the form ``NAME@variant``; a control is never ranked."""
     return provider.partition("@")[0] in BOUNDS

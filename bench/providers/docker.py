@@ -155,7 +155,11 @@ class Compose:
         log().info(STARTED, provider=self.name, project=self.project, containers=containers)
 
     async def until_healthy(self) -> None:
-        """Wait until the health check gives a 2xx."""
+        """Wait until the health check gives a 2xx.
+
+        Raises:
+            ConfigError: it does not within the time limit; the error has the last lines of the service's log.
+        """
         with anyio.move_on_after(self.settings.health_timeout_s):
             while True:
                 if await self.answers():
@@ -170,7 +174,7 @@ class Compose:
         )
 
     async def stop(self) -> None:
-        """Stop the service if this run started it; its volumes are kept."""
+        """Stop the service and keep its volumes; a failure only gives a warning."""
         with anyio.move_on_after(STOP_S):
             try:
                 await self._run("stop", self.settings.service)

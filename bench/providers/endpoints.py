@@ -22,7 +22,7 @@ def endpoints_of(config: ProviderConfig) -> Mapping[Traffic, Endpoint]:
 
 
 def endpoint_of(config: ProviderConfig, traffic: Traffic) -> Endpoint:
-    """Return the endpoint ``NAME.TRAFFIC``; the pauses of older files become the least interval of its limiter."""
+    """Return the endpoint ``NAME.TRAFFIC``; the pauses in older files become the minimum interval of its limiter."""
     limits, connection, rate = config.limits, config.connection, config.rate_limit
     pauses = {"add": max(rate.add_delay_ms, rate.batch_delay_ms), "search": rate.search_delay_ms}
     limit = {"add": limits.add, "search": limits.search, "status": limits.status, "manage": limits.add}[traffic]

@@ -81,7 +81,7 @@ class LangMem:
         return Found(hits=hits, requested=query.k, returned=len(hits))
 
     async def clear(self, space: Space) -> int | None:
-        """Delete every key of the namespace."""
+        """Delete every key of the namespace; return their number."""
         items = await self._items(space)
         for item in items:
             await self._store.adelete((space.namespace,), item.key)

@@ -1,4 +1,4 @@
-"""mem0 as a library in this process: the real ``mem0ai``, its own model calls, a vector store below the run's folder.
+"""mem0 as a library in this process: the real ``mem0ai``, its own model calls, a vector store in the run's folder.
 
 There is one ``Memory`` per run; a namespace is its ``user_id``. The library blocks, so all calls run in one separate
 thread, which its SQLite files require too::
@@ -50,7 +50,7 @@ WHEN = "when"
 PARTS = {"spacy": "entity search (spacy)", "fastembed": "keyword search (fastembed)"}
 """optional module -> feature of the library that needs it"""
 MOST = 10_000
-"""most memories that a count reads"""
+"""limit of the memories that a count reads"""
 
 
 class Mem0Local(ConfigModel):
@@ -141,7 +141,7 @@ class Mem0Library:
         return Found(hits=hits[: query.k], requested=query.k, returned=len(hits))
 
     async def clear(self, space: Space) -> int | None:
-        """Delete all memories of the namespace."""
+        """Delete all memories of the namespace; return None, because their number is unknown."""
         await self._run("manage", lambda: self._memory.delete_all(user_id=space.namespace))
         return None
 
@@ -166,7 +166,7 @@ class Mem0Library:
 
 
 def failure_of(name: str, error: BaseException) -> CallError:
-    """Return the CallError for an error of the library, which wraps the first error of its model."""
+    """Return the CallError for an error of the library, by its innermost cause, such as an error of its model."""
     root = error
     while root.__cause__ is not None:
         root = root.__cause__

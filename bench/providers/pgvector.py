@@ -105,7 +105,7 @@ class Pgvector:
         return Found(hits=hits, requested=query.k, returned=len(hits))
 
     async def clear(self, space: Space) -> int | None:
-        """Delete the rows of the namespace."""
+        """Delete the rows of the namespace; return their number."""
         async with self._run("manage") as connection:
             return (await connection.execute(SQL["clear"], (space.namespace,))).rowcount
 
@@ -125,7 +125,7 @@ class Pgvector:
         await self.ingest(space, memories)
 
     async def list(self, space: Space, session_id: str | None = None) -> list[Hit]:
-        """Return the memories of the namespace or of one session, by id."""
+        """Return the memories of the namespace or of one session, in order of their ids."""
         return [*await self._hits("search", SQL["list"], {"ns": space.namespace, "session": session_id})]
 
     async def upstream_version(self) -> str:

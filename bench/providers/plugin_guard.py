@@ -2,10 +2,10 @@
 
 Example::
 
-    provider = complete(built(config, context), config)      # adds missing attributes of the Protocol
+    complete(provider, config)                               # adds missing attributes of the Protocol
     mind(provider, config)                                   # a wrong result is a PluginFault with the expected type
     await provider.search(space, query)
-    # PluginFault: own.py:Own: search gave None; expected bench.model.Found
+    # PluginFault: own.py:Own: search returned None; expected bench.model.Found
 
 A coroutine that computes or sleeps without awaiting blocks every other call. Its longest step is measured and reported,
 because it cannot be interrupted.
@@ -65,7 +65,7 @@ def complete(provider: Provider, config: ProviderConfig) -> None:
 
 
 def mind(provider: Provider, config: ProviderConfig) -> None:
-    """Check the results of the four methods of a class against the Protocol."""
+    """Check the results of the four methods of a class against the Protocol, and reduce queries to its limits."""
     for name, wanted in WANTED.items():
         minded = Minded(str(config.adapter), name, getattr(provider, name), wanted)
         setattr(provider, name, minded)
@@ -84,7 +84,7 @@ def mind(provider: Provider, config: ProviderConfig) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Blame:
-    """Convert an error that an adapter raises in the block to a PluginFault, with the line that raised it."""
+    """Convert an error that an adapter raises in the block to a ConfigError, with the line that raised it."""
 
     config: ProviderConfig
     what: str

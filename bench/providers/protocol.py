@@ -80,7 +80,10 @@ class Batching:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Capabilities:
-    """The capabilities of a provider. Benchmarks require names in ``operations``; the other fields are informative."""
+    """The capabilities of a provider; benchmarks require names in ``operations``.
+
+    Of the other fields, some only inform, and some change how the provider is called, such as ``max_k``.
+    """
 
     operations: frozenset[str] = frozenset({"add_memory", "retrieve_memory"})
     """out of add_memory, retrieve_memory, delete_memory, update_memory and list_memories"""
@@ -130,12 +133,12 @@ def _spelt(name: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProviderContext:
-    """The external resources of a provider; it must not open its own HTTP sessions or read a clock."""
+    """The external resources of a provider; it must not open its own HTTP sessions or read another clock."""
 
     http: Http
     environment: Environment
     run_dir: Path
-    """folder of the run; files of ``durability: file`` providers are below it"""
+    """folder of the run; providers with ``durability: file`` write their files in it"""
     seed: int = 0
     embedder: Embedder | None = None
     """embedder opened by the caller with the settings of :func:`bench.providers.facts.embedding`"""
@@ -258,7 +261,7 @@ class AtLeast(int):
 
 @runtime_checkable
 class Restores(Protocol):
-    """A provider with data below ``run_dir`` that can copy a namespace exactly from another run's folder."""
+    """A provider with data in ``run_dir`` that can copy a namespace exactly from another run's folder."""
 
     async def restore(self, space: Space, run_dir: Path) -> None:
         """Replace the namespace by that of the folder; a missing one is empty."""

@@ -63,10 +63,10 @@ def _sign(config: ProviderConfig) -> int:
 
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
 MIN_ORDERED = 4
-"""fewest hits to check: three hits are in order by chance in one of three cases"""
+"""minimum number of hits to check: three hits are in order by chance in one of three cases"""
 MUCH_MORE = 2
 SHORTEST_CUT = 12
-"""fewest characters of a text that is recognized as the beginning of another"""
+"""minimum length, in characters, of a text that is recognized as the beginning of another"""
 
 
 def in_order(places: Sequence[int]) -> bool:

@@ -14,7 +14,7 @@ Example::
         async def digest(self, space):
             return await store_digest(self.path(self.context.run_dir, space))
 
-Both need a separate file or folder per namespace, which is not written to while they run.
+Both functions need a separate file or folder per namespace, which is not written to while they run.
 """
 
 from __future__ import annotations

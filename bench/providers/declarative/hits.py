@@ -308,7 +308,7 @@ class Searching:
         )
 
     async def _pages(self, space: Space, values: Mapping[str, object], k: int) -> tuple[list[Hit], list[str]]:
-        """Return the hits, at most k if several pages were read, and flags for unreadable values and for further hits."""
+        """Return the hits, at most k after several pages, and flags for unreadable values and for further hits."""
         hits: list[Hit] = []
         unreadable, more = False, False
         extra: tuple[tuple[str, str], ...] = ()

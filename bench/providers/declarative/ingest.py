@@ -193,7 +193,7 @@ class Adding:
     def assumed(self, space: Space, memories: Sequence[Memory], given: Mapping[str, Sequence[str]]) -> Ingested:
         """Return the result of a stored batch whose response was lost; ``given`` has the ids that a search found.
 
-        The memories have no ids if only the lost response contained them, or if a step has captures, which are lost too.
+        The memories have no ids if only the lost response contained them, or if a step has captures: they are lost too.
         """
         id_map = self.reading.id_map
         named = id_map is not None and id_map.key is not None

@@ -57,7 +57,7 @@ class Health:
     timeout_s: float
     passed: bool = False
     gone: bool = False
-    """an earlier wait was in vain: from now on each wait is a single check"""
+    """an earlier wait failed, so that each further wait is a single check"""
     lock: anyio.Lock = field(default_factory=anyio.Lock)
     """lets one caller check while the others wait for the result"""
 
@@ -140,7 +140,7 @@ class ProviderWire:
     compiler: Compiler
     constants: Mapping[str, str]
     in_paths: Mapping[str, str]
-    """the constants for paths: slashes of the file are kept, values of the environment are percent-encoded"""
+    """the constants for paths: slashes in the file are kept, values from the environment are percent-encoded"""
     endpoints: Mapping[Traffic, Endpoint]
     channel: Channel
     health: Health | None = None

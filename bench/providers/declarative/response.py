@@ -84,7 +84,7 @@ class ServiceResponse:
 
     @cached_property
     def tree(self) -> object:
-        """Return the body as JSON; MappingError when it is not JSON."""
+        """Return the body as JSON; raise MappingError when it is not JSON."""
         return self.response.json()
 
     def error(self, field: Field | str, problem: str) -> MappingError:
@@ -192,8 +192,8 @@ LOOKED_AT = TELLING.union(CUT_SHORT, ("_shards",), MESSAGES, ERROR_KEYS, ENVELOP
 HINT = "if it is not an error, add a rule under errors.error_when, which takes precedence"
 
 Judged = Literal["add", "search", "other"]
-"""kind of check: an add must have stored everything, a search must be complete; other responses are checked for an
-error without a result only"""
+"""kind of check: an add must have stored everything, a search must be complete; other responses are only checked for
+an error without a result"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,9 +210,9 @@ class BodyErrors:
     def read(
         self, response: Response, *, judged: Judged = "other", partial: bool = False, ok: Container[int] = ()
     ) -> Metered | None:
-        """Raise the error of the first rule that matches.
+        """Raise the error of the first rule that matches; without rules, the error that common keys of the body report.
 
-        A body that is not JSON, or a response with a status in ``ok``, is not checked.
+        A page of HTML raises MappingError. Other bodies that are not JSON, and statuses in ``ok``, are not checked.
 
         ``partial``: the config reads the elements of an add itself.
         """
@@ -373,8 +373,10 @@ _LEAST_PAGE, _PAGE_STEPS = 10, (5, 8, 12)
 
 
 def may_be_a_page(tree: object, count: int) -> bool:
-    """Return True when a count in a response may be the length of the first page: a list has this length, which is
-    usual for pages, and no total confirms it; or the response says that there is more.
+    """Return True when a count in a response may be the length of the first page only.
+
+    This is so when a total is larger, or a list has this length and the response reports more. It is also so when a
+    list has this length, the length is usual for pages, and no total confirms it.
     """
     is_size = count >= _LEAST_PAGE and not all(count % size for size in _PAGE_STEPS)
     if isinstance(tree, list):

@@ -1,7 +1,8 @@
 """Map a hit to its memories.
 
 The forms of ``id_from`` are tried in order; the first that gives a sent id is used. If the file has forms and no hit of
-a response can be mapped, the file is wrong (MappingError). Without forms, hits of the service cannot be mapped.
+a response can be mapped, the file is wrong (MappingError). Without ``id_from``, two common forms are tried, and hits
+may remain unmapped. ``id_from: none`` maps no hit.
 """
 
 from __future__ import annotations

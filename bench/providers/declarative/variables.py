@@ -112,7 +112,7 @@ class Shape:
     def batch(
         self, space: Space, memories: Sequence[Memory], embeddings: Sequence[Sequence[float]]
     ) -> dict[str, object]:
-        """Return the variables of one add."""
+        """Return the variables of one add; for a single memory, its own variables are included."""
         vectors: Sequence[Sequence[float] | None] = embeddings or [None] * len(memories)
         items = [
             self.element(memory, index=index, namespace=space.namespace, embedding=vector)

@@ -29,7 +29,7 @@ __all__ = ["DoctorCheck", "DoctorReport", "examine"]
 
 RETRY_DELAY_MS = 200
 ATTEMPT_MS = 15_000
-"""for every status call, and for all calls if the config sets no timeout"""
+"""timeout of the calls in ``LOOKS`` that set none, and of all calls if the config sets none"""
 LOOKS = ("version", "health", "count")
 """calls without input, which even a slow service answers quickly"""
 

@@ -113,7 +113,7 @@ class NamespaceIndex:
 
 
 class Files:
-    """Index files below a folder."""
+    """The index files in one folder."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

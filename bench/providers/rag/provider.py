@@ -96,7 +96,7 @@ class Rag:
         await self._index.close()
 
     async def ingest(self, space: Space, memories: Sequence[Memory]) -> Ingested:
-        """Split, enrich, embed and write the batch; an existing memory is replaced."""
+        """Split, enrich, embed and write the batch; a memory with an existing id is replaced."""
         pieces = [piece for memory in memories for piece in await self._pieces(memory)]
         await self._index.forget(space.namespace, [memory.id for memory in memories])
         await self._index.put(space.namespace, await self._embedded(pieces))
@@ -181,7 +181,7 @@ class Rag:
         return scaled(bm25(text, {key: piece.indexed for key, piece in pieces.items()}))
 
     async def clear(self, space: Space) -> int | None:
-        """Remove the namespace."""
+        """Remove the namespace; return its number of chunks."""
         return await self._index.clear(space.namespace)
 
     async def count(self, space: Space) -> int:

@@ -22,7 +22,7 @@ class ChunkDatabase(ConfigModel):
     """The store of chunks and vectors."""
 
     type: Literal["file", "postgres"] = "file"
-    """file: below the run's folder, searched exactly; postgres: needs the vector extension"""
+    """file: in the run's folder, searched exactly; postgres: needs the vector extension"""
     connection_string: str | None = None
     schema_: str | None = Field(default=None, alias="schema")
     """SQL file next to the config that is run once before the tables are created (extensions, a search path)"""
