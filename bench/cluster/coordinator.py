@@ -245,7 +245,7 @@ class ClusterRun:
                 yield journal
 
     async def _ended(self, meta: RunMeta) -> Outcome:
-        """Merge the shelf and return the outcome of the run, as the engine does."""
+        """Merge the returned journals, and return the outcome of the run as the engine does."""
         await self.shelf.merge_into(meta)
         stop, refused, problems = self.stopping.reason, self.round.refused, self.round.problems
         jobs = await job_outcomes(self.plan, self.folder, refused)

@@ -9,9 +9,9 @@ Example::
 
     order = ShardOrder(shard=Shard(number=2, count=4, start=26, end=50), run_id="r1", ...)
     order.name          # "r1.2of4"
-    pack(folder, whole=False)           # on the worker: CompressedParts(journal=b"...", stores=b"...")
-    pack.lay_down(folder)               # on the next worker
-    post.say(Word.of(order, worker, progress).text)             # on the worker
+    parts = pack(folder, whole=False)   # on the worker: CompressedParts(journal=b"...", stores=b"...")
+    parts.lay_down(folder)              # on the next worker
+    post.say(Word.of(2, attempt, worker, progress).text)        # on the worker
     gathered.hear(Word.read(text))                              # at the coordinator: a display polls ``gathered``
 """
 
@@ -249,12 +249,12 @@ class Shard:
     """One range of the run's items."""
 
     number: int
-    """1-based"""
+    """from 1 to ``count``"""
     count: int
     start: int
-    """1-based position"""
+    """1-based position of the first item"""
     end: int
-    """inclusive position"""
+    """1-based position of the last item"""
 
     def __str__(self) -> str:
         return f"{self.number}of{self.count}"
@@ -284,7 +284,7 @@ class ShardOrder:
     token: str
     """name of the coordinator's stop event and topic"""
     pack: CompressedParts | None = None
-    """the incomplete state of an earlier worker"""
+    """journal and stores of the incomplete shard from an earlier worker; None for a new shard"""
     phases: int = 0
     """number of rows in the journal of ``pack``"""
 

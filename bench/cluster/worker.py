@@ -109,7 +109,7 @@ def workspace_of(order: ShardOrder) -> Path:
 
 
 def scratch_of(order: ShardOrder) -> Path:
-    """Return the workspace of shards: a folder in the workspace whose runs are not listed."""
+    """Return the folder that is the workspace of shards; ``bench list runs`` does not list the runs in it."""
     return workspace_of(order) / CHECKPOINTS / SCRATCH
 
 

@@ -9,7 +9,7 @@ Example::
     veil = Veil.over("locomo", "conv-26", memories)
     veil.memories[0].id                             # "m3f1c09a2b7d4e5f6"
     veil.sources(["m3f1c09a2b7d4e5f6"])[0].turns    # ("D1:1", "D1:2")
-    space_of(lane, journal=uuid, run_id="r1", corpus="conv-26", history=History()).namespace
+    space_of(lane, journal=uuid, run_id="r1", corpus="conv-26", history=CorpusState()).namespace
     # "bench-demo-r1-3780d278..."
 
 The dataset's own ids can reveal answers (LongMemEval's gold sessions start with ``answer_``), so each memory, session,

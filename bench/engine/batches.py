@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 INTENDED, SENT, SETTLED = "batch_intended", "batch_sent", "batches_settled"
 WAITING_ITEMS = 2_000
-"""most items of a lane that may wait for a batch at the same time"""
+"""maximum number of items of a lane that may wait for a batch at the same time"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -252,7 +252,7 @@ def _gone(again: str, labels: Collection[str]) -> str:
 
 @contextmanager
 def _told_for_clean(again: str, lane: Lane, refused: list[CallError]) -> Iterator[None]:
-    """Collect a refusal for the end, with a hint for ``bench clean`` instead of one for ``bench run``."""
+    """Catch a refusal of the provider and add it to ``refused``, with a hint for ``bench clean``, not ``bench run``."""
     try:
         yield
     except CallError as problem:

@@ -6,8 +6,8 @@ Also in this module:
 
 Example::
 
-    evaluated = await evaluate(lane, job, ready, item, epoch, found, said)
-    journal.append(evaluated.entry(key, attempt))
+    done = await live.attempt(lambda: evaluate(lane, job, ready, item, 1, found, said, memo), ledger)
+    journal.append(done.value.entry(key, done))
     await calibrate_judges(live, readers)       # one event per judge and judge prompt, kind ``judge_calibration``
 
 Without an answer, evaluators that need one do not run; the item is then ``measured``, or has the state from the
@@ -99,7 +99,7 @@ class Evaluated:
 
 
 JUDGE_PROMPTS = "judge_prompts"
-"""payload with the prompts that were sent to judges for an item"""
+"""name of the payload with the prompts that were sent to judges for an item"""
 Asked = tuple[str, Prompt]
 """name of an evaluator, and its prompt"""
 

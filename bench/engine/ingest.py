@@ -6,7 +6,7 @@ Also in this module:
 
 Example::
 
-    end = await IngestPass(lane=lane, space=space, veil=veil, history=history).run()     # an Ending
+    end = await IngestPass.after(history, lane, corpus, veil).run()     # an Ending
     failure = await IndexWait(lane=lane, corpus=corpus, space=space, veil=veil, ingested=ingested).wait()
 
 Journal rows, in order: an intent (awaited if ``on_unknown`` requires it), one row per batch with its position and the
@@ -167,7 +167,7 @@ class IngestPass:
         return all(self._assumed(self.batch(position), {}).ids.values())
 
     def count_alike(self, memory: Memory, *, besides: int) -> int:
-        """Count the memories of acknowledged batches, except one, whose text could be mistaken for this one."""
+        """Count the memories whose text could be mistaken for this one, in all acknowledged batches but ``besides``."""
         others = (batch for position, batch in self._batches() if position in self.done - {besides})
         return sum(shares_text(memory.content, other.content) for batch in others for other in batch)
 

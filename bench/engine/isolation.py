@@ -44,7 +44,7 @@ SHORTEST_TELLING = 20
 SPREAD = 5
 """memories between the first and the last that are checked in the first corpora of a lane"""
 CLEARED_LATE_S = (0.0, 0.2, 1.0, 3.0)
-"""pauses before each check of a cleared namespace, since a service may need time"""
+"""seconds to wait before each check of a cleared namespace, since a service may need time"""
 
 
 def start_of(text: str) -> str:
@@ -115,7 +115,7 @@ class FirstWrite:
 
 @dataclass(slots=True)
 class Sentinel:
-    """A sentinel: it searches a corpus's namespace for sample memories until they are found."""
+    """A check that searches the namespace of a corpus for sample memories until they are found."""
 
     provider: Provider
     space: Space

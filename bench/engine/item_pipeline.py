@@ -90,7 +90,7 @@ def fill(hits: Sequence[Hit], *, budget_tokens: int | None, dated: bool) -> Answ
 
 
 def tokens_of_all(memories: Sequence[Memory], *, dated: bool) -> int:
-    """Return the tokens of a corpus as the context of a prompt with every memory."""
+    """Return the number of tokens of a context that contains every memory of a corpus."""
     size = sum(quarters(one.content) + (DATE_CHARS if dated and one.when is not None else 0) for one in memories)
     return -(-(size + len(SEPARATOR) * max(0, len(memories) - 1)) // CHARS_PER_TOKEN)
 
@@ -387,7 +387,7 @@ class ItemEpoch:
     def _failed(
         self, failure: Failure | None, jobs: Sequence[Job], *, concerns: Sequence[Job], calls: Sequence[Call] = ()
     ) -> bool:
-        """Record the failed item for these jobs; without a failure (the run stops) it stays pending. Returns False.
+        """Record the item as failed for these jobs; without a failure (the run stops) it stays pending. Return False.
 
         A refusal stops the jobs that it ``concerns``.
         """

@@ -33,7 +33,7 @@ from bench.providers.batching import cut_as
 CORPORA_A_SLOT = 8
 """corpora in preparation per ingest slot; most of them wait for an index"""
 THOROUGH = 2
-"""corpora of a lane that are checked thoroughly; the result applies to the others"""
+"""number of corpora of a lane that are checked thoroughly; the result applies to the others"""
 REMEMBERED = 8
 """corpora whose sample memories are kept for canaries"""
 
@@ -101,7 +101,7 @@ class OpenLane:
 
     @property
     def asks(self) -> bool:
-        """Return True when items are run, so the run does not stop after ingest or index."""
+        """Return True when items are run; False when the run ends after ingest or index."""
         return self.last not in (Phase.INGEST, Phase.INDEX)
 
     @property

@@ -43,7 +43,7 @@ class Failure:
 
     @classmethod
     def of(cls, error: Exception) -> Failure:
-        """Return the failure for an exception: bench's own kinds, ``timeout``, else ``plugin``."""
+        """Return the failure for an exception; its kind is that of a bench error, ``timeout``, or else ``plugin``."""
         while isinstance(error, ExceptionGroup):
             error = error.exceptions[0]
         if isinstance(error, BenchError):

@@ -226,7 +226,7 @@ class AnswerResult:
     """reasoning that was sent separately from the text; not read back"""
     reasoning_tokens: int | None = None
     sent_tokens: int | None = None
-    """our own estimate of the prompt's tokens"""
+    """bench's own estimate of the prompt's tokens"""
     messages: tuple[tuple[str, str], ...] = ()
     """role and content of the messages sent; not read back"""
     saved_usd: str | None = None

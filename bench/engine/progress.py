@@ -7,7 +7,7 @@ Example::
         def stopping(self, reason, in_flight): print(f"stopping ({reason}), {in_flight} requests in flight")
         def finished(self, outcome): print(outcome.status)
 
-    progress.lanes["demo/bm25"].search              # Count(done=40, failed=1, total=60)
+    progress.lanes["demo/bm25"].phases[Phase.SEARCH]    # Count(total=60, done=40, failed=1)
 """
 
 from __future__ import annotations

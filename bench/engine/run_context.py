@@ -8,7 +8,7 @@ Also in this module:
 
 Example::
 
-    done = await live.attempt(lambda: provider.search(space, query))
+    done = await live.attempt(lambda: provider.search(space, query), ledger)
     if done.failure is None:
         use(done.value, done.times_us, done.calls)
     budget = Budget(max_usd=Decimal("5"), stopping=stopping, progress=progress)
@@ -184,7 +184,7 @@ class Live:
     ownerships: dict[str, Ownership] = field(default_factory=dict)
     """owners of ids and texts, by provider label"""
     turns: dict[str, anyio.Lock] = field(default_factory=dict)
-    """by provider: lock of a service with one namespace, held by the lane whose corpora are in it"""
+    """lock of each provider with one namespace, by name; the lane whose corpora are in it holds the lock"""
     traced: set[str] = field(default_factory=set)
     """places in plug-in code whose traceback is already in the log"""
 

@@ -9,7 +9,7 @@ Example::
 
     Journal.create(folder, run_meta(plan, run_id, CodeState.read(environment)))
     check_identity(journal.meta, plan)            # IdentityError with a readable diff
-    CodeState.read(Path("."))      # CodeState(commit="3f2a...", tag=None, dirty=False, source="git")
+    CodeState.read(environment)    # CodeState(commit="3f2a...", tag=None, dirty=False, source="git")
     describe("20261127-4f9c0a1b")["cpuCount"]          # 16
 
 ``dirty`` ignores files that runs write (results/, checkpoints/, datasets/) and is None without a checkout. The commit

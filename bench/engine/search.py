@@ -11,7 +11,7 @@ Example::
     result = await search(lane, ready, item)       # a SearchResult; a failure is raised
     found = await provider.search(ready.space, query_of(lane, item, item.question))
     result = mapped(lane, ready.content.veil, found)    # a SearchResult
-    found = await Oracle(seed=0).knowing(evidence_memories).search(space, query)
+    found = await Oracle().knowing(evidence_memories).search(space, query)
 
 Each hit's memory ids become the dataset's session or turn ids at the evidence level of the lane.
 
@@ -83,7 +83,7 @@ Sources = Sequence[Sequence[RenderedMemory]]
 
 
 def query_of(lane: OpenLane, item: Item, text: str) -> Query:
-    """Return the query that the provider gets."""
+    """Return a query with this text and with the k, date and limits of the item's benchmark."""
     benchmark = lane.plan.benchmark
     return Query(
         text=text,
@@ -161,7 +161,7 @@ def dated(veil: Veil, hits: Sequence[Hit], sources: Sources) -> tuple[tuple[Hit,
 
 
 def _is_of_another_day(when: datetime, own: Sequence[datetime]) -> bool:
-    """Return True when a hit's date is more than a time zone away from the dates of its memories."""
+    """Return True when a hit's date is more than 24 hours from all dates of its memories; zones may differ."""
     return all(abs((when - date).total_seconds()) > DAY_S for date in own)
 
 

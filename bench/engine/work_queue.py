@@ -7,10 +7,10 @@ Also in this module:
 
 Example::
 
-    todo = await Todo.of(journal, lane)
+    todo = await Todo.of(journal, lane, last=Phase.EVALUATE, errand=errand, stopping=stopping)
     for corpus in todo.corpora(): ...
         for ref in todo.items(corpus): ...
-    await handover.put(ready)              # a preparing worker; waits while the queue is full
+    await handover.put(ready, items)       # a preparing worker; waits while the queue is full
     while (work := await handover.take()) is not None: ...     # an item worker: (ready, item reference)
     journal.on_commit = counting          # called on the event loop with the rows that became durable
 
@@ -70,7 +70,7 @@ class Todo:
     async def of(cls, journal: Journal, lane: Lane, *, last: Phase, errand: Errand, stopping: Stopping) -> Todo:
         """Return the lane's items that are not finished in the journal; ``last`` is the last phase of the run.
 
-        Without open items when the run is asked to stop meanwhile.
+        The result has no open items when the run is asked to stop meanwhile.
         """
         searched = await journal.finished(lane.key, Phase.SEARCH)
         owners = [job.answer_owner for job in lane.jobs if job.answering != NONE]

@@ -34,7 +34,7 @@ HALVES = (0.0, 0.5, 1.0)
 
 
 def reply_schema(**properties: Mapping[str, object]) -> ReplySchema:
-    """Return the schema of an object with these keys and a reason."""
+    """Return the schema of an object with these keys and the key ``reasoning``."""
     known = {**properties, "reasoning": {"type": "string"}}
     return ReplySchema({"type": "object", "properties": known, "required": list(known), "additionalProperties": False})
 

@@ -25,7 +25,7 @@ CHOICES, QUESTION_TYPE = "choices", "question_type"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RoutedEvaluator:
-    """One evaluator that selects another by item, with the name of its default."""
+    """An evaluator that selects another evaluator for each item; it has the name of its default."""
 
     default: Evaluator
     by: str

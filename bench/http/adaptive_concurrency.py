@@ -11,7 +11,7 @@ from __future__ import annotations
 from anyio import CapacityLimiter, WouldBlock
 
 CEILING = 256
-"""most concurrent requests of ``auto``, over all endpoints"""
+"""maximum number of concurrent requests of ``auto``, over all endpoints"""
 START = 2
 SLOW_STEP = 1 / 32
 """growth per round near the last rejected size"""
@@ -63,7 +63,7 @@ class AdaptiveWindow(Slots):
         self._settled_at = float("-inf")
 
     def accepted(self, *, sent_at: float) -> None:
-        """Count a response without push-back, whose slot was just released.
+        """Count a response that is not a 429; its slot was just released.
 
         The window grows only when it is full, and only for requests sent after the last reduction.
         """

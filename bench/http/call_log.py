@@ -53,7 +53,7 @@ class Trip:
     lost: int = 0
     refused: int = 0
     deadline: float | None = None
-    """set at the first dispatch: waiting for our own limiter does not count"""
+    """set at the first dispatch: the wait for bench's own limiter does not count"""
     sent_at: float = 0.0
     started_at: datetime | None = None
     """start time of the current attempt; None: not sent yet"""
@@ -92,7 +92,7 @@ class Trip:
     def timings(self) -> Timings:
         """Return the parts of the attempt's time.
 
-        The time outside limiter, network and provider was spent in our queue.
+        The time outside limiter, network and provider was spent waiting for a slot.
         """
         stamps = self.stamps
         ended = stamps.ended or time.perf_counter()

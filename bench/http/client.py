@@ -70,7 +70,7 @@ class Http:
         self._flying: dict[Trip, None] = {}
         self._transport: Transport | None = None
         self.refusals = 0
-        """number of 429s and other push-back so far"""
+        """number of rejections by a rate limit so far: 429 and similar"""
 
     async def __aenter__(self) -> Http:
         from bench.http.transport import Transport

@@ -87,7 +87,7 @@ class Timings(NamedTuple):
 
     @property
     def latency_us(self) -> int:
-        """Return network plus provider time; our own waiting is not the provider's."""
+        """Return network plus provider time, without the time that bench itself waited."""
         return self.network_us + self.provider_us
 
 

@@ -182,7 +182,7 @@ class Gate:
             await anyio.sleep(min(wait_s, LONGEST_NAP_S))
 
     def _wait_s(self) -> float:
-        """Return the seconds until the next check: exact for a pause, a fraction of a token for the rate."""
+        """Return the seconds until the next check: the rest of a pause, or the time of a small part of a token."""
         closed_s = self.closed_for()
         bucket = self._requests
         if closed_s or bucket is None or bucket.has_capacity():

@@ -1,4 +1,4 @@
-"""Merge journals of one plan; their order has no effect, and neither has a repeated shard.
+"""Merge journals of one plan; neither their order nor a repeated shard has an effect.
 
 Every attempt of every source is kept. The earliest ok attempt of a phase becomes the last attempt. All ok attempts of a
 phase must be equal except for measured values: hits, answer, verdicts, state, labels::

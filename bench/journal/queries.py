@@ -208,7 +208,7 @@ def _belongs(row: PhaseRow, parts: Parts, score: ScoreRow | None) -> bool:
 def columns_of(
     rows: Sequence[tuple[object, ...]], names: Sequence[str], labels: Mapping[int, Mapping[str, str]]
 ) -> Values:
-    """Return score rows with one metric set as columns."""
+    """Return score rows, which all have the metrics ``names``, as columns."""
     corpora, items, epochs, states, outcomes, label_ids, _, packed, *_ = zip(*rows, strict=True)
     return Values(
         corpora=corpora,

@@ -101,7 +101,7 @@ Answer = TypeVar("Answer")
 def asked_once(
     method: Callable[Concatenate[Reader, Asked], Coroutine[Any, Any, Answer]],
 ) -> Callable[Concatenate[Reader, Asked], Coroutine[Any, Any, Answer]]:
-    """Run a query once per snapshot and then reuse its result, since jobs that share a lane repeat it."""
+    """Decorate a query to run once per snapshot: jobs that share a lane then reuse its result."""
 
     @wraps(method)
     async def ask(self: Reader, /, *given: Asked.args, **named: Asked.kwargs) -> Answer:
@@ -238,7 +238,7 @@ class Reader:
 
     @asked_once
     async def flagged(self, owner: str, phase: Phase) -> list[Flagged]:
-        """Return the notes on the items of a phase, grouped by text."""
+        """Return the flags on the items of a phase, one record for each set of flags and outcome."""
         if not await self._any("any_flag"):
             return []
         rows = await self._all("flagged", clean(owner), PHASES[phase])

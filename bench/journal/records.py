@@ -173,7 +173,7 @@ class Flagged:
     outcome: str
     count: int
     sent_tokens: int
-    """total tokens of their prompts, by our own estimate"""
+    """total tokens of their prompts, by bench's own estimate"""
     tokens_in: int
     """total tokens of their prompts, as the endpoint counts"""
     tokens_out: int

@@ -25,7 +25,7 @@ from bench.structured import ticked
 from bench.visible import LATIN_OF
 
 LONGEST = 64 * 1024
-"""characters of an answer that are read"""
+"""maximum length, in characters, of an answer that is searched for an option"""
 _AROUND = "().:*\"'` []{}$\\_!?,;<>。，、；"
 _OWN = pattern(r"\s*[(\[]?(?P<letter>[A-Za-z])(?:[)\].:](?:\s.*)?|\s*)", re.DOTALL)
 _LATEX = pattern(r"\\(?:text|textbf|mathrm|mathbf)[ ]?\{([^{}\n]*)\}")

@@ -125,7 +125,7 @@ def _of_items(
 
 
 def _of_parts(metric: Measure, columns: Sequence[Column], cells: Sequence[FoldCell], options: Options) -> Measurement:
-    """Return the Measurement from the sums of all parts; it has no interval and no second denominator."""
+    """Return the Measurement from the sums of all parts; it has no interval and no value with failures as 0."""
     samples = [_sample(column, cells, options) for column in columns]
     first, reasons = samples[0]
     function = metric.arithmetic.of_sums

@@ -1,7 +1,7 @@
 """Performance metrics: percentiles of integer microseconds, shown in milliseconds.
 
-The name of a phase alone means network + provider time, without our own waiting; ``search_latency_p95.queue`` selects
-one part. Only successful last attempts are counted.
+The name of a phase alone means network + provider time, without the time that a call waits in bench;
+``search_latency_p95.queue`` selects one part. Only successful last attempts are counted.
 
 Example::
 

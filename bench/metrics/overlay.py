@@ -29,7 +29,7 @@ class Suspect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoldScores:
-    """A score with and without the disputed golds; None when nothing is scored."""
+    """A score with and without the disputed gold answers; None when nothing is scored."""
 
     raw: float | None
     corrected: float | None
@@ -41,13 +41,13 @@ class GoldScores:
 
     @property
     def above_ceiling(self) -> bool:
-        """Return True when the raw score is only possible by matching some disputed golds."""
+        """Return True when the raw score is only possible by matching some disputed gold answers."""
         return self.raw is not None and self.ceiling is not None and self.raw > self.ceiling + 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overlay:
-    """The items with disputed golds of one dataset."""
+    """The items of one dataset whose gold answers are disputed."""
 
     benchmark: str
     dataset_sha256: str

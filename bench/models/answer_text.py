@@ -156,7 +156,7 @@ def _spaced(text: str) -> str:
 
 
 _LEAST_QUOTED = 20
-"""characters of the shortest text that counts as quoted"""
+"""minimum length, in characters, of a text that counts as quoted"""
 _DATE = pattern(r"(?:^|(?<=\0))\[[\d: -]{10,16}\] ")
 _BREAK = pattern(r" ?\0 ?")
 

@@ -24,7 +24,7 @@ from bench.models.reply import TOOL_CALL
 from bench.tokens import count_tokens
 
 LEAST_CACHED = 1024
-"""shortest prompt prefix, in tokens, that the vendor caches"""
+"""minimum length, in tokens, of a prompt prefix that the vendor caches"""
 
 
 class Anthropic:

@@ -7,7 +7,7 @@ Example::
     if (ended := await api.ended(remote)) is not None:
         outcomes = await api.results(ended)                           # custom id -> BatchOutcome
 
-When it is unknown whether a batch was created, it is searched by bench's own key. OpenAI stores the key in the
+When it is unknown whether a batch was created, bench searches for it by its own key. OpenAI stores the key in the
 metadata. Anthropic has it only in the ids of the results, so candidates are read after they have ended.
 """
 
@@ -26,7 +26,7 @@ from bench.values import dataclass
 METADATA = "bench_batch"
 PAGE = 100
 CLOCKS = timedelta(minutes=10)
-"""the most that the vendor's clock may be behind the local one"""
+"""maximum time by which the vendor's clock may be behind the local one"""
 WINDOW = "24h"
 EXPIRED = 0
 """status of a request that was neither processed nor billed"""

@@ -45,7 +45,7 @@ UNTIMED = frozenset({CACHED, BATCHED})
 MOST = 10**12
 """upper limit of a plausible token count"""
 SHOWN = 80
-"""characters of a reply in a message"""
+"""maximum number of characters of a reply in an error"""
 
 
 class _Unreadable(Exception):

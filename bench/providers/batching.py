@@ -21,7 +21,7 @@ from bench.tokens import CHARS_PER_TOKEN
 
 PIECE_MARK = "#"
 MOST = 10_000
-"""most memories in a batch"""
+"""maximum number of memories in a batch"""
 _BREAKS = (re.compile(r"\n\s*\n"), re.compile(r"(?<=[.!?])\s+"), re.compile(r"\s+"))
 """places where a text may be split, in order of preference: paragraph, sentence, word"""
 

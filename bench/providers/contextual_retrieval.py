@@ -29,7 +29,7 @@ Write 50 to 100 tokens that place this part in the document, so that a search fi
 what, when. Answer with those words only."""
 MAX_TOKENS = 160
 DOCUMENT_CHARS = 200_000
-"""most characters of a document that are shown to the model"""
+"""maximum number of characters of a document that the model gets"""
 NO_CONTEXT = "no_context"
 
 

@@ -50,7 +50,7 @@ WHEN = "when"
 PARTS = {"spacy": "entity search (spacy)", "fastembed": "keyword search (fastembed)"}
 """optional module -> feature of the library that needs it"""
 MOST = 10_000
-"""limit of the memories that a count reads"""
+"""maximum number of memories that a count reads"""
 
 
 class Mem0Local(ConfigModel):

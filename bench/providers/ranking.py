@@ -3,8 +3,8 @@
 Example::
 
     reversed_scores(config, hits)      # "scores_rise", "scores_fall", or None
-    in_order([2, 5, 9])                # True: the positions of their memories rise
-    text_flags([("She likes", "She likes tea and coffee")])     # ["text_cut"]
+    in_order([2, 5, 9, 11])            # True: the positions of their memories rise
+    text_flags([("She likes tea and", "She likes tea and coffee")])     # ["text_cut"]
 """
 
 from __future__ import annotations

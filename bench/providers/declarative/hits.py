@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 SHOWN_VALUE = 100
-"""characters of an invalid value in an error"""
+"""maximum number of characters of an invalid value in an error"""
 Transform = Literal["none", "1-x", "1/(1+x)", "-x"]
 
 

@@ -161,7 +161,7 @@ ERROR_KEYS = ("error", "errors")
 FLAGS = ("success", "ok")
 STATUSES = ("status", "state", "statusCode", "status_code", "code", "result")
 ERROR_NUMBERS = ("errno", "err_no", "errcode", "errCode", "err_code")
-"""keys of error numbers, by convention 0 without an error"""
+"""keys of error numbers; by convention, 0 means no error"""
 TELLING = frozenset((*FLAGS, *STATUSES, *ERROR_NUMBERS))
 FAILED = frozenset({"error", "failed", "failure", "fail"})
 INCOMPLETE = frozenset({202, 206, 207})

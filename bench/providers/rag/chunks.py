@@ -7,7 +7,7 @@ Also in this module:
 Example::
 
     await chunks(text, Chunking(size=200, overlap=20, strategy="paragraph"), embed)
-    words = bm25("Where does Ana live?", {"c1": "Ana lives in Lisbon.", "c2": "Bruno runs."})      # {"c1": 1.4}
+    words = bm25("Where does Ana live?", {"c1": "Ana lives in Lisbon.", "c2": "Bruno runs."})      # {"c1": 0.61}
     fused({"c1": 0.9, "c2": 0.3}, words)                                                        # {"c1": 0.0328, ...}
 
 A token is four characters, or one character of a script without spaces. No strategy loses text: a part that is too long
@@ -130,7 +130,7 @@ def weighted(first: Scores, second: Scores, shares: tuple[float, float]) -> dict
 
 
 def fused(*lists: Scores) -> dict[str, float]:
-    """Return the reciprocal rank fusion: the sum of ``1 / (60 + rank)`` over the lists with a chunk."""
+    """Return the reciprocal rank fusion: per chunk, the sum of ``1 / (60 + rank)`` over the lists that contain it."""
     found: dict[str, float] = {}
     for scores in lists:
         for rank, key in enumerate(ordered(scores), 1):
