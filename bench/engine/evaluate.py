@@ -13,9 +13,9 @@ Example::
 Without an answer, evaluators that need one do not run; the item is then ``measured``, or has the state from the
 evaluators that ran.
 
-The calibration events are stored in the journal: `describe` shows them, `compare` reads the judge noise from them. A
-judge and prompt with an event are not calibrated again. A judge that cannot be called gives an event, but does not stop
-the run.
+The calibration events are stored in the journal: ``bench describe`` shows them, and ``bench compare`` reads the judge
+noise from them. A judge and prompt with an event are not calibrated again. A judge that cannot be called gives an
+event, but does not stop the run.
 """
 
 from __future__ import annotations
