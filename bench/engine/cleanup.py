@@ -69,7 +69,7 @@ async def sweep(
 ) -> int:
     """Clear every namespace that a run has left, record each in the journal, and return their number.
 
-    With ``orphans`` the run itself is kept; this changes the hints of errors.
+    With ``orphans`` the run itself is kept, so errors suggest ``bench clean`` with ``--orphans``.
 
     Raises:
         UsageError, ConfigError, DataError: the run's benchmark or provider cannot be planned any more.

@@ -221,7 +221,10 @@ class IngestPass:
 
     @property
     def _may_be_own(self) -> bool:
-        """Return True when found content may be from this run: without intents, a write may precede the first row."""
+        """Return True when content in a new namespace may be from an earlier process of this run, and can be cleared.
+
+        Without intents, a process can end after it sent a batch and before it wrote the first row.
+        """
         provider = self.lane.provider
         return self.lane.live.resumed and provider.on_unknown == "repeat" and provider.capabilities.clear
 

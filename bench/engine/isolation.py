@@ -247,9 +247,9 @@ def foreign_sample(veil: Veil, others: Sequence[Memory]) -> Memory | None:
 MOST_KEYS = 500_000
 """limit of the stored keys, about 60 MB"""
 TELLING_CHARS = 32
-"""a shorter text may occur in two conversations"""
+"""minimum length of a text that identifies its corpus; a shorter text may occur in two conversations"""
 TELLING_ID_CHARS = 16
-"""a shorter service id may be a number that each namespace counts separately"""
+"""minimum length of a service id that identifies its corpus; a shorter one may be a number per namespace"""
 SEVERAL = -1
 
 Key = tuple[str, str]

@@ -34,7 +34,7 @@ from bench.plan.shared_builds import BUILD, build_identity
 from bench.providers import Versioned
 
 CLEARERS = 4
-"""namespaces that are cleared concurrently"""
+"""number of namespaces that are cleared concurrently"""
 
 
 async def run_lane(build: OpenLane) -> None:

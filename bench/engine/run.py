@@ -93,7 +93,7 @@ SHARDS = "shards"
 SELDOM = (20_000, 20, 50)
 """thresholds of the garbage collector: new objects, and passes of one generation before the next older one"""
 FROZEN_BY_PYTHON = 1_000
-"""objects that an interpreter may exclude from garbage collection by itself (Python 3.12: 375)"""
+"""maximum number of objects that an interpreter excludes from garbage collection by itself (Python 3.12: 375)"""
 
 
 async def execute(

@@ -141,7 +141,7 @@ class Unscored:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailedFor:
-    """An error of items, with the number of items."""
+    """An error, and the number of items that failed with it."""
 
     kind: str
     """the error kind"""
@@ -290,7 +290,7 @@ class CorpusRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalOrigin:
-    """A journal that rows came from: the run itself, and each shard of a merged run."""
+    """A journal in which rows were written first: that of the run itself, or of a shard of a merged run."""
 
     uuid: str
     run_id: str

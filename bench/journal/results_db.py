@@ -282,7 +282,7 @@ async def _parts(items: AsyncIterable[ItemResult] | Sequence[ItemResult]) -> Asy
 
 @contextmanager
 def _rebuildable(path: Path) -> Iterator[None]:
-    """Add the hint that a damaged file can be rebuilt."""
+    """Convert errors of SQLite as `reported` does, with the hint that the file can be rebuilt."""
     try:
         with reported(path):
             yield

@@ -29,7 +29,7 @@ class Suspect:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GoldScores:
-    """A score with and without the disputed gold answers; None when nothing is scored."""
+    """A score with and without the disputed gold answers; the scores are None when no item is scored."""
 
     raw: float | None
     corrected: float | None

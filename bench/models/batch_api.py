@@ -65,7 +65,7 @@ class BatchApi(Protocol):
         """Return the vendor's id of a batch that may have been created; None if it was not.
 
         Raises:
-            StillWorking: a batch has not ended, and its key is unknown before.
+            StillWorking: a batch has not ended, and its key can be read only after its end.
         """
         ...
 
@@ -227,7 +227,7 @@ class AnthropicBatches:
 
 
 class StillWorking(Exception):
-    """A batch has not ended, so it is not yet known whether it is the batch that was searched."""
+    """A batch has not ended, so it is not yet known whether it is the batch that bench searches for."""
 
 
 def _anthropic_outcome(result: Mapping[str, object]) -> BatchOutcome:

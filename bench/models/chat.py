@@ -240,7 +240,7 @@ def priced(
 
 
 def learn(wish: Wish, refusal: str) -> Wish | None:
-    """Return the wish without the setting that an error names; None when the error names no optional setting."""
+    """Return ``wish`` without the setting that an error names; None when the error names no optional setting."""
     if not any(status in refusal for status in REFUSALS):
         return None
     if "max_completion_tokens" in refusal and wish.tokens_name == "max_tokens":

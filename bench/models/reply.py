@@ -14,8 +14,8 @@ Example::
 ``input_tokens`` is all input including cache reads and writes, ``output_tokens`` all output including reasoning,
 ``total_tokens`` their sum. Anthropic's counts are added up; OpenAI's and Google's counts already include their parts.
 
-The usage of a body without a usage block, or with a count that is not a whole number, is estimated as characters / 4,
-rounded up, and marked ``estimated``. ``50.0`` counts as 50. An unreadable usage never invalidates an answer.
+The usage of a body without a usage block, or with a count that is not a whole number, is estimated by
+:mod:`bench.tokens` and marked ``estimated``. ``50.0`` counts as 50. An unreadable usage never invalidates an answer.
 """
 
 from __future__ import annotations

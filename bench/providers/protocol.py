@@ -261,7 +261,7 @@ class AtLeast(int):
 
 @runtime_checkable
 class Restores(Protocol):
-    """A provider with data in ``run_dir`` that can copy a namespace exactly from another run's folder."""
+    """A provider that stores its data in ``run_dir`` and can copy a namespace exactly from another run's folder."""
 
     async def restore(self, space: Space, run_dir: Path) -> None:
         """Replace the namespace by that of the folder; a missing one is empty."""
