@@ -199,7 +199,7 @@ def settled_memory() -> Iterator[None]:
 
 @cache
 def frozen_by_host() -> bool:
-    """Return True if this process froze objects before its first run; the count visits each of them, so it is kept."""
+    """Return True if this process froze objects before its first run; cached, because counting visits each object."""
     return gc.get_freeze_count() > FROZEN_BY_PYTHON
 
 
