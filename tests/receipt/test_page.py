@@ -107,7 +107,7 @@ async def test_good_tampered_and_hostile_receipts(
         bad.write_bytes(whole.replace(b'"demo"', b'"demO"'))
         assert (await browser.check(bad)).startswith("INVALID signature_invalid")
         assert await browser.value("document.getElementById('scores').hidden") is True
-        assert await browser.value("document.getElementById('told').textContent") == "What it claims"
+        assert await browser.value("document.getElementById('told').textContent") == "What the receipt claims"
         assert await browser.value(MEANS) == "Do not rely on any number of this document."
         items_kept = items.read_bytes()
         items.write_bytes(items_kept.replace(b'"mrr":0.5', b'"mrr":0.6'))
@@ -115,7 +115,7 @@ async def test_good_tampered_and_hostile_receipts(
         items.write_bytes(items_kept)
 
         await browser.open((root / PAGE).as_uri())
-        assert (await browser.check(good)).startswith("UNTRUSTED key_unknown: signed by a key you have not pinned")
+        assert (await browser.check(good)).startswith("UNTRUSTED key_unknown: signed by an unknown key")
         assert await browser.check(key_file) == "VALID (items file not given, scores not recomputed)"
 
         hostile = desk.good(provider__name="<img src=x onerror=\"document.title='taken'\">", benchmark__name="<script>")
