@@ -219,8 +219,10 @@ def failures(
         A run of this workspace, or a path to a journal; without it the newest run.
     kind
         Only these reasons, for example not_retrieved.
-    benchmark, provider
-        Only the jobs of this benchmark or provider.
+    benchmark
+        Only this benchmark's jobs.
+    provider
+        Only this provider's jobs.
     limit
         Maximum number of items and errors per job. 0 shows all; --json always has all.
     full

@@ -179,7 +179,7 @@ class Manifest(ManifestPart):
     """The whole manifest file."""
 
     manifest_version: Literal["1"]
-    """version of this dialect"""
+    """version of this file format"""
     name: Segment
     """name that runs use; equals the name of the folder"""
     version: str
@@ -213,7 +213,7 @@ class Manifest(ManifestPart):
     flatten: ItemFlatten | None = None
     """rule that makes one item of each child of a list in a row, instead of one item per row"""
     id_field: FieldPath | None = None
-    """path of the item's id; default: the first of id, question_id, sample_id, case_id that row 1 has"""
+    """path of the item's id; default: the first of id, question_id, sample_id, case_id that the first row has"""
     groups: Mapping[str, tuple[str, ...]] = Field(default_factory=dict)
     """name -> question types; additional rows of a report"""
     abstention: Abstention = Abstention()

@@ -149,7 +149,7 @@ class ModelFile(ConfigModel):
     """One endpoint and its models."""
 
     api_version: Literal["bench/v1"] = "bench/v1"
-    """version of this dialect"""
+    """version of this file format"""
     name: LowerName
     """prefix of the model names; must equal the file name without its suffix"""
     description: str = ""

@@ -138,7 +138,7 @@ class ProviderConfig(ConfigModel):
     """One memory system: its address, the requests to it, and how its responses are read."""
 
     api_version: Literal["bench/v1"] = "bench/v1"
-    """version of this dialect"""
+    """version of this file format"""
     name: LowerName
     """lower case, digits, dots, dashes and underscores; runs use this name"""
     display_name: str | None = None

@@ -294,7 +294,7 @@ ENTRIES = (
     ),
     RegisteredMetric(
         name="ndcg",
-        summary="discounted gain of the first K hits / the best possible gain; variant longmemeval: of that paper",
+        summary="discounted gain of the first K hits / the best possible gain; variant longmemeval: as in its paper",
         category="retrieval",
         build=_built(ndcg),
         define=_ndcg_definition,

@@ -261,7 +261,7 @@ ENTRIES = (
     ),
     RegisteredMetric(
         name="over_abstention_rate",
-        summary="share of the scored items with an answer in the memories that were answered with a refusal",
+        summary="share of refusals among the scored items whose answer is in the memories",
         category="answer",
         build=_over_abstention,
         lower_is_better=True,

@@ -194,18 +194,18 @@ class ReceiptBuild(Wire):
 
 
 class ReceiptContext(Wire):
-    """The part of its corpus that the answering model read, estimated with chars/4."""
+    """The part of the corpus that the answering model read, in tokens estimated with chars/4."""
 
     answers: Natural
     """number of answers of a model"""
     tokens: Natural
-    """sum of the tokens of their contexts"""
+    """sum of the context tokens of these answers"""
     corpus_tokens: Natural | None
     """sum of the tokens of the corpus of each answer; null if the journal does not have it"""
     corpora: Natural
-    """number of these corpora"""
+    """number of different corpora of these answers"""
     share: Number | None
-    """tokens / corpusTokens"""
+    """tokens / corpusTokens; null if corpusTokens is null or 0"""
 
 
 class ReceiptBreakEven(Wire):
@@ -214,7 +214,7 @@ class ReceiptBreakEven(Wire):
     questions: Natural | None
     """number of questions on one corpus; null: never, or unknown"""
     never: Flag
-    """true if a question to the memory is not cheaper, so no number of questions is enough"""
+    """true: a question costs no less with the memory than with the whole corpus in the prompt"""
     reason: Text
     """reason why there is no number; empty if there is one"""
 
@@ -229,7 +229,7 @@ class ReceiptMemoryCost(Wire):
     query: ReceiptTotals
     """search and answer of all questions"""
     usd_micros_per_correct: Number | None
-    """cost of the build and of all queries, divided by the number of correct items"""
+    """millionths of a US dollar for the build and all queries, per correct item; null if unknown or none is correct"""
     context: ReceiptContext | None
     """context share; null if no model answered"""
     break_even: ReceiptBreakEven | None

@@ -44,7 +44,7 @@ FIELDS: Mapping[str, str] = {
     "provider": "name of the provider; a variant is `name@label`",
     "models": "embedding, answering and judge model; null if none is used",
     "item_id": "id of the item",
-    "corpus": "id of the corpus that the item asks about",
+    "corpus": "id of the corpus that the question refers to",
     "epoch": "number of the repeat, from 1",
     "question_type": "question type of the item, or null",
     "state": "how the item ended",
@@ -54,8 +54,8 @@ FIELDS: Mapping[str, str] = {
     "metrics": "metric -> value of this item; times are in whole microseconds",
     "labels": "dimension -> label of the item, for breakdowns",
     "attempts": "phase -> number of attempts",
-    "latency": "phase -> whole microseconds of its last attempt: `total` and its parts `queue`, `limiter`, `network`, "
-    "`provider`",
+    "latency": "phase -> whole microseconds of its last attempt: `total`, and its parts `queue`, `limiter`, `network` "
+    "and `provider`",
     "tokens": "role -> `input` and `output` tokens of all attempts; `estimated`: whether some were counted locally",
     "cost": "role -> `usd` (decimal text) of all attempts; `unknown_calls`: calls with an unknown price",
     "finish": "how the answer ended: stop, length (the token limit), refusal (the model or a filter) or other",
@@ -64,7 +64,7 @@ FIELDS: Mapping[str, str] = {
     "flags": "notes on the answer: cut, refused, empty, tool_call, page, usage_unreadable, prompt_cut, "
     "cached (from the call cache), batched (from a batch), "
     "prompt_cached (a part of the prompt was read from the vendor's cache, or written to it)",
-    "cached": "`answer` and `verdict` if they are from the call cache, without call, cost and latency",
+    "cached": "which of `answer` and `verdict` are from the call cache, and so have no call, cost and latency",
     "error": "`kind` and `message` if the item failed, else null",
 }
 """fields of every row, with their descriptions"""

@@ -31,7 +31,7 @@ def text() -> str:
         table(["code", "meaning"], _codes()),
         "## Exit codes of verify",
         table(["code", "verdict"], _verdicts()),
-        "`reproduce` and `diff` exit 8 when the results differ.",
+        "`reproduce` and `diff` exit with 8 if the results differ.",
         "## Errors that end a command",
         table(["kind", "exit", "meaning", "default hint"], _kinds(BenchError, stop=CallError)),
         "## Errors of an item",

@@ -10,9 +10,9 @@ from bench.models.names import VENDORS
 from docs.site.markdown import code, page, table
 
 LEAD = """\
-`bench` reads variables from the environment of the process, then from `.env` of the workspace. `--env-file` names
-another file than `.env`. A config contains only the name of a variable with a secret, never the secret. Instead of a
-variable `NAME` with a secret, you can set `NAME_FILE` to the path of a file that contains the secret."""
+`bench` reads variables from the environment of the process, then from `.env` of the workspace. `--env-file`
+names a file to read instead of `.env`. A config contains only the names of variables with secrets, never the secrets.
+Instead of a variable `NAME`, you can set `NAME_FILE` to the path of a file that contains the value."""
 
 OURS: Mapping[str, str] = {
     "MEMORYBENCH_IMAGE": "container image of the run, set when the image is built; part of receipts",
@@ -45,12 +45,12 @@ def text() -> str:
     return page(
         "Environment variables",
         LEAD,
-        "## Our own",
+        "## Variables of bench",
         table(["variable", "meaning"], _own()),
         "`--on-end CMD` sets `BENCH_RUN_ID` and `BENCH_EXIT_CODE` for its command.",
         "## Models",
-        table(["prefix", "variable with the key", "variable with another address"], _models()),
-        "## Shipped providers",
+        table(["prefix", "variable with the key", "variable for another address"], _models()),
+        "## Included providers",
         table(["provider", "variables"], _providers()),
     )
 

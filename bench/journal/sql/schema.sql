@@ -1,12 +1,12 @@
 -- Version 1 of a journal. Times are microseconds since 1970 (UTC) or durations in microseconds.
 
 -- name: schema
-CREATE TABLE meta (              -- run_id, plan_digest, identity, state ...: one JSON value a key
+CREATE TABLE meta (              -- run_id, plan_digest, identity, state ...: one JSON value per key
   key TEXT PRIMARY KEY,
   value TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE origin (            -- the journal that first wrote a row: 1 = this one, more after a merge
+CREATE TABLE origin (            -- the journal that first wrote a row; 1: this journal, others: merged journals
   id INTEGER PRIMARY KEY,
   uuid TEXT NOT NULL UNIQUE,
   run_id TEXT NOT NULL,
@@ -14,7 +14,7 @@ CREATE TABLE origin (            -- the journal that first wrote a row: 1 = this
   ranges TEXT NOT NULL
 ) STRICT;
 
-CREATE TABLE holder (            -- the process that may write; no row = nobody
+CREATE TABLE holder (            -- the process that may write; no row: no process
   id INTEGER PRIMARY KEY CHECK (id = 1),
   pid INTEGER NOT NULL,
   host TEXT NOT NULL,
@@ -36,7 +36,7 @@ CREATE TABLE owner (             -- lanes, lanes with an answering model, jobs
   name TEXT NOT NULL UNIQUE
 ) STRICT;
 
-CREATE TABLE message (           -- ten thousand equal errors are one row
+CREATE TABLE message (           -- each different error text once
   id INTEGER PRIMARY KEY,
   text TEXT NOT NULL UNIQUE
 ) STRICT;
@@ -46,12 +46,12 @@ CREATE TABLE labels (
   data TEXT NOT NULL UNIQUE
 ) STRICT;
 
-CREATE TABLE shape (             -- the metric names behind a packed row of values
+CREATE TABLE shape (             -- the metric names of packed values
   id INTEGER PRIMARY KEY,
   names TEXT NOT NULL UNIQUE
 ) STRICT;
 
-CREATE TABLE phase (             -- slim and in reading order: resume and counting scan nothing else
+CREATE TABLE phase (             -- narrow, in reading order: a resume and the counts scan only this table
   owner INTEGER NOT NULL REFERENCES owner,
   phase INTEGER NOT NULL,
   corpus TEXT NOT NULL,
@@ -63,18 +63,18 @@ CREATE TABLE phase (             -- slim and in reading order: resume and counti
   PRIMARY KEY (owner, phase, corpus, unit, epoch, attempt)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE entry (             -- the rest of a phase row, appended
+CREATE TABLE entry (             -- the other columns of a phase row, in order of writing
   id INTEGER PRIMARY KEY,
   started_us INTEGER NOT NULL,
   generation INTEGER NOT NULL,
   message INTEGER REFERENCES message,
   times TEXT,
-  data ANY,                      -- JSON text, or zstd of it, as in measured
+  data ANY,                      -- JSON text, plain or compressed with zstd; measured too
   measured ANY,
-  payloads TEXT                  -- name -> reference
+  payloads TEXT                  -- JSON: name -> reference to a payload
 ) STRICT;
 
-CREATE TABLE score (             -- how an item of a job ended, a row a scoring generation
+CREATE TABLE score (             -- how an item of a job ended; one row per scoring (generation)
   owner INTEGER NOT NULL REFERENCES owner,
   corpus TEXT NOT NULL,
   unit TEXT NOT NULL,
@@ -84,7 +84,7 @@ CREATE TABLE score (             -- how an item of a job ended, a row a scoring 
   outcome TEXT NOT NULL,
   labels INTEGER NOT NULL REFERENCES labels,
   shape INTEGER NOT NULL REFERENCES shape,
-  packed BLOB NOT NULL,          -- little-endian doubles, NaN = does not apply
+  packed BLOB NOT NULL,          -- little-endian doubles; NaN: the metric does not apply
   entry INTEGER NOT NULL,
   PRIMARY KEY (owner, corpus, unit, epoch, generation)
 ) STRICT, WITHOUT ROWID;
@@ -103,12 +103,12 @@ CREATE TABLE verdict (
   fingerprint TEXT,
   prompt_name TEXT,
   prompt_sha256 TEXT,
-  raw TEXT,                      -- reference
+  raw TEXT,                      -- reference to a payload
   ignored TEXT,
   PRIMARY KEY (entry, seq)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE call (              -- the ledger; entry = entry.id or corpus_row.id, which share one count
+CREATE TABLE call (              -- one row per attempt; entry: id of a row of entry or corpus_row, which share their numbers
   entry INTEGER NOT NULL,
   seq INTEGER NOT NULL,
   endpoint TEXT NOT NULL,
@@ -133,7 +133,7 @@ CREATE TABLE payload (
   id INTEGER PRIMARY KEY,
   hash BLOB NOT NULL UNIQUE,
   bytes INTEGER NOT NULL,
-  body BLOB                      -- zstd of JSON; NULL = dropped
+  body BLOB                      -- JSON compressed with zstd; NULL: dropped
 ) STRICT;
 
 CREATE TABLE corpus_row (
