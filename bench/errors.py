@@ -106,7 +106,7 @@ class DataError(BenchError):
 
 
 class IdentityError(BenchError):
-    """A resume or merge with settings that would change results; ``changes`` has (path, old, new) for each."""
+    """A resume or merge with settings that would change results; ``changes`` has (path, old, new) for each setting."""
 
     kind = "identity"
     exit_code = 2

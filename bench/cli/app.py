@@ -220,7 +220,7 @@ Exit codes of run and resume
   0   complete, valid, gates passed; also: nothing left to do
   1   internal error (a bug)
   2   usage, configuration, dataset or identity error; nothing was started
-  3   stopped but resumable: budget, time, disk full, refused, circuit breaker, paused
+  3   stopped but resumable: budget, time, disk full, key refused, circuit breaker, paused
   4   finished but not good: a job INVALID, a gate failed, a regression
   5   verification failed
   6   the run is locked by another live process

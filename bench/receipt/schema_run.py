@@ -256,4 +256,4 @@ class ReceiptEnvironment(Wire):
     code_tree_sha256: Hex64
     """SHA-256 over the sorted digests of the files of the installed package"""
     host_hash: Hex16
-    """first 16 hex digits of SHA-256 over host name and run id; tells machines apart without naming them"""
+    """first 16 hex digits of SHA-256 over host name and run id; distinguishes machines without naming them"""
