@@ -291,7 +291,7 @@ ENTRIES = (
     ),
     RegisteredMetric(
         name="token_f1",
-        summary="F1 of the tokens that answer and reference share, as in SQuAD but in every script; variants: as in papers",
+        summary="F1 of tokens shared by answer and reference, as in SQuAD but in every script; variants: as in papers",
         category="answer",
         build=token_f1,
         define=lambda params: f"token_f1.{params['variant']}",
