@@ -127,7 +127,7 @@ def log_tiles(output: Path, /, *, folder: Path | None = None) -> int:
 
 @log_app.command(name="cosign")
 def log_cosign(folder: Path | None = None, *, name: str, key: Path) -> int:
-    """Add a witness's signature to the log's checkpoint. The log must extend the checkpoint that the witness signed last.
+    """Add a witness's signature to the checkpoint of the log, if the log extends the last checkpoint of this witness.
 
     Parameters
     ----------
