@@ -269,9 +269,8 @@ class IngestSection(ConfigModel):
     order: Literal["serial", "parallel"] = "serial"
     """add calls of one namespace: one after the other, or several at once"""
     on_unknown: Literal["repeat", "probe", "reset"] = "reset"
-    """what to do when it is unknown whether an add was stored. repeat: send it again; reset and probe: check by a count
-    or a search first; if this gives no answer, clear the namespace and ingest the corpus again. reset sends an
-    idempotent add again without a check"""
+    """if it is unknown whether an add was stored: repeat: send it again; probe: check by a count or search; reset: as
+    probe, or as repeat if the add is idempotent. Without an answer, clear the namespace and ingest the corpus again"""
 
     @field_validator("text")
     @classmethod
