@@ -69,6 +69,6 @@ __getattr__ = front(
     __name__,
     merger="MergeOutcome merge",
     reader="Reader",
-    records="CorpusFacts ItemRecord Origin Spent Status Values",
+    records="CorpusRecord ItemRecord JournalOrigin Spent Status Values",
     writer="Journal",
 )

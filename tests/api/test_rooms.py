@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -67,3 +68,9 @@ def test_a_room_called_as_its_function_is_that_function(name: str, monkeypatch: 
     assert isinstance(package, CallableRoom)
     monkeypatch.setattr(api, name, lambda *arguments, **named: (arguments, named))
     assert package("a", b=1) == (("a",), {"b": 1})
+
+
+@pytest.mark.parametrize("package", ["", ".engine", ".journal", ".plan", ".receipt", ".stats"])
+def test_every_name_that_a_package_lists_can_be_imported(package: str) -> None:
+    listed = import_module(f"bench{package}")
+    assert [name for name in listed.__all__ if not hasattr(listed, name)] == []
