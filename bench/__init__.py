@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["__version__", "compare", "frames", "plan", "report", "resume", "run"]
 
 _ROOMS = ("plan", "report")
-"""packages whose name is also a function"""
+"""names that are both a package and a function"""
 
 
 def __dir__() -> list[str]:

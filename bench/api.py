@@ -9,7 +9,7 @@ Example::
     bench.report(outcome.run_id).jobs[0].metrics["ndcg_at_10"].value
     bench.compare(f"{outcome.run_id}:bm25", f"{outcome.run_id}:oracle").comparisons[0].headlines[0].verdict
 
-Everything is imported when it is first called, so ``import bench`` stays cheap.
+Everything is imported when it is first called, so ``import bench`` is fast.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ T = TypeVar("T")
 
 
 def plan(*, workspace: Path | str = ".", env_file: Path | None = None, **flags: object) -> Plan:
-    """Plan a run; ``flags`` are those of ``bench run`` in snake_case.
+    """Plan a run; ``flags`` are those of ``bench run`` in snake_case, ``env_file`` is read instead of ``.env``.
 
     Raises:
-        UsageError, ConfigError, DataError: the message of the command line.
+        UsageError, ConfigError, DataError: with the message that the command line shows.
     """
     from bench.config.catalog import Catalog
     from bench.config.run import RunRequest
@@ -64,7 +64,7 @@ async def resume(
     """Resume a run; ``flags`` may change how the work is done, but not the results.
 
     Raises:
-        IdentityError: the experiment is not the one of the run.
+        IdentityError: a flag, config, prompt or data file would change the results of the run.
     """
     from bench.config.catalog import Catalog
     from bench.engine import execute, resumed_plan
@@ -121,10 +121,10 @@ def compare(
 ) -> Comparisons:
     """Compare jobs ``RUN_ID:PROVIDER[:MODEL]``, or the newest run of each of ``providers`` on ``benchmark``.
 
-    ``metric`` names the headline metrics, which are then the only rows; default: the benchmark's first.
+    ``metric``: the metrics to compare, all as headlines; default: every metric, with the benchmark's first as headline.
 
     Raises:
-        UsageError: there are not two sides, one is unknown, or they are not comparable and ``force`` is not set.
+        UsageError: fewer than two sides, an unknown side, or sides that are not comparable (without ``force``).
     """
     from bench.report.compare import compare_sides
     from bench.report.comparison_data import chosen_targets, sides_of
@@ -140,7 +140,7 @@ def compare(
 
 
 def _awaited(read: Callable[[], Awaitable[T]]) -> T:
-    """Run a coroutine to its end, in a thread of its own if an event loop is running (in a notebook)."""
+    """Run a coroutine to its end; use a separate thread if an event loop is running already (in a notebook)."""
     import asyncio
 
     import anyio

@@ -10,25 +10,14 @@ All signed, hashed or compared documents use these functions, so that two reader
     Traceback (most recent call last):
     bench.errors.CanonicalError: a: the key occurs twice in one object
 
-Both raise :class:`CanonicalError` with ``.code`` (stable) and ``.path`` (``scores.judged.n``, ``a[1].b``).
+``parse`` and ``dumps`` raise :class:`CanonicalError` for a value that is not allowed. It has a stable ``.code``, and
+the ``.path`` of the value (``scores.judged.n``, ``a[1].b``).
 
-A value that is not allowed is reported by a stable code and its path.
-
-Example::
+``refuse_in`` raises the same error for a value that does not come from ``parse``::
 
     refuse_in({"a": [float("nan")]})       # CanonicalError: a[0]: NaN and infinities are not JSON
 
-RFC 8785 bytes are written by the C encoder when its result is provably the same, else by a slower encoder.
-
-Example::
-
-    dumps({"b": 1.0, "a": "é"})     # b'{"a":"\\xc3\\xa9","b":1}'
-
-JSON is parsed strictly, so that every program reads the same document.
-
-Example::
-
-    parse(b'{"a": 1, "a": 2}')      # CanonicalError: a: the key occurs twice in one object
+``dumps`` uses Python's C encoder where it certainly writes the bytes of RFC 8785, else a slower encoder.
 
 ``read_line`` is for many lines that should already be canonical. A line that Python's encoder reproduces byte by byte
 has one spelling and no repeated key, so this comparison replaces most strict checks; other lines are parsed strictly::
@@ -100,7 +89,7 @@ error"""
 
 
 def refuse_in(value: object, place: Place = None, depth: int = 1) -> None:
-    """Raise CanonicalError for the first value inside ``value`` that is not allowed, with its path."""
+    """Raise CanonicalError with the path of the first value inside ``value`` that is not allowed."""
     if isinstance(value, Stand):
         raise _error(value.code, place if value.key is None else (place, value.key))
     if isinstance(value, dict | list | tuple) and depth > MAX_DEPTH:
@@ -158,7 +147,7 @@ def _path(place: Place) -> str:
 
 
 class _NeedsCare(Exception):
-    """The value is outside the subset that the C encoder writes exactly as RFC 8785 requires."""
+    """A value that the C encoder may not write as RFC 8785 requires."""
 
 
 _AS_IT_IS = frozenset({str, bool, type(None)})
@@ -167,7 +156,11 @@ ENCODER = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", 
 
 
 def dumps(value: object) -> bytes:
-    """Write the RFC 8785 bytes of ``value`` (dict, list, tuple, str, int, float, bool, None)."""
+    """Return the RFC 8785 bytes of ``value`` (dict, list, tuple, str, int, float, bool, None).
+
+    Raises:
+        CanonicalError: the value, or a value inside it, is not allowed.
+    """
     try:
         return ENCODER.encode(_plain(value, 1)).encode("utf-8")
     except (_NeedsCare, UnicodeEncodeError):
@@ -175,7 +168,7 @@ def dumps(value: object) -> bytes:
 
 
 def dumps_with_part(value: Mapping[str, object], names: Collection[str]) -> tuple[bytes, bytes]:
-    """Return the bytes of an object, and of the object with only some of its members, in one pass."""
+    """Return the RFC 8785 bytes of an object, and those of the object reduced to the members ``names``."""
     try:
         whole = _plain_object(value, 1)
         part = {name: whole[name] for name in names if name in whole}
@@ -191,7 +184,7 @@ def _dumps_with_care(value: object) -> bytes:
 
 
 def _plain(value: object, depth: int) -> object:
-    """Return a copy of ``value`` that json writes as JCS, ten times faster than the general encoder.
+    """Return a copy of ``value`` that Python's ``json`` writes as RFC 8785, ten times as fast as the general encoder.
 
     Raises _NeedsCare for a value that json would write differently.
     """
@@ -243,7 +236,7 @@ def _plain_float(value: float) -> float | int:
 
 MAX_BYTES = 64 * 1024 * 1024
 MAX_VALUES = 1_000_000
-"""limit of commas and brackets in a document: millions of empty lists need a hundred times their bytes in memory"""
+"""most commas and opening brackets of a document: millions of empty lists take a hundred times their bytes in memory"""
 
 _STRINGS_AND_BRACKETS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[{]|[\]}]', re.DOTALL)
 _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
@@ -261,7 +254,12 @@ def parse(data: bytes) -> JSON:
 
 
 def parse_file(path: Path) -> JSON:
-    """Parse one JSON file strictly, reading at most the allowed size; raise OSError, CanonicalError."""
+    """Parse one JSON file strictly.
+
+    Raises:
+        OSError: the file cannot be read.
+        CanonicalError: as ``parse``; also for a file of more than ``MAX_BYTES``.
+    """
     with path.open("rb") as file:
         return parse(file.read(MAX_BYTES + 1))
 
@@ -335,7 +333,7 @@ def _repeated(pairs: list[tuple[str, object]]) -> str:
 
 _BEYOND_UCS2 = re.compile("[\U00010000-\U0010ffff]")
 SURE_DIGITS = 15
-"""most digits for which every integer is exact in a double"""
+"""number of digits up to which every integer is exact in a double"""
 
 
 class _Unsure(Exception):
@@ -343,7 +341,9 @@ class _Unsure(Exception):
 
 
 def read_line(line: bytes, names: Collection[str]) -> tuple[JSON, bytes, bool]:
-    """Return the value of a line, the canonical bytes of some of its members, and whether the line is canonical.
+    """Return the value of a line, the canonical bytes of its members ``names``, and True if the line is canonical.
+
+    For a value that is not an object, the bytes are those of the whole value.
 
     Raises:
         CanonicalError: as ``parse``.

@@ -5,20 +5,20 @@ The class determines who must act; the message has the problem, its place and a 
     BenchError
     ├── UsageError            the caller: flags, arguments, unknown names            exit 2
     ├── ConfigError           the author of a config, prompt or plug-in              exit 2
-    │   └── UnknownMetric     a metric name no one registered
+    │   └── UnknownMetric     an unknown metric name
     ├── DataError             the owner of a dataset file                            exit 2
-    ├── IdentityError         the operator: this is not the run that was started     exit 2
+    ├── IdentityError         the operator: other settings than those of the run     exit 2
     ├── JournalError          the owner of a run file: corrupt, foreign, newer       exit 2
     │   ├── DiskFull          the operator: make room, then resume                   exit 3
     │   ├── Locked            the operator: another live process holds the run       exit 6
     │   └── MergeConflict     the operator: runs of one plan that disagree           exit 4
-    ├── CanonicalError        JSON that cannot be admitted or signed (a ValueError)  exit 5
-    ├── VerificationError     a receipt, key or log that does not hold               exit 5
-    └── CallError             one call to a provider or model failed: data, no crash  exit 3
-        ├── AuthError, QuotaError             stop that provider's job and no other
+    ├── CanonicalError        JSON that cannot be read or signed (a ValueError)      exit 5
+    ├── VerificationError     a receipt, key or log that is not valid                exit 5
+    └── CallError             one call to a provider or model failed; recorded       exit 3
+        ├── AuthError, QuotaError             stop the lane of the call and no other
         ├── RateLimited, Unavailable          after the retries
         ├── Rejected, MappingError            never retried
-        │   └── Unreachable                   no attempt can ever get there: stops the job too
+        │   └── Unreachable                   no attempt can reach the server: stops the lane too
         ├── Truncated, NoAnswer               a model's reply that holds no answer
         ├── IngestFailed, Contaminated        corpus errors
         ├── NotReady, NotCleared, Unsupported
@@ -167,7 +167,7 @@ class MergeConflict(JournalError):
 
 
 class CanonicalError(BenchError, ValueError):
-    """JSON that is rejected before signing or verifying; ``code`` is stable, ``path`` is the place."""
+    """JSON that is rejected before signing or verifying; ``code`` is stable, ``path`` is the place in the document."""
 
     kind = "canonical"
     exit_code = 5
@@ -192,7 +192,7 @@ class VerificationError(BenchError):
 
 
 class CallError(BenchError):
-    """One call failed finally; the engine records it as ``error(kind)`` and continues."""
+    """One call that failed permanently; the engine records it as ``error(kind)`` and continues."""
 
     kind = "unavailable"
     exit_code = 3
@@ -211,7 +211,7 @@ class AuthError(CallError):
 
 
 class QuotaError(CallError):
-    """402, or a body that reports a used-up plan."""
+    """402, or a body that reports a used-up quota."""
 
     kind = "quota"
     stops_lane = True
@@ -320,7 +320,7 @@ class Unsupported(CallError):
 
 
 class PluginFault(CallError):
-    """A method of an adapter returned something that the Protocol does not allow; the message is the expected type."""
+    """A method of an adapter returned something that the Protocol does not allow; the message has the expected type."""
 
     kind = "plugin"
     default_hint = "fix the adapter (see bench.providers.protocol.Provider), then start a new run"
@@ -341,7 +341,7 @@ def alone(group: BaseExceptionGroup[BaseException]) -> BaseException | None:
 
 
 def raised_at(error: BaseException) -> str:
-    """Return where plug-in code raised, as `` (own.py:24, in search)``; empty if it did not raise."""
+    """Return where plug-in code raised, as `` (own.py:24, in search)``; empty for an error without a traceback."""
     last = error.__traceback__
     while last is not None and last.tb_next is not None:
         last = last.tb_next

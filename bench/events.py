@@ -1,4 +1,4 @@
-"""The run log: one JSON line per event, with redaction before every sink.
+"""The run log: one JSON line per event; secrets are removed before an event is written.
 
 The command line calls ``configure`` once, and a run calls ``run_log``; other code only logs::
 
@@ -111,7 +111,9 @@ class bind:  # noqa: N801 - used as the statement `with bind(...)`
 
 
 def configure(*, verbose: bool = False, quiet: bool = False, log_file: Path | None = None, color: bool = False) -> None:
-    """Send events to stderr (warnings, or all with ``verbose``) and to ``log_file``; called once per process.
+    """Send events to stderr and to ``log_file``; call it once per process.
+
+    On stderr are warnings and errors, with ``verbose`` all events, with ``quiet`` only errors.
 
     Raises:
         UsageError: the folder of ``log_file`` does not exist.
@@ -137,7 +139,7 @@ def configure(*, verbose: bool = False, quiet: bool = False, log_file: Path | No
 
 @contextmanager
 def run_log(path: Path, run_id: str) -> Iterator[None]:
-    """Also write the events of this run's tasks inside the block to ``path``."""
+    """Also write to ``path`` the events that the run logs inside the block."""
     import logging
 
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -206,7 +208,7 @@ def _route() -> None:
 
 
 def _shared() -> list[structlog.types.Processor]:
-    """Return the processors of every event, of bench or a library: context, level, name, time, and last redaction."""
+    """Return the processors of all events of bench and of libraries; redaction is the last one."""
     import structlog
 
     return [
@@ -232,7 +234,7 @@ def _briefly(renderer: structlog.types.Processor) -> structlog.types.Processor:
 def _rotating(path: Path) -> logging.Handler:
     """Return a handler for a file of JSON lines: 20 MB per file, five files.
 
-    A full disk loses events, but never the run.
+    When the disk is full, events are lost, but the run continues.
     """
     import logging.handlers
 

@@ -22,7 +22,7 @@ from bench.values import dataclass
 
 
 class RunIdentity(TypedDict):
-    """The tree under a plan digest: everything that can change a result."""
+    """The data that a plan digest covers: everything that can change a result."""
 
     schema: str
     benchmarks: Mapping[str, Mapping[str, object]]
@@ -104,7 +104,7 @@ class Corpus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """The gold evidence of an item; turn evidence always includes its sessions."""
+    """The gold evidence of an item; ``sessions`` includes the session of each turn in ``turns``."""
 
     sessions: tuple[str, ...] = ()
     turns: tuple[str, ...] = ()
@@ -177,7 +177,10 @@ class Memory:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Space:
-    """One corpus attempt at one provider; ``captures`` are restored from the journal on resume."""
+    """The namespace of one attempt to store a corpus at a provider.
+
+    ``captures`` are values that the provider returned; a resume restores them from the journal.
+    """
 
     namespace: str
     run_id: str
@@ -202,7 +205,9 @@ class Query:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ingested:
-    """The provider's result for a batch: its ids by memory id, job ids to poll, and rejected memories."""
+    """The provider's result for a batch: ``ids`` (memory id -> the provider's ids), ids of jobs to poll, ``rejected``
+    (memory id -> reason).
+    """
 
     ids: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     jobs: tuple[str, ...] = ()
@@ -233,7 +238,7 @@ class Hit:
     chunks: tuple[str, ...] = ()
     metadata: Mapping[str, object] = field(default_factory=dict)
     marks: Iterable[str] = field(default=(), compare=False, repr=False)
-    """ids, tags and other short texts of an unmapped hit, which may identify its owner; not stored"""
+    """ids, tags and other short texts of an unmapped hit, which may show its corpus; not stored"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,7 +253,7 @@ class Found:
     ids_available: bool = True
     """False: hits of this provider cannot be mapped to memories, so retrieval metrics do not apply"""
     flags: tuple[str, ...] = ()
-    """flags of the search: `QUERY_CUT`, `UNREADABLE`"""
+    """flags of the search, such as `QUERY_CUT`"""
 
 
 QUERY_CUT = "query_cut"
@@ -319,7 +324,7 @@ class ChatMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """One request to a model. ``question`` and ``context`` are for models that need no prompt."""
+    """One request to a model. The built-in reader uses ``question`` and ``context`` instead of ``messages``."""
 
     messages: tuple[ChatMessage, ...]
     max_tokens: int = 256
@@ -331,7 +336,7 @@ class Prompt:
     template_sha256: str = ""
     """SHA-256 of the template of the prompt; empty = it has none"""
     stable: int = 0
-    """length of the prefix of the first message that other prompts of the run share; not sent"""
+    """number of first characters of the first message that other prompts of the run share; not sent"""
     epoch: int = 1
     """the epoch of the item; not sent"""
 
@@ -348,7 +353,7 @@ class Completion:
     cost_usd: str | None = None
     """decimal text, None = unknown"""
     saved_usd: str | None = None
-    """USD saved compared to the same call sent alone without caches; None = unknown, or nothing"""
+    """USD saved compared to the same call sent alone without caches; None = unknown, or nothing saved"""
     latency_us: int = 0
     attempts: int = 1
     ignored: tuple[str, ...] = ()
@@ -361,8 +366,8 @@ class Completion:
     """the finish in the endpoint's own wording"""
     flags: tuple[str, ...] = ()
     """``usage_unreadable``: a count of the usage is not a whole number; ``prompt_cut``: the endpoint read far fewer
-    tokens than were sent; ``cached``: it comes from the call cache, and nothing was called;
-    ``batched``: it came in a batch; ``prompt_cached``: the vendor's cache of prompts had a part of it, or took it"""
+    tokens than were sent; ``cached``: the reply is from the call cache, and no call was made; ``batched``: the reply
+    came in a batch; ``prompt_cached``: the vendor's prompt cache had a part of the prompt, or stored it"""
     sent_tokens: int | None = None
     """our own estimate of the prompt's tokens; None = not sent"""
 
@@ -377,7 +382,7 @@ class Model(Protocol):
 
 
 class Embedder(Protocol):
-    """A function from texts to vectors, in order, all of the same dimension."""
+    """An embedding model: one vector per text, in the order of the texts, all of the same dimension."""
 
     @property
     def name(self) -> str: ...
@@ -473,7 +478,7 @@ class Row:
     """None = pending"""
     error_kind: str | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
-    """dimension -> label, such as question_type"""
+    """dimension (such as ``question_type``) -> label"""
     answerable: bool = True
     adversarial: bool = False
     abstained: bool = False
@@ -490,7 +495,7 @@ class Row:
     category: str | None = None
     """the dataset's own category id, if a protocol needs it (LoCoMo 1-5)"""
     times_us: Mapping[str, int] = field(default_factory=dict)
-    """PHASE or PHASE.PART (queue, limiter, network, provider) of the successful last attempt"""
+    """PHASE or PHASE.PART (queue, limiter, network, provider) -> duration of the last attempt, which succeeded"""
     tokens: Mapping[str, int | None] = field(default_factory=dict)
     costs_usd: Mapping[str, str | None] = field(default_factory=dict)
     reason: str = ""

@@ -1,9 +1,9 @@
 """Find and replace known secrets in every encoding in which they can occur.
 
 Each character of a secret is matched in every encoding: literal, with backslashes, as an escape of JSON, PHP or Python,
-as an HTML entity, percent-encoded or as ``+``, and nested escapes. The whole secret is also matched in hex and in
-base64, there also as part of a longer text such as ``user:pass``. A few plain searches skip texts that cannot contain a
-secret, so that ordinary text takes microseconds::
+as an HTML entity, percent-encoded, as ``+``, or in nested escapes. The whole secret is also matched in hex and in
+base64, in base64 also as part of a longer text such as ``user:pass``. A few plain searches skip texts that cannot
+contain a secret, so that ordinary text takes microseconds::
 
     redactor.learn("a/b=c d")
     redactor.hide(r"GET /x?key=a%2Fb%3Dc+d and {\"key\":\"a\\/b=c d\"}")     # both hidden
@@ -50,7 +50,7 @@ _MODEL = re.compile(r"[a-z][a-z0-9_-]{1,30}/[A-Za-z0-9][A-Za-z0-9._:-]*")
 
 
 def is_setting(value: str) -> bool:
-    """Return True when a value is a plain setting: short, a number, a word, a region, a URL, VENDOR/MODEL.
+    """Return True when a value is a plain setting: short, a number, a word, a region, a URL, a path, VENDOR/MODEL.
 
     Hiding such a value would hide ordinary text, so it is hidden only if the variable's name marks a secret.
     """
@@ -63,9 +63,9 @@ class Redactor:
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[str, ...]] = {}
-        """secret -> texts of which each of its unescaped forms contains one; longest secret first"""
+        """secret -> its search texts (see ``_needles``); longest secret first"""
         self._needles: tuple[str, ...] = ()
-        """these texts of all secrets"""
+        """the search texts of all secrets"""
 
     def learn(self, secret: str) -> None:
         """Register a secret; one shorter than four characters is ignored, because it would hide ordinary words."""
@@ -80,7 +80,7 @@ class Redactor:
 
     @contextmanager
     def forgetting(self) -> Iterator[None]:
-        """Forget secrets learned inside the block at its end, for a process that outlives them."""
+        """Forget the secrets that are learned inside the block when it ends; for processes that run longer."""
         before = self._known
         try:
             yield
@@ -147,7 +147,7 @@ def _unescaped(text: str) -> str:
 
 
 def _needles(secret: str) -> tuple[str, ...]:
-    """Return plain texts of which every unescaped form of a secret contains one."""
+    """Return the search texts of a secret: each form of the secret, unescaped, contains at least one of them."""
     runs: list[str] = re.findall(r"[A-Za-z0-9]{2,}", secret)
     raw = secret.encode("utf-8", "surrogatepass")
     # without a run of plain letters there is nothing cheap to look for
@@ -155,7 +155,7 @@ def _needles(secret: str) -> tuple[str, ...]:
 
 
 def _base64_forms(raw: bytes) -> tuple[str, ...]:
-    """Return the base64 forms of a secret: alone, and the parts that are fixed inside a longer text."""
+    """Return the base64 forms of a secret: of the secret alone, and the parts that are the same in any longer text."""
     whole = [base64.b64encode(raw).decode(), base64.urlsafe_b64encode(raw).decode()]
     forms = {form.rstrip("=") for form in whole}
     for before in range(3):

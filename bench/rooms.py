@@ -4,7 +4,7 @@ Example, at the end of a package that imports its modules for type checkers only
 
     __getattr__ = front(__name__, reader="Reader", merging="MergeOutcome merge")
 
-A package whose name is also a function of the Python API, as ``bench.plan(...)`` and the package ``bench.plan``, sets
+``bench.plan`` is both a package and a function of the Python API: ``bench.plan(...)``. Such a package sets
 ``sys.modules[__name__].__class__ = CallableRoom``."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from types import ModuleType
 
 
 def front(room: str, **homes: str) -> Callable[[str], object]:
-    """Return the ``__getattr__`` of a package; each argument is a module with its names, separated by spaces.
+    """Return the ``__getattr__`` of a package; a keyword is a module, its value the names in it, split by spaces.
 
     A module must not have the same name as one of its names, since its import would hide that name.
     """
@@ -33,9 +33,9 @@ def front(room: str, **homes: str) -> Callable[[str], object]:
 
 
 class CallableRoom(ModuleType):
-    """A package that can be called as the function with its name in :mod:`bench.api`."""
+    """A package that can be called; the call goes to the function of the same name in :mod:`bench.api`."""
 
     def __call__(self, *arguments: object, **named: object) -> object:
-        """Call the function with the name of this package."""
+        """Call the function of the same name in :mod:`bench.api`."""
         function = getattr(import_module("bench.api"), self.__name__.rpartition(".")[2])
         return function(*arguments, **named)

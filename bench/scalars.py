@@ -24,10 +24,10 @@ from email.utils import parsedate_to_datetime
 from typing import Literal
 
 LONGEST = 400
-"""most characters of a number or date; int() rejects longer ones slowly"""
+"""most characters of a number or date; longer texts are unreadable, since parsing them is slow"""
 LARGEST_WHOLE = 2**63 - 1
 MILLISECONDS_FROM = 10**11
-"""larger Unix times are in milliseconds"""
+"""Unix times of at least this value are in milliseconds"""
 
 
 def number(value: object) -> float | None:

@@ -90,7 +90,7 @@ class Environment:
     def get(self, name: str) -> str | None:
         """Return the variable, or the content of the file in ``NAME_FILE``; None for an empty or blank value.
 
-        Both sources are treated alike: values are shown, hashed or redacted by name and value only.
+        The source makes no difference: name and value decide how a value is shown, hashed or redacted.
 
         Raises:
             ConfigError: ``NAME_FILE`` cannot be read.
@@ -156,7 +156,7 @@ class Environment:
             _learn(name, value)
 
     def require_plain(self, name: str, *, user: str, example: str) -> str:
-        """Return the plain variable ``name`` that ``user`` needs.
+        """Return the plain variable ``name`` that ``user`` needs; ``example`` is a value for the hint.
 
         Raises:
             ConfigError: it is not set.
@@ -206,7 +206,7 @@ def bare(value: str | None) -> str:
 
 
 def _learn(name: str, value: str) -> None:
-    """Register the value of a config's variable as a secret, unless it is a plain setting; its password in any case."""
+    """Register a variable of a config as a secret if its name or value looks like one; also the password of a URL."""
     if is_secret(name) or not is_setting(value):
         redactor.learn(value)
     if "@" in value and "://" in value:

@@ -69,7 +69,8 @@ class ReplySchema(dict[str, object]):
 def one_object(text: str) -> dict[str, object] | None:
     """Return the only JSON object in a text; None for any other text, or an object with a repeated key.
 
-    The result is cached and shared, because a judge's text is read for its repair and for its verdict.
+    The last result is cached, because a judge's text is read twice: for its repair and for its verdict. Do not change
+    the object.
     """
     read, tree = _LAST[0]
     if read is not text:
@@ -107,7 +108,7 @@ def ticked(text: str) -> str:
 
 
 def distinct(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Return the pairs as a dict; RepeatedKey when a key occurs twice."""
+    """Return the pairs as a dict; RepeatedKey when a key occurs twice, ignoring case."""
     found = dict(pairs)
     if len(set(map(str.lower, found))) != len(pairs):
         raise RepeatedKey("a key occurs twice")

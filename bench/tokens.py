@@ -3,7 +3,8 @@
 A character counts as a quarter of a token; a character of a script without spaces between words, or of Hangul, counts
 as one token. Tokenizers differ: Cohere's card of multilingual-22-12 gives 4.8 characters per token for English, 1.1 for
 Chinese, 1.3 for Japanese and 2.0 for Korean; DeepSeek's documentation gives 0.6 tokens per Chinese character. Estimates
-of cost or size use the highest number, and the check that a prompt was read uses the lowest, half a token::
+of cost or size count the most tokens: one per such character. The check that a prompt was read counts the fewest: half
+a token::
 
     count_tokens("abcde")               # 2
     count_tokens("蓝色花盆")             # 4
@@ -36,7 +37,7 @@ UNSPACED_CHARACTER = pattern(f"[{UNSPACED}]")
 
 
 def quarters(text: str, *, each: int = CHARS_PER_TOKEN) -> int:
-    """Return the size in quarters of a token; ``each`` is the size of a character of a script without spaces."""
+    """Return the size in quarters of a token; ``each`` is that of a character of a script without spaces."""
     dense = 0 if text.isascii() else len(UNSPACED_CHARACTER.findall(text))
     return len(text) + (each - 1) * dense
 

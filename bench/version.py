@@ -92,7 +92,7 @@ def built_commit() -> str | None:
 
 
 def _commit() -> str:
-    """Return the commit from the image, the wheel or git."""
+    """Return the commit from the image, the wheel or git; empty if it is unknown."""
     if declared := os.environ.get("MEMORYBENCH_GIT_COMMIT") or built_commit():
         return declared
     root = Path(__file__).resolve().parents[1]

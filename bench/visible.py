@@ -5,7 +5,7 @@ Example::
     visible("a\\x1b[31m\\u202e")         # "a\\\\x1b[31m\\\\u202e"; tabs and newlines stay
     in_json('{"a": "\\u202e"}')          # the same JSON value, with \\\\u202e written out
     is_blank(" \\u200b")                # True: nothing is visible
-    is_odd("P\\u0430ris")                # True: its second letter is a Cyrillic one
+    is_odd("P\\u0430ris")                # True: its second letter is Cyrillic
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def is_blank(text: str) -> bool:
 
 
 def in_json(text: str) -> str:
-    """Return JSON text of the same value in which hidden characters are escaped."""
+    """Return JSON text with its hidden characters as escapes; the value stays the same."""
     return HIDDEN.sub(lambda found: _json_escape(found.group()), text)
 
 

@@ -1,8 +1,8 @@
 """Run one measurement in its own process: ``child.py KIND WORKSPACE [--concurrency N] [--items N]``.
 
-KIND ``ours`` runs the engine over the workspace. ``told`` starts or resumes such a run, and prints the number of
-durable phases all the time. ``floor`` makes the same calls, adds first, in a bare aiohttp loop, without journal,
-retry, limiter or log. The output is one JSON object: wall and CPU seconds of the work itself, peak memory, outcome.
+KIND ``ours`` runs the engine over the workspace. ``told`` starts or resumes such a run, and keeps printing the number
+of durable phases. ``floor`` makes the same calls, adds first, in a bare aiohttp loop, without journal, retry, limiter
+or log. The output is one JSON object: wall and CPU seconds of the work itself, peak memory, outcome.
 """
 
 from __future__ import annotations

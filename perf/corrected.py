@@ -36,7 +36,7 @@ class Simulated(NamedTuple):
     """coverage of the interval of a judge's error; the lowest over the judges of the draw"""
     error_width: float
     later_coverage: float
-    """the same for a judge that was added after the draw"""
+    """coverage of the interval of the error of a judge that was added after the draw"""
     later_width: float
 
 
@@ -56,7 +56,7 @@ class Outcome(NamedTuple):
 
 
 def simulate(error: float, accuracy: float, simulations: int, *, judges: int = 1, seed: int = 0) -> Simulated:
-    """Repeat the draw of a sample that several judges share."""
+    """Simulate the draw of a sample that several judges share, many times; return means and coverages."""
     chance = random.Random(f"{seed}/{error}/{accuracy}/{judges}")
     shares: list[Outcome] = []
     errors: list[list[Outcome]] = [[] for _ in range(judges + 1)]

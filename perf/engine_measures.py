@@ -52,7 +52,7 @@ Run = dict[str, object]
 
 
 def pairs(items: int, *, concurrency: int, latency_ms: float, rounds: int) -> tuple[list[Run], list[Run]]:
-    """Run floor and ours alternately."""
+    """Run floor and ours alternately; return the measurements of both."""
     floor: list[Run] = []
     ours: list[Run] = []
     with prepared(items, latency_ms=latency_ms) as (workspace, url):

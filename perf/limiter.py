@@ -1,9 +1,9 @@
 """P9: measure the rates that the limiter allows, as the server counts them.
 
 ``python perf/limiter.py [--seconds 6] [--rates 1 50 200]`` prints a JSON list. For each rate it has the calls per
-second that were reached, and the largest number of calls in any second, as the server received them and as they were
-sent. On a busy machine the server may receive calls later than they were sent, and closer together; then the second
-number is the relevant one.
+second that were reached, and the largest number of calls in any second: of received calls, and of sent calls. On a busy
+machine the server may receive calls later than they were sent, and closer together; then the number of sent calls is
+the relevant one.
 """
 
 from __future__ import annotations

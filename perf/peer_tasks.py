@@ -1,8 +1,8 @@
 """The same work for each program of ``peers.py``: N questions, one chat completion per question, an exact-match score.
 
-An entrant writes its task into an empty folder, is started there by one command, and afterwards its finished samples
-are counted in what lies in that folder. Run as a script, this file is the floor: a bare aiohttp loop without a score,
-a log or a file: ``peer_tasks.py URL ITEMS CONCURRENCY``.
+An entrant is one of these programs. It writes its task into an empty folder and is started there by one command;
+afterwards its finished samples are counted from the files in this folder. Run as a script, this file is the floor: a
+bare aiohttp loop without a score, a log or a file: ``peer_tasks.py URL ITEMS CONCURRENCY``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ HERE = Path(__file__).resolve().parent
 HOME = Path(os.environ.get("MEMORYBENCH_PEERS", HERE.parent / "build" / "peers"))
 CHECKOUT = {"PYTHONPATH": str(HERE.parent)}
 GOLD = "so"
-"""what the stub answers, and what each question expects"""
+"""the answer of the stub, which each question expects"""
 
 INSPECT_TASK = """
 from inspect_ai import Task, task
@@ -62,7 +62,7 @@ metric_list: [{metric: exact_match, aggregation: mean, higher_is_better: true}]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """One run to make: an empty folder, the stub, and how much."""
+    """The settings of one run: an empty folder, the URL of the stub, number of items and concurrency."""
 
     folder: Path
     url: str
@@ -78,7 +78,7 @@ class Work:
         return [{"input": f"Which fact is number {at}?", "target": GOLD} for at in range(self.items)]
 
     def variables(self) -> dict[str, str]:
-        """The environment of a run: its files stay in the folder, and no address but the loopback is reached."""
+        """Return the environment variables of a run: its files stay in the folder, and it reaches only this machine."""
         closed = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), "http://127.0.0.1:9")
         local = dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1,localhost")
         quiet = ("PROMPTFOO_DISABLE_TELEMETRY", "PROMPTFOO_DISABLE_UPDATE", "PROMPTFOO_DISABLE_REMOTE_GENERATION")
@@ -97,19 +97,19 @@ class Work:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entrant:
-    """One program: how it is installed, started, and what it kept."""
+    """One program: its packages, its command, and the count of its finished samples."""
 
     name: str
     environment: str = ""
-    """its folder below ``HOME``"""
+    """name of its folder below ``HOME``"""
     packages: tuple[str, ...] = ()
-    """exact versions; the first is the program itself, none = this checkout"""
+    """packages with exact versions, the program first; empty = this checkout"""
     npm: bool = False
     command: Callable[[Work], list[str]]
     kept: Callable[[Work], int] | None = None
-    """finished samples that can be read from the folder of a run"""
+    """function that counts the finished samples in the folder of a run"""
     durable: str = ""
-    """what these are"""
+    """description of these samples"""
     variables: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -137,7 +137,7 @@ def bench_command(work: Work) -> list[str]:
 
 
 def bench_kept(work: Work) -> int:
-    """Count the items whose score is in the journal, by the command that a user has."""
+    """Count the items whose score is in the journal, with ``bench status``."""
     command = [sys.executable, "-m", "bench", "status", "peers", "--json"]
     return int(json.loads(_output(command, work, **CHECKOUT))["completed"])
 
@@ -151,7 +151,7 @@ def inspect_command(work: Work) -> list[str]:
 
 
 def inspect_kept(work: Work) -> int:
-    """Count the scored samples of the log, for a killed run after Inspect's own recovery."""
+    """Count the scored samples of the log; the log of a killed run is first recovered by Inspect itself."""
     work.write("kept.py", INSPECT_KEPT)
     return int(_output([script("inspect", "python"), "kept.py"], work))
 
@@ -184,7 +184,7 @@ def lm_eval_command(work: Work) -> list[str]:
 
 
 def lm_eval_kept(work: Work) -> int:
-    """Count the samples of the output: they are written when all have ended."""
+    """Count the samples of the output, which lm-eval writes when all samples have ended."""
     return sum(len(path.read_text().splitlines()) for path in (work.folder / "out").rglob("samples_*.jsonl"))
 
 
@@ -193,7 +193,7 @@ def cached_command(work: Work) -> list[str]:
 
 
 def cached_kept(work: Work) -> int:
-    """Count the answers of the cache, from which a second run takes them."""
+    """Count the answers in the cache, which a second run reuses."""
     return sum(_rows(path, "SELECT count(*) FROM unnamed") for path in work.folder.glob("answers*.db"))
 
 

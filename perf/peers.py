@@ -1,16 +1,18 @@
-"""``bench`` beside other programs in one run: ``python perf/peers.py [--items 2000] [--rounds 3] [--json|--markdown]``.
+"""Compare ``bench`` with other programs: ``python perf/peers.py [--items 2000] [--rounds 3] [--json|--markdown]``.
 
-All do the work of ``peer_tasks.py`` at one stub (50 ms per call), in turns: floor, bench, Inspect AI, promptfoo,
-lm-eval, floor, bench, ... Each peer has a pinned version in an environment of its own below ``build/peers`` (or
-MEMORYBENCH_PEERS), which is made when it is missing. Per round a program runs three times:
+All programs do the work of ``peer_tasks.py`` with one stub (50 ms per call), in turns: floor, bench, Inspect AI,
+promptfoo, lm-eval, floor, bench, ... Each peer has a pinned version in its own environment below ``build/peers`` (or
+MEMORYBENCH_PEERS), which is created if it is missing. In each round a program runs three times:
 
-* 20 items, which shows what its start costs;
+* 20 items, which shows the cost of its start;
 * all items: wall and CPU time of the command with its children, peak memory of all its processes together;
-* all items again, killed with signal 9 as a whole process group when the stub has seen half of the calls: then the
-  finished samples are counted that can be read from its files, beside the calls that the stub had answered.
+* all items again: when the stub has received half of the calls, the whole process group is killed with signal 9. The
+  finished samples that can be read from its files are counted, and the calls that the stub had answered.
 
 A program that cannot be installed is a row with the reason; a round that fails is a line below the table.
-``--only bench,inspect`` measures some. SIGINT or SIGTERM ends it with the table of what was measured.
+
+``--only bench,inspect`` measures only these programs. SIGINT or SIGTERM ends the measurement; the table then has what
+was measured so far.
 """
 
 from __future__ import annotations
@@ -48,7 +50,7 @@ FAILURES = (OSError, RuntimeError, ValueError, subprocess.SubprocessError)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """One whole run, and one of few items before it."""
+    """The measurements of a run of all items, and of a run of few items before it."""
 
     wall_s: float
     calls_s: float
@@ -61,7 +63,7 @@ class Taken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kill:
-    """What the stub had answered when the process group was killed, and how many samples could be read."""
+    """The number of calls answered by the stub when the process group was killed, and of samples that could be read."""
 
     answered: int
     kept: int
@@ -69,7 +71,7 @@ class Kill:
 
 @dataclass(kw_only=True)
 class PeerRow:
-    """All that was measured of one program."""
+    """All measurements of one program."""
 
     name: str
     version: str
@@ -78,7 +80,7 @@ class PeerRow:
     kills: list[Kill] = field(default_factory=list)
     skipped: str = ""
     failures: list[str] = field(default_factory=list)
-    """rounds that failed; the others count"""
+    """messages of the rounds that failed; the other rounds count"""
 
     def cells(self, items: int, concurrency: int) -> tuple[str, ...]:
         if not self.taken:
@@ -113,7 +115,7 @@ HEADER = (
 
 
 def spread(values: Sequence[float], digits: int) -> str:
-    """Median, least and most."""
+    """Format the median, the smallest and the largest value."""
     middle, low, high = statistics.median(values), min(values), max(values)
     return f"{middle:,.{digits}f} ({low:,.{digits}f}-{high:,.{digits}f})"
 
@@ -122,7 +124,7 @@ def spread(values: Sequence[float], digits: int) -> str:
 
 
 def install(entrant: Entrant) -> None:
-    """Make the environment of a peer if it is missing or of another version."""
+    """Create the environment of a peer, unless it exists with these versions."""
     folder = HOME / entrant.environment
     complete, wanted = folder / ".complete", "\n".join(entrant.packages)
     if not wanted or (complete.is_file() and complete.read_text(encoding="utf-8") == wanted):
@@ -153,7 +155,7 @@ def _run(command: Sequence[str]) -> None:
 
 @contextmanager
 def started(entrant: Entrant, work: Work) -> Iterator[subprocess.Popen[bytes]]:
-    """Start a program as a process group of its own; it is killed at the end if it is still there."""
+    """Start a program in its own process group; kill the group at the end if it is still running."""
     command, variables = entrant.command(work), {**work.variables(), **entrant.variables}
     with (work.folder / "log").open("wb") as log:
         process = subprocess.Popen(
@@ -169,14 +171,14 @@ def started(entrant: Entrant, work: Work) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def kill(process: subprocess.Popen[bytes]) -> None:
-    """Kill the whole group, unless its first process has been waited for."""
+    """Kill the whole process group, unless its first process has ended and was waited for."""
     if process.returncode is None:
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
 
 def tree_mb(pid: int) -> float:
-    """Memory of a process and its descendants now, in MB; 0 where the system does not show it."""
+    """Return the current memory of a process and its descendants in MB; 0 if the system does not report it."""
     pages, left = 0, [pid]
     while left:
         place = Path("/proc") / str(left.pop())
@@ -189,7 +191,7 @@ def tree_mb(pid: int) -> float:
 
 
 def whole(entrant: Entrant, work: Work) -> tuple[dict[str, float], float]:
-    """Run it to its end: wall, CPU, peak memory and seconds between first call and last answer."""
+    """Run a program to its end; return (wall, CPU and peak memory, seconds from the first call to the last answer)."""
     stats(work.url, forget=True)
     ended, peaks = threading.Event(), [0.0]
     began = time.monotonic()
@@ -219,7 +221,7 @@ def whole(entrant: Entrant, work: Work) -> tuple[dict[str, float], float]:
 
 
 def killed(entrant: Entrant, work: Work) -> Kill:
-    """Kill it when the stub has seen half of the calls; count what it kept."""
+    """Kill a program when the stub has received half of the calls; count its finished samples."""
     stats(work.url, forget=True)
     with started(entrant, work) as process:
         while number(stats(work.url), "calls") < work.items / 2:
@@ -234,13 +236,13 @@ def killed(entrant: Entrant, work: Work) -> Kill:
 
 
 def within(act: Callable[[Work], Found], url: str, items: int, concurrency: int) -> Found:
-    """Do it in an empty folder that is deleted afterwards."""
+    """Call ``act`` with an empty folder that is deleted afterwards."""
     with tempfile.TemporaryDirectory(prefix="bench-peers-", ignore_cleanup_errors=True) as folder:
         return act(Work(folder=Path(folder), url=url, items=items, concurrency=concurrency))
 
 
 def take(entrant: Entrant, row: PeerRow, url: str, items: int, concurrency: int) -> None:
-    """Add one round to a row."""
+    """Measure one round, and add it to a row."""
     load = os.getloadavg()[0]
     few, _ = within(lambda work: whole(entrant, work), url, FEW, concurrency)
     found, calls_s = within(lambda work: whole(entrant, work), url, items, concurrency)
@@ -250,7 +252,7 @@ def take(entrant: Entrant, row: PeerRow, url: str, items: int, concurrency: int)
 
 
 def measure(entrants: Sequence[Entrant], *, items: int, rounds: int, concurrency: int) -> list[PeerRow]:
-    """Install all, warm each once, then measure in turns; a signal ends it with what was measured."""
+    """Install the programs, run each once, then measure in turns; after a signal, return what was measured so far."""
     rows = [PeerRow(name=one.name, version=one.version, durable=one.durable) for one in entrants]
 
     def each(what: str, act: Callable[[Entrant, PeerRow], object]) -> None:
@@ -281,7 +283,7 @@ def measure(entrants: Sequence[Entrant], *, items: int, rounds: int, concurrency
 
 
 def table(rows: Sequence[PeerRow], *, items: int, concurrency: int, markdown: bool = False) -> str:
-    """All programs, a line each."""
+    """Return a table with one line per program."""
     lines = [HEADER, *(row.cells(items, concurrency) for row in rows)]
     if markdown:
         shown = [f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines]
@@ -293,7 +295,7 @@ def table(rows: Sequence[PeerRow], *, items: int, concurrency: int, markdown: bo
 
 
 def facts(rows: Sequence[PeerRow], *, items: int, rounds: int, concurrency: int) -> dict[str, object]:
-    """Where and how the figures were taken."""
+    """Return the machine, the settings and the load of the measurement."""
     loads = [one.load for row in rows for one in row.taken]
     taken = {"items": items, "rounds": rounds, "concurrency": concurrency, "latency_ms": LATENCY_MS}
     return {**machine(), **taken, "load": f"{min(loads):.1f}-{max(loads):.1f}" if loads else "-"}

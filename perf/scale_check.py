@@ -1,8 +1,10 @@
-"""Real runs against the prediction of scale_sim.py: ``python perf/scale_sim.py --check``, exit 1 if one is off by more
-than 10 %.
+"""Compare real runs with the prediction of scale_sim.py: ``python perf/scale_sim.py --check``.
+
+The exit code is 1 if a run differs from its prediction by more than 10 %.
 
 Each run of ``bench`` calls a stub server, and its wall time is compared with that of a simulated shard of the same
-limits, latencies and sizes. The server's part of failed calls is measured, all other numbers are known before the run.
+limits, latencies and sizes. The shares of failed calls are measured at the server; all other numbers are known before
+the run.
 """
 
 from __future__ import annotations
@@ -23,16 +25,16 @@ from workspace import write
 
 ALLOWED = 0.10
 SEEDS = 5
-"""simulations of a run with faults, whose mean is its prediction"""
+"""number of simulations of a run; their mean is its prediction"""
 REPLY = 1_024
-"""tokens that an answer or a verdict may have"""
+"""maximum tokens of an answer or a verdict"""
 CALLS = {"add": 0, "search": 0, "answer": 107 + REPLY, "first judge": 228 + REPLY, "second judge": 228 + REPLY}
 """tokens of each call in the workspaces of workspace.py: its prompt and the longest reply"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One run and what is meant to hold it up."""
+    """One run; ``name`` is the limit that should determine its time."""
 
     name: str
     items: int
@@ -42,11 +44,11 @@ class Case:
     turns: int = 4
     batch: int = 100
     k: tuple[int, ...] = (10,)
-    """a job for each value, over one ingest"""
+    """one job per value, over one ingest"""
     rates: Mapping[str, float] = field(default_factory=dict)
-    """calls a second"""
+    """endpoint -> calls per second"""
     tokens_a_minute: int | None = None
-    """of each model"""
+    """token limit of each model"""
     faults: float = 0.0
 
 
@@ -60,7 +62,7 @@ CASES = (
 
 
 def measure(case: Case) -> tuple[float, float, float]:
-    """Run it; its wall seconds, and the shares of calls that were refused and lost."""
+    """Run a case; return its wall seconds, and the shares of calls that were refused and lost."""
     flags = {"k": case.k, "rate": {f"stub.{name}": f"{rate}/s" for name, rate in case.rates.items()},
              "max_answer_tokens": REPLY, "max_judge_tokens": REPLY}  # fmt: skip
     with (
@@ -78,7 +80,7 @@ def measure(case: Case) -> tuple[float, float, float]:
 
 
 def predict(case: Case, refused: float, lost: float) -> tuple[float, str]:
-    """Simulate it; its wall seconds, and what it is bound by."""
+    """Simulate a case; return its wall seconds, and the limit that determines them."""
     token_rate = None if case.tokens_a_minute is None else case.tokens_a_minute / 60
     endpoints = [
         Endpoint(name, case.rates.get(name), case.latency_ms / 1000, 0.0, tokens, token_rate)

@@ -73,7 +73,7 @@ class Load:
     """The work of a run, except its size."""
 
     items_a_corpus: int = 200
-    """about that of LoCoMo: 1,986 questions on 10 conversations"""
+    """about as in LoCoMo: 1,986 questions on 10 conversations"""
     memories_a_corpus: int = 588
     """5,882 turns on 10 conversations"""
     batch: int = 10
@@ -99,7 +99,7 @@ Worker = Generator[float | None, None, None]
 
 
 class Clock:
-    """Continues workers in the order of their times."""
+    """A clock that continues workers in the order of their times."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -163,7 +163,7 @@ class Gate:
     def __init__(self, endpoint: Endpoint, share: float, clock: Clock) -> None:
         self.endpoint, self.turn = endpoint, Slots(clock, 1)
         self.waited_s = self.waited_for_tokens_s = 0.0
-        """of the call at the front of the line, so it is the time in which the limit holds the shard up"""
+        """seconds that the calls at the front of the line waited: the time for which the limit delayed the shard"""
         self.closed_until = 0.0
         self.requests: Bucket | None = None
         self.tokens: Bucket | None = None
@@ -190,7 +190,7 @@ class Shard:
         self.corpora = iter(sizes)
         self.preparing = min(concurrency, len(sizes))
         self.ready: deque[int] = deque()
-        """items that are left of each corpus that is ingested"""
+        """number of remaining items of each ingested corpus"""
         self.idle: deque[Worker] = deque()
         self.ahead: deque[Worker] = deque()
 

@@ -43,7 +43,7 @@ TYPE_ONE_LIMIT, POWER_GOAL = 0.06, 0.8
 SPREADS = (0.0, 0.03, 0.06)
 """standard deviation by conversation of the difference between two systems"""
 SETTLED = 3
-"""number of iterations that find the difference which is its own MDE"""
+"""number of iterations to find the difference that equals its own MDE"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +124,7 @@ class Share:
 
     @classmethod
     def of(cls, held: Iterable[bool]) -> Share:
-        """Count the true values."""
+        """Return the share of true values."""
         found = list(held)
         return cls(value=sum(found) / len(found), rounds=len(found))
 

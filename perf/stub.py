@@ -1,11 +1,11 @@
 """A small HTTP server in its own process that counts calls, requests in flight and its own CPU.
 
-It answers every POST with the same small JSON after ``--latency`` milliseconds. First line on stdout:
-``{"url": ..., "pid": ...}``. ``GET /stats`` -> ``{"calls", "answered", "max_in_flight", "cpu_s", "starts"}`` (seconds
-of its monotonic clock), ``DELETE /stats`` forgets. ``--faults 0.05`` answers that share of calls (seeded) with 429 and
-``Retry-After: 1``, with 503, or by closing the connection; it counts these in ``faults``, each 429 also in
-``refused``, and in ``early`` the calls that came again before they were allowed. ``--chat TEXT`` answers with a whole
-chat completion of that text instead. As small as it can be, so that a ratio measures the client::
+It answers every POST with the same small JSON after ``--latency`` milliseconds. First line on stdout: ``{"url": ...,
+"pid": ...}``. ``GET /stats`` returns the counters, among them ``starts``: the times of all calls in seconds of the
+monotonic clock. ``DELETE /stats`` resets them. ``--faults 0.05`` answers that share of calls (seeded) with 429 and
+``Retry-After: 1``, with 503, or by closing the connection; it counts these in ``faults``, each 429 also in ``refused``,
+and in ``early`` the calls that were repeated before ``Retry-After`` had passed. ``--chat TEXT`` answers with a whole
+chat completion of that text instead. The server is as small as possible, so that a ratio measures the client::
 
     with stub(latency_ms=50) as url:
         ...
@@ -45,7 +45,7 @@ LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 
 
 def completion(text: str) -> bytes:
-    """A chat completion with all fields that strict clients read."""
+    """Return a chat completion with all fields that strict clients read."""
     message = {"role": "assistant", "content": text}
     tree = {
         "id": "chatcmpl-1",

@@ -22,7 +22,7 @@ STATUS = Path("/proc/self/status")
 
 
 def peak_mb() -> float:
-    """Return the peak memory of this process in MB, without that of its parent if the system can tell."""
+    """Return the peak memory of this process in MB; without that of its parent if the system reports it separately."""
     if STATUS.exists() and (peak := re.search(r"VmHWM:\s+(\d+) kB", STATUS.read_text())):
         return int(peak[1]) / 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

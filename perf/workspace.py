@@ -100,7 +100,7 @@ def write(
 def write_benchmark(
     folder: Path, name: str, *, items: int, corpora: int, turns: int, evaluation: str, metrics: str
 ) -> None:
-    """Write the config and the data of one benchmark; items ask for one turn after the other."""
+    """Write the config and the data of one benchmark; the items ask for the turns in rotation."""
     config = BENCHMARK.replace("NAME", name).replace("EVALUATION", evaluation).replace("METRICS", metrics)
     _write(folder / f"configs/benchmarks/{name}.yaml", config)
     trees = [_corpus(number, items // corpora + (number < items % corpora), turns) for number in range(corpora)]

@@ -41,7 +41,7 @@ def clean(
     forget: Many = None,
     yes: Annotated[bool, Parameter(name=["--yes", "-y"], negative=())] = False,
 ) -> int:
-    """Delete old runs. Without --yes, only lists them with their sizes. Namespaces left at providers are cleared first.
+    """Delete old runs. Without --yes, only list them with their sizes. Namespaces left at providers are cleared first.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def clean(
     orphans
         Only clear the namespaces that stopped runs left at providers. Delete no run.
     moved
-        Providers with another address or config, but the same service: use the new config to clear the left namespaces.
+        Providers with a new address or config but the same service: clear their namespaces with the new config.
     forget
         Providers that no longer exist: do not try to clear their namespaces. With ``--orphans``, the journal records
         that they were not cleared. Without it, the journal is deleted too.
@@ -98,7 +98,7 @@ def _names(given: Sequence[str] | None) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """The providers that the user states to be moved or gone."""
+    """The providers that the user named with ``--moved`` and ``--forget``."""
 
     moved: frozenset[str]
     forgotten: frozenset[str]
@@ -245,7 +245,7 @@ def _foretell(work: Work, found: Sequence[Cleanable]) -> None:
 
 
 def _refuse(work: Work, one: Cleanable) -> None:
-    """Raise if a live process writes the run, it holds a public log, or its providers have changed."""
+    """Raise if a live process writes the run, if the run contains a public log, or if its providers have changed."""
     from bench.engine.cleanup import sweepable
 
     if public_logs(one.folder):

@@ -42,7 +42,7 @@ PLAIN_EVERY_S = 10.0
 
 
 class Display(Protocol):
-    """An observer of the engine that is also ticked while the run continues."""
+    """An observer of the engine whose ``tick`` is also called every ``every_s`` seconds of the run."""
 
     every_s: float
 

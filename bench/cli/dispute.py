@@ -328,7 +328,7 @@ def _note_calls(cells: Sequence[tuple[str, JudgeCell]]) -> None:
 
 
 async def _panel(environment: Environment, side: Answers, cells: Sequence[tuple[str, JudgeCell]]) -> Panel:
-    """Judge one side; verdicts that already exist cost nothing."""
+    """Judge the answers of one side; existing verdicts are reused."""
     from bench.journal import Reader
     from bench.plan.job_record import read
     from bench.report.panel import Panel, read_cell, with_texts

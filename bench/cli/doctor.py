@@ -1,4 +1,4 @@
-"""``bench doctor PROVIDER``: the live contract test, as a table or JSON. It clears its data unless asked not to.
+"""``bench doctor PROVIDER``: the live contract test, as a table or JSON. It clears its data, except with ``--keep``.
 
 Each step is reported on stderr when it starts, and every ten seconds while it waits. So a service that never answers
 can be distinguished from a doctor that hangs."""

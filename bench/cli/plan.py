@@ -19,7 +19,7 @@ from bench.stats.significance import CORRELATED, DISAGREEING, clusters_needed, p
 
 
 def show_plan(plan: Plan, flags: RunFlags, *, unset: Sequence[str] = (), detect: float | None = None) -> None:
-    """Print the plan as tables or JSON; ``unset`` are environment variables that a run requires.
+    """Print the plan as tables or JSON; ``unset`` are variables that a run requires and that are not set.
 
     ``detect`` is a difference of scores (0 to 1): the number of items needed to detect it is shown as well.
     """

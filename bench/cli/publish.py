@@ -136,7 +136,7 @@ def log_cosign(folder: Path | None = None, *, name: str, key: Path) -> int:
     name
         Name of the witness, such as witness.example/w1.
     key
-        Private key file of the witness. The newest checkpoint that it signed is stored in the same folder.
+        Private key file of the witness. The last checkpoint that the witness signed is stored in the same folder.
     """
     from bench.receipt.keyring import PUBLISHED
     from bench.receipt.witness import WitnessKey, witness_log

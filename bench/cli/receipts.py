@@ -114,7 +114,7 @@ def reproduce(
     pubkey: Annotated[list[Path] | None, Many] = None,
     items: Path | None = None,
 ) -> int:
-    """Repeat the run of a receipt and compare. Exit 0 same, 8 differs, 2 cannot run here, 5 not valid.
+    """Repeat the run of a receipt and compare. Exit 0 same, 8 differs, 2 cannot run here, 3 to 5 not VALID.
 
     Parameters
     ----------

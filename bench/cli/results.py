@@ -402,7 +402,7 @@ def compare(
     providers
         Two or more providers by name.
     metric
-        Headline metrics, and the only rows. Default: the benchmark's first metric is the headline.
+        Metrics to compare, all as headlines. Default: every metric, with the benchmark's first as the headline.
     markdown
         Print the whole comparison as Markdown.
     fail_on_regression

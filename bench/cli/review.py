@@ -50,7 +50,7 @@ def review(
     output
         The TSV file to write, without provider names and verdicts.
     labels
-        The file with right or wrong in its last column. Rows with an empty cell are left out.
+        The file with right or wrong in its last column. Rows without a label are left out.
     provider
         Only this provider's jobs.
     seed

@@ -97,7 +97,7 @@ def sign(plan: Plan, outcome: Outcome) -> int:
 
 
 def _spoken_by_others() -> int | None:
-    """Return the stdout of a child process: stderr with ``--json``, because stdout then has events only."""
+    """Return a child's stdout: stderr with ``--json``, as stdout then has events only; else None (our stdout)."""
     return sys.stderr.fileno() if current.get().json else None
 
 
@@ -236,7 +236,7 @@ def resume(run_id: str, /, *, flags: RunFlags | None = None) -> int:
 
 
 def plan(*names: str, detect: float | None = None, flags: RunFlags | None = None) -> int:
-    """Show what a run would do: items, calls, tokens, cost, shortest possible time. Makes no call.
+    """Show what a run would do: items, calls, tokens, cost, shortest possible time. No call is made.
 
     Parameters
     ----------

@@ -35,7 +35,8 @@ def score(
     metrics: Many = None,
     allow_code_execution: Annotated[bool | None, Parameter(negative=())] = None,
 ) -> int:
-    """Score rankings or answers of another tool as in a run. No provider is called. Prints the output of bench results.
+    """Score rankings or answers of another tool as in a run. No provider is called. The output is that of bench
+    results.
 
     Parameters
     ----------

@@ -147,7 +147,7 @@ def show_outcome(outcome: VerificationOutcome) -> None:
 
 
 def show_findings(findings: Sequence[Finding]) -> None:
-    """Print failures and warnings, one per line; of many of one kind, the first ones and their number."""
+    """Print failures and warnings, one per line; of many of one kind, only the first ones and a count of the others."""
     told = Counter(_kind(one) for one in findings)
     shown: Counter[tuple[str, str, str]] = Counter()
     for finding in findings:

@@ -177,7 +177,7 @@ def download_benchmark(catalog: Catalog, name: str, *, source: str | None) -> Do
 
 
 class _Progress:
-    """Prints one line on stderr per tenth of a download."""
+    """The progress of a download: one line on stderr per tenth, or per 100 MB if the size is unknown."""
 
     def __init__(self) -> None:
         self._tenth = -1
@@ -303,7 +303,7 @@ def write_new(
 
     Raises:
         UsageError: an invalid name, data for a provider, or a file that exists already.
-        DataError: DATA cannot be read.
+        DataError: ``data`` cannot be read.
     """
     if not NAME.fullmatch(name):
         raise UsageError(

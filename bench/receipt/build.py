@@ -240,7 +240,7 @@ SHORTEST = 6
 
 
 def learn_secrets(environment: Environment, workspace: Path | None, providers: Iterable[str]) -> None:
-    """Register every secret that a run of these providers may have used with the redactor."""
+    """Register with the redactor every secret that a run of these providers may have used."""
     for value in environment.values_of(lambda name: name.upper().endswith(NAMED_LIKE_ONE)):
         if len(value) >= SHORTEST:
             redactor.learn(value)

@@ -95,7 +95,7 @@ def rates_lie_in_0_to_1(body: Body) -> Iterator[Finding]:
 
 
 def recall_grows_with_k(body: Body) -> Iterator[Finding]:
-    """Check that a score at a larger k is not below the score at any smaller k."""
+    """Check that a hit rate or recall at a larger k is not below the one at any smaller k."""
     for base in MONOTONE_BASES:
         best: dict[tuple[str, int, str], tuple[int, ReceiptScore]] = {}
         for (duplicates, k), score in sorted(_by_cut(body, (base,)).items(), key=itemgetter(0)):
@@ -110,7 +110,7 @@ def recall_grows_with_k(body: Body) -> Iterator[Finding]:
 
 
 def ndcg_at_most_hit_rate(body: Body) -> Iterator[Finding]:
-    """Check that nDCG is at most the hit rate: per item it is at most 1, and 0 without a hit."""
+    """Check that nDCG is at most the hit rate: the nDCG of an item is at most 1, and 0 without a hit."""
     hits = _by_cut(body, HIT_BASES)
     for cut, ndcg in _by_cut(body, ("ndcg",)).items():
         hit = hits.get(cut)
@@ -233,7 +233,7 @@ def items_and_scores(receipt: Receipt, path: Path) -> Iterator[Finding]:
 
 
 class _Rows:
-    """Checks order and form of the lines; only the first faults are stored."""
+    """A check of the order and form of lines, which stores only the first faults."""
 
     def __init__(self, epochs: int) -> None:
         self._epochs = epochs
@@ -299,7 +299,7 @@ def invariants_of(receipt: Receipt) -> list[Finding]:
 
 
 def policy(receipt: Receipt) -> list[Finding]:
-    """Return warnings on parts that a publication should have; :func:`strict` turns them into failures."""
+    """Return a warning for each condition that a published receipt should meet; :func:`strict` makes them failures."""
     return or_ok("policy", [warn("policy", code, detail) for code, detail in _policy_faults(receipt)])
 
 
@@ -321,7 +321,7 @@ def _policy_faults(receipt: Receipt) -> Iterator[tuple[str, str]]:
 
 
 def strict(findings: list[Finding]) -> list[Finding]:
-    """Turn every warning into a failure; warnings of other checks than the policy are also kept."""
+    """Turn every warning into a failure of the policy; a warning of another check is also kept."""
     return [
         *(finding for finding in findings if (finding.check, finding.status) != ("policy", "warn")),
         *(fail("policy", str(finding.code), finding.detail) for finding in findings if finding.status == "warn"),

@@ -26,7 +26,7 @@ ROUNDED = 1.0
 
 
 class CostCheck:
-    """Counts rows, and compares the counts with the receipt."""
+    """The counts of the rows, and their comparison with the receipt."""
 
     def __init__(self, body: Body) -> None:
         self._body = body
@@ -78,7 +78,10 @@ class CostCheck:
             yield "context.share", f"{stated.share}, tokens / corpusTokens is {share}"
 
     def _paid(self, cost: ReceiptMemoryCost) -> Iterator[tuple[str, str]]:
-        """Check that a build of this run is paid completely or not at all, and the cost per correct answer."""
+        """Check the paid part of the build, and the cost per correct answer.
+
+        This run paid its own build completely or not at all, and of another run's build at most the whole.
+        """
         build, correct = cost.build, self._body.counts.by_state.correct
         nothing = ReceiptTotals(calls=0, tokens=0, usd_micros=0, time_us=0)
         is_own = build.paid_by == self._body.run.run_id

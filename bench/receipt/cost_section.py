@@ -23,7 +23,7 @@ from bench.report.memory_cost import MILLION, BreakEven, BuildCost, CallTotals, 
 
 
 def memory_cost(cost: MemoryCost | None) -> ReceiptMemoryCost | None:
-    """Convert the memory cost of a report to that of a receipt, with money in micro-USD."""
+    """Convert the memory cost of a report to that of a receipt, with money in micro-USD; None if there is none."""
     if cost is None:
         return None
     build, size, even = cost.build, cost.context, cost.break_even
@@ -64,7 +64,7 @@ def _signed(one: CallTotals) -> ReceiptTotals:
 
 
 def memory_cost_of(receipt: Receipt) -> MemoryCost | None:
-    """Convert the memory cost of a receipt to that of a report; search also includes the cost of answers."""
+    """Convert a receipt's memory cost to that of a report, with answers in ``query.search``; None if there is none."""
     cost = receipt.memory_cost
     if cost is None:
         return None

@@ -78,7 +78,12 @@ def diff(a: Path, b: Path) -> Difference:
 
 
 def load(path: Path) -> Receipt:
-    """Read and validate a receipt, without checking its signature."""
+    """Read and validate a receipt, without checking its signature.
+
+    Raises:
+        UsageError: the file cannot be read.
+        VerificationError: the file is not a valid receipt document.
+    """
     try:
         return read_receipt(parse_file(path))
     except OSError as error:

@@ -1,12 +1,12 @@
-"""A receipt for tools of the supply chain: an in-toto statement in a DSSE envelope, signed by the receipt's key.
+"""A receipt for supply-chain tools: an in-toto statement in a DSSE envelope, signed by the receipt's key.
 
 Example::
 
     line = envelope(receipt, items.read_bytes(), key)       # one line of JSON, ID.intoto.jsonl
     opened(line, key.public)["predicate"]["resultDigest"]   # or VerificationError
 
-The predicate is the receipt without its signature. The first subject is the SHA-256 of its RFC 8785 form, the second is
-that of the items file. So the envelope contains only data of the receipt.
+The predicate is the receipt without its signature. The first subject is the SHA-256 of the RFC 8785 form of this
+predicate, the second that of the items file. So the envelope contains only data of the receipt.
 """
 
 from __future__ import annotations

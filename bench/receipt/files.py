@@ -64,7 +64,7 @@ def is_ignored(path: Path, folder: Path) -> bool:
 
 
 def changed(folder: Path, places: Iterable[Path]) -> tuple[Path, ...]:
-    """Return the paths below ``folder`` that have changes which are not committed; empty outside a checkout."""
+    """Return those of ``places`` (paths below ``folder``) that have uncommitted changes; empty outside a checkout."""
     whole = folder.absolute()
     if not in_work_tree(whole):
         return ()

@@ -1,4 +1,4 @@
-"""Verify receipts of the original system, by profile; separate from all other modules.
+"""Verify receipts of the original system; a profile is one of its two ways to sign.
 
 ``przm-p1`` signs the document without ``signature``; ``przm-p2`` also leaves out some fields that change with each
 run. The key is given by ``--pubkey``. The profile is not detected: a wrong one gives ``signature_invalid``::

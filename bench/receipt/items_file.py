@@ -121,7 +121,7 @@ class Sealed:
 
 
 class Seal:
-    """Hashes lines one by one: the file, its Merkle tree, and the tree of the deterministic parts."""
+    """The running digests of a file: SHA-256, and the Merkle roots of its lines and of their deterministic parts."""
 
     def __init__(self) -> None:
         self._file = sha256()
@@ -201,7 +201,7 @@ class RowValue(TypedDict):
 
 
 class ItemsWriter:
-    """Accepts rows in any order and writes the sorted file; never overwrites a file."""
+    """A writer that accepts rows in any order and writes the sorted file; it never overwrites a file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -3,13 +3,13 @@
 Also in this module:
 
 * ``check_in_child`` checks, before a run that will be signed, that a key is available.
-* ``ask`` runs work with a private key in a child process, so that the process that runs providers never reads one.
+* ``ask`` runs work with a private key in a child process; the process that runs providers never reads a private key.
 
 Example::
 
     ring = Keyring(workspace=Path("."), environ=os.environ)
     key = ring.signing_key(role="receipt", file=None)
-    fingerprint = check_in_child(workspace, "default.key")     # raises with the refusal of ``bench sign``
+    fingerprint = check_in_child(workspace, "default.key")     # raises if ``bench sign`` would refuse
 
     python -m bench.receipt.keyring < question.json           # the child process, which reads the key
 
@@ -106,7 +106,7 @@ class Keyring:
         return None
 
     def private_key_of(self, name: str) -> SigningKey:
-        """Return the private key of a trusted key from the key folder; raise KeyRefused if it is another key."""
+        """Return the private key ``name`` from the key folder; raise KeyRefused if trusted.json has another one."""
         path = self.key_folder / f"{name}.key"
         key = SigningKey.load(path, self._passphrase)
         if key.public.fingerprint != self.trusted().named(name).fingerprint:

@@ -1,11 +1,11 @@
-"""Create, rotate and revoke keys. Each step is recorded in trusted.json, and in the log if there is one.
+"""Create, rotate and revoke keys. Each step changes trusted.json; rotating and revoking also add to the log, if any.
 
     made = new_key(ring, "default", ("receipt", "log"))
     rotate(ring, old="default", new=None, at=stamp(now))
     revoke(ring, "default-2", from_index=120, reason="laptop stolen", at=stamp(now))
 
-The file of a private key is created with mode 0600 in a 0700 folder. It is never overwritten, and never in a work tree
-that does not ignore it.
+The file of a private key is created with mode 0600 in a 0700 folder. It is never overwritten, and never created in a
+git work tree that does not ignore it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class KeyChange:
 
 
 def list_keys(ring: Keyring) -> list[dict[str, object]]:
-    """Return every trusted key with its range, without the key bytes."""
+    """Return every trusted key with its range of log indices, without the key bytes."""
     return [{name: value for name, value in emit(key).items() if name != "publicKey"} for key in ring.trusted().keys]
 
 
@@ -182,7 +182,12 @@ def _log_size(ring: Keyring) -> int:
 
 
 def rotate(ring: Keyring, *, old: str | None, new: str | None, at: str) -> KeyChange:
-    """Replace a key by a new one: a statement signed by both, trusted.json, and log entries."""
+    """Replace a key by a new one; write a statement signed by both, trusted.json, and log entries.
+
+    Raises:
+        KeyRefused: the old key is unknown, not active, ambiguous or unreadable.
+        VerificationError: the log is not valid.
+    """
     store = ring.trusted()
     leaving = store.named(old) if old else _only_active(store)
     if leaving.status != "active":
@@ -265,7 +270,12 @@ def _note_rotation(ring: Keyring, index: int, at: str, old: TrustedKey, new: Tru
 
 
 def revoke(ring: Keyring, name: str, *, from_index: int, reason: str, at: str) -> KeyChange:
-    """Revoke a key from a log index on. trusted.json is changed at once, even if no key can sign the log."""
+    """Revoke a key from a log index on. trusted.json is changed at once, even if no key can sign the log.
+
+    Raises:
+        UsageError: a negative index, or no reason.
+        KeyRefused: there is no such key, or it is revoked from a lower index on.
+    """
     if from_index < 0:
         raise UsageError("--from-index must be 0 or more", hint="0 revokes all signatures of the key")
     if not reason.strip():

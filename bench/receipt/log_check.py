@@ -234,7 +234,7 @@ def _best_signer(signers: list[TrustedKey], checkpoint: Checkpoint, store: Trust
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """The size and root of a log at an earlier time, and where it was recorded."""
+    """The size and root of a log at an earlier time, and where they were recorded."""
 
     seen_in: str
     size: int

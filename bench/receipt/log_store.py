@@ -300,13 +300,13 @@ class LogView:
         """Return the checkpoint; None if there is none.
 
         Raises:
-            VerificationError: ``log_signature``, it is malformed.
+            VerificationError: ``log_signature``: it is malformed.
         """
         return None if self.note is None else read_note(self.note).checkpoint()
 
     @property
     def covered(self) -> int:
-        """The number of entries that the checkpoint covers by its own statement; 0 if it cannot be read."""
+        """The number of entries that the checkpoint claims to cover; 0 if it cannot be read."""
         try:
             checkpoint = self.checkpoint()
         except VerificationError:

@@ -26,7 +26,7 @@ def node_hash(left: bytes, right: bytes) -> bytes:
 
 
 class Frontier:
-    """An append-only tree; it stores one hash per complete subtree, so its memory is log2(size)."""
+    """An append-only tree; it stores one hash per complete subtree, so it holds about log2(size) hashes."""
 
     def __init__(self) -> None:
         self.size = 0

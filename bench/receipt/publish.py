@@ -1,6 +1,6 @@
 """Announce a run, publish its receipt, retract it. Nothing is ever deleted.
 
-A run is announced before its first call in a child process, so that the runner never reads the log key.
+A run is announced before its first call. A child process announces it, so that the runner never reads the log key.
 
 Example::
 
@@ -195,7 +195,7 @@ def _append_one(ring: Keyring, entry: AnyEntry, at: str) -> Published:
 
 
 def _known(path: Path, folder: Path) -> ReceiptLogged | None:
-    """Return the log entry of exactly this document; raise NotPublishable if another document has its id."""
+    """Return the log entry of exactly this document, if any; raise NotPublishable if another document has its id."""
     if not has_log(folder):
         return None
     try:

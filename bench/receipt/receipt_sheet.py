@@ -38,7 +38,7 @@ JUDGE_ERROR = ("judge calibration, ", "human review, ")
 
 
 def receipt_sheet(outcome: VerificationOutcome, path: Path) -> EvidenceSheet:
-    """Return the sheet of one receipt with any verdict; the fact "signature" names the verdict.
+    """Return the sheet of one receipt, whatever its verdict; the fact "signature" names the verdict.
 
     Raises:
         UsageError: the file is not a receipt of this schema.
@@ -181,7 +181,7 @@ def _context(receipt: Receipt, path: Path) -> tuple[str, str]:
 
 
 def context_of(receipt: Receipt, path: Path) -> str:
-    """Return as text how much of its corpus the answering model read; "" if neither receipt nor rows have it."""
+    """Return as text how much of the corpus the answering model read; "" if neither receipt nor rows have it."""
     cost = memory_cost_of(receipt)
     return context_text(None if cost is None else cost.context) or _tokens_of_rows(path.parent / receipt.per_query.file)
 

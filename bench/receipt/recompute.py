@@ -15,8 +15,8 @@ Example::
     >>> read_definition("recall_any@10/1")
     Definition(base='recall_any', k=10, version='1')
 
-Aggregates must be exactly equal. Values of single rows must be equal to 1e-12, because log2 may differ between
-machines. Sums use ``math.fsum``, so they do not depend on the order of the rows.
+Aggregates must be exactly equal. Values of single rows may differ by 1e-12, because log2 may differ between machines.
+Sums use ``math.fsum``, so they do not depend on the order of the rows.
 """
 
 from __future__ import annotations
@@ -215,7 +215,7 @@ class _Column:
 
 
 class Recompute:
-    """Aggregates rows one by one, and compares the results with the receipt."""
+    """The recomputation of a receipt: it aggregates rows one by one, and compares the results with the receipt."""
 
     def __init__(self, body: Body) -> None:
         self._body = body

@@ -202,7 +202,7 @@ def _refuse_other_plan(receipt: Receipt, plan: Plan, environment: Environment) -
 
 
 def _without_version(tree: Mapping[str, object]) -> dict[str, object]:
-    """Remove the provider's version: it is known only after the provider was called; results compare it."""
+    """Return the tree without the provider's version, which is known only after a call; results compare it."""
     provider = tree["provider"]
     assert isinstance(provider, Mapping)
     return {**tree, "provider": {name: value for name, value in provider.items() if name != "version"}}

@@ -135,7 +135,7 @@ class Reproducibility(Wire):
     class_: Annotated[Literal["exact", "statistical", "none"], Field(alias="class")]
     """exact: a rerun gives the same resultDigest; statistical: about the same scores; none: unknown"""
     reasons: tuple[Text, ...]
-    """reasons in words why the class is not exact; empty if it is exact"""
+    """reasons why the class is not exact, and notes on prompts, build and judge"""
 
 
 class Signer(Wire):

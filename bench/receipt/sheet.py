@@ -6,7 +6,7 @@ Example::
         sheet.known, sheet.missing                   # 16, 3
     receipt_sheet(verify_file(path, question))
 
-An unknown fact is listed as missing, with the step that would make it known. Nothing is called.
+An unknown fact is listed as missing, with the step that would make it known. No call is made.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def fact(value: str | None, missing: str, lacks: str = "") -> tuple[str, str]:
 async def run_sheets(
     reader: Reader, catalog: Catalog, *, benchmark: str | None = None, provider: str | None = None
 ) -> list[EvidenceSheet]:
-    """Return one sheet per job of a run."""
+    """Return one sheet per job of a run; ``benchmark`` and ``provider`` select the jobs."""
     report = await fold(reader, benchmark=benchmark)
     named = zip(report.jobs, job_texts(report.jobs), strict=True)
     return [
@@ -193,7 +193,7 @@ def share_fact(size: ContextSize | None, budget: int | None, missing: str) -> tu
 
 
 def context_text(size: ContextSize | None) -> str:
-    """Format the mean share of its corpus that the answering model read per question."""
+    """Format the context of a question: its share of the corpus and its tokens, both as means; "" if it is unknown."""
     if size is None:
         return ""
     shown = f"{size.tokens / size.answers:.0f} tokens of context per question"
@@ -267,7 +267,7 @@ async def _costs(reader: Reader, job: JobReport) -> dict[str, tuple[str, str]]:
 
 
 def build_cost_text(cost: MemoryCost | None) -> str:
-    """Format the build, its price and the run that paid it."""
+    """Format the build, its price and the run that paid it; "" if nothing was built."""
     if cost is None or not (cost.build.corpora or cost.build.memories):
         return ""
     build, price = cost.build, cost.build.price
@@ -288,7 +288,7 @@ def _search_text(sample: Sequence[Mapping[str, int]]) -> str:
 
 
 def query_cost_text(cost: MemoryCost | None) -> str:
-    """Format the cost of a question, and the cost per correct answer and break-even if known."""
+    """Format the cost of a question, and the cost per correct answer and break-even if known; "" if unknown."""
     if cost is None:
         return ""
     return "; ".join(filter(None, (f"{usd_text(cost.usd_per_question)} for search and answer", cost_words(cost))))

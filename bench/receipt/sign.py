@@ -12,7 +12,7 @@ Example::
     earlier(folder.glob("*.json"), body, key)         # the file of a valid equal receipt, else None
     new_ulid(datetime.now(UTC), secrets.token_bytes(10))     # "01JDQ3V5H0..."
 
-Two receipts of a job differ in content only if the run has changed: by a rescore, a retry, or with answers in the items
+Two receipts of a job differ in content only after a rescore or a retry, or if only one has the answers in its items
 file. Id, time and the name of the items file are not compared. Signing is a separate step, so that the process that
 runs providers has no key."""
 

@@ -133,7 +133,11 @@ class SigningKey:
 
     @classmethod
     def from_pem(cls, pem: bytes, *, where: str, passphrase: Passphrase | None = None) -> SigningKey:
-        """Parse a PKCS#8 PEM; ask for the passphrase only if it is encrypted."""
+        """Parse a PKCS#8 PEM; ask for the passphrase only if it is encrypted.
+
+        Raises:
+            KeyRefused: the PEM is not an Ed25519 private key, or cannot be decrypted.
+        """
         _refuse_public(pem, where)
         key = _private_key(pem, where, passphrase)
         if not isinstance(key, Ed25519PrivateKey):
@@ -262,7 +266,11 @@ def signature_of(document: Mapping[str, JSON]) -> Mapping[str, JSON]:
 
 
 def check_form(document: Mapping[str, JSON]) -> bytes:
-    """Check encoding and algorithm of the signature, and that signer and signature agree; return its 64 bytes."""
+    """Check encoding, algorithm and signer of the signature block; return the 64 bytes of the signature.
+
+    Raises:
+        VerificationError: one of them is not valid.
+    """
     signature = signature_of(document)
     unknown = sorted(signature.keys() - FIELDS)
     if unknown:

@@ -58,7 +58,7 @@ def write_tiles(view: LogView, folder: Path) -> Mapping[str, bytes]:
 
 
 def log_keys(view: LogView, store: TrustStore) -> list[str]:
-    """Return the keys that signed the checkpoint, in the format for clients of the log."""
+    """Return the trusted keys that signed the checkpoint, as vkeys for clients of the log."""
     note = read_note(view.note or b"")
     origin = note.checkpoint().origin
     return [vkey(origin, one.key) for one in store.keys if note.signed_by(origin, one.key)]

@@ -1,7 +1,7 @@
 """The totals of a receipt: states, scores, times and cost, added up while the items file of a job is written.
 
-They are counted from the rows of the items file, not taken from the report: verification repeats them from that file.
-``item_rows`` makes these rows from journal records: ids, states and numbers; texts only as hashes.
+They are counted from the rows of the items file, not taken from the report, because verification counts these rows
+again. ``item_rows`` makes these rows from journal records: ids, states and numbers; texts only as hashes.
 
 Example::
 
@@ -176,7 +176,7 @@ def in_micros(costs_usd: Iterable[Decimal]) -> int:
 
 
 FROM_VERDICTS = ("accuracy", "correctness", "faithfulness", "abstention_accuracy", "over_abstention_rate")
-"""metrics that are judged if the benchmark's first evaluator is"""
+"""metrics that are judged if the verdicts of the benchmark's first evaluator come from a model"""
 JUDGING = JUDGED | {"custom"}
 """evaluators whose verdicts come, or may come, from a model"""
 

@@ -100,7 +100,11 @@ class TrustStore:
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Read and validate trusted.json; every key must be valid and have its own fingerprint."""
+        """Read and validate trusted.json; every key must be valid and have its own fingerprint.
+
+        Raises:
+            KeyRefused: the file or a key in it is not valid.
+        """
         try:
             file = admit(TrustedFile, parse_file(path))
         except OSError as error:
@@ -140,7 +144,7 @@ class TrustStore:
         raise KeyRefused("key_unknown", f"no key {name_or_fingerprint!r}", hint=f"known keys: {names}")
 
     def with_key(self, changed: TrustedKey) -> Self:
-        """Return a store in which ``changed`` replaces the key with its fingerprint, or is added."""
+        """Return a store in which ``changed`` replaces the key with the same fingerprint, or is added."""
         kept = [changed if key.fingerprint == changed.fingerprint else key for key in self.keys]
         if changed not in kept:
             kept.append(changed)

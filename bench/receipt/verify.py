@@ -85,7 +85,7 @@ class VerificationOutcome:
 
     @property
     def foreign(self) -> Mapping[str, JSON] | None:
-        """The document, if it is a receipt of the original system and such a profile was requested."""
+        """The document if it is a receipt of the original system and its profile was requested, else None."""
         fits = any((finding.check, finding.status) == ("schema", "ok") for finding in self.findings)
         return self.document if fits and self.receipt is None and isinstance(self.document, dict) else None
 

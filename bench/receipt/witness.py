@@ -5,8 +5,8 @@ Example::
     line = cosign(note, "witness.example/w1", key, at=1764410000)     # one more line of the checkpoint
     WitnessKey.parse("witness.example/w1+8cb6e9ff+BA...").saw(note)    # 1764410000; None = not cosigned
 
-A witness stores the newest checkpoint that it cosigned of each log next to its private key. It cosigns only checkpoints
-that continue it.
+For each log, a witness stores the newest checkpoint that it cosigned, next to its private key. It cosigns only
+checkpoints that continue this one.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class WitnessKey:
         return None
 
     def check(self, data: bytes | None) -> Finding:
-        """Return a finding whether the witness cosigned a log's checkpoint."""
+        """Return a finding: ``ok`` if the witness cosigned the checkpoint ``data``, else a failure."""
         at = None if data is None else self.saw(read_note(data))
         if at is None:
             return fail("log", "log_witness", f"{self.name} did not cosign this checkpoint")
@@ -104,7 +104,7 @@ def witness_log(folder: Path, store: TrustStore, *, name: str, file: Path, key: 
 
     Raises:
         UsageError: ``name`` is not a valid name of a witness.
-        VerificationError: the log has no checkpoint, or an older one than was seen.
+        VerificationError: the log has no checkpoint, or an older one than the witness has seen.
     """
     if not NAME.fullmatch(name):
         raise UsageError(

@@ -134,7 +134,7 @@ def _by_design(a: Side, b: Side) -> Iterator[ComparabilityCheck]:
 
 
 def _about_models(a: Side, b: Side) -> bool:
-    """Return True if one provider ran with two answering models that were named, so that the models are compared."""
+    """Return True if both sides are the same provider and name their answering models: then the models are compared."""
     same = a.record.provider == b.record.provider and a.record.config_sha256 == b.record.config_sha256
     return same and a.named_model and b.named_model
 

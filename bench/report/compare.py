@@ -211,8 +211,8 @@ def compare_sides(groups: Sequence[Sequence[Side]], *, metrics: Sequence[str] = 
     marked.
 
     Raises:
-        UsageError: a pair is not like for like and ``force`` is not given; names each difference with both values.
-        UsageError: one side does not have a metric of ``metrics``, or no item has a value of it.
+        UsageError: a pair is not like for like and ``force`` is not given; the message has each difference.
+        UsageError: one side does not have a metric of ``metrics``, or the metric has no value per item.
     """
     pairs = [pair for group in groups for pair in combinations(group, 2)]
     if not pairs:

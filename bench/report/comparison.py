@@ -145,7 +145,7 @@ def _sample(one: PairComparison, row: ComparisonRow) -> str:
 
 
 def _lost(one: PairComparison, row: ComparisonRow) -> str:
-    """Return the reasons why no item has a value on both sides, as text."""
+    """Return the reasons why no item has a value on both sides as text, for the first headline row; else empty."""
     if row.found.n or row is not one.headlines[0]:
         return ""
     return "".join(
@@ -282,7 +282,7 @@ class ComparisonRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Items:
-    """Counts of the items of both sides that pair, and that do not, on the first headline metric."""
+    """The numbers of items with and without a pair, for the first headline metric."""
 
     a: int
     b: int

@@ -448,7 +448,7 @@ async def newest_targets(
 def _together(by_provider: Sequence[Sequence[JobSummary]]) -> list[JobSummary]:
     """Return the newest job of each provider, if possible with settings that all providers share.
 
-    Of several shared settings, the one whose oldest job is newest is used.
+    Of several settings that all share, those are used whose oldest chosen job is the most recent.
     """
     shared = set.intersection(*({_settings(job) for job in jobs} for jobs in by_provider))
     if not shared:

@@ -90,7 +90,7 @@ def is_time(measure: Measure) -> bool:
 
 
 def can_be_paired(measure: Measure) -> bool:
-    """Return True if every item has a value and the values fold to a mean, spread, percentile or macro mean."""
+    """Return True if the metric has a value per item, and these fold to a mean, spread, percentile or macro mean."""
     return measure.scope == "item" and isinstance(measure.arithmetic.fold, Mean | Spread | Percentile | Macro)
 
 

@@ -84,7 +84,7 @@ TEXT_FIELDS: Mapping[str, str] = {
 
 
 class ExportedRow(TypedDict, total=False):
-    """The keys of a row that other formats are made from."""
+    """The keys of an exported row that other formats read."""
 
     item_id: str
     corpus: str
@@ -340,11 +340,11 @@ NO_HIT = "(nothing)"
 async def export_trec(reader: Reader, folder: Path) -> dict[str, int]:
     """Write ``BENCHMARK__PROVIDER.run`` and ``.qrels`` per job.
 
-    Return the number of hits with several ids, by file name without suffix.
+    Return file name without suffix -> number of hits with several ids (of items with evidence).
 
     An item that has evidence and found nothing gets the document `NO_HIT`, so that all tools average over the same
-    queries. An item without evidence is only in the run file. A hit with several ids is written as the id that no
-    earlier hit covers. Each repeat of an item is a separate query, ``ID#epochN``.
+    queries. An item without evidence is only in the run file. A hit with several ids is written with one of them (see
+    ``named``). Each repeat of an item is a separate query, ``ID#epochN``.
     """
     folder.mkdir(parents=True, exist_ok=True)
     found: dict[str, int] = {}
@@ -392,8 +392,8 @@ async def _export_job(reader: Reader, record: JobRecord, stem: Path) -> int:
 def named(hits: Sequence[Sequence[str]], gold: Mapping[str, float]) -> list[str]:
     """Return one document id per hit, each unique.
 
-    A hit is the evidence id of the highest grade that no earlier hit covers, else its first id. A repeated id becomes
-    ``ID#dupN``.
+    Of the ids of a hit, choose the evidence id with the highest grade that no earlier hit has, else the first id. A
+    repeated id becomes ``ID#dupN``.
     """
     covered: set[str] = set()
     real = {*gold, *(name for ids in hits for name in ids)}  # an id may look like a duplicate's

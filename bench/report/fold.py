@@ -194,7 +194,7 @@ async def _fold(reader: Reader, *, by: Sequence[str], benchmark: str | None) -> 
 
 
 def _with_levels(jobs: Sequence[JobReport]) -> Iterator[JobReport]:
-    """Add a note to each job that counts evidence by another level than another job of its benchmark."""
+    """Add a note to each job if another job of its benchmark counts evidence by a different level."""
     for job in jobs:
         others = [
             other.record

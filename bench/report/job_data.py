@@ -1,7 +1,7 @@
 """The data of one job for its report: its metrics, its ended items, and the times of its ingest.
 
 ``token_methods`` and ``price_methods`` return how tokens were counted (reported by the endpoint or counted here), and
-which prices were used. Their keys are the roles of `bench.metrics.pricing`; unknown roles are left out.
+which prices were used. Their keys are the roles of `bench.metrics.pricing`; a role without a known method is left out.
 
 Example::
 
@@ -52,7 +52,7 @@ WITHOUT_CALLS: Mapping[str | None, Method] = {
     "builtin/extractive": (TOKEN_METHOD, True),
     "builtin/scripted": (USAGE, False),
 }
-"""built-in models that make no call, so that the call log has no tokens of them"""
+"""built-in models that make no call, so that the call log has none of their tokens"""
 NOTHING = Spent()
 
 
@@ -86,7 +86,7 @@ def _counted(spent: Iterable[Spent]) -> Method | None:
 def price_methods(
     meta: RunMeta, resumes: Sequence[ResumeRow], record: JobRecord, spent: Owners, ingested: Mapping[str, Spent]
 ) -> dict[str, tuple[str, ...]]:
-    """Return the price sources of each role; ``ingested`` is the usage of the ingest by role of the call log."""
+    """Return the price sources of each role; ``ingested`` has the calls of the ingest by role of the call log."""
     pricing = _Pricing.of(meta, resumes, record)
     own = {} if record.shares else ingested  # of a shared build the owner's lane has the calls
     searched = {role: _less(one, own.get(role, NOTHING)) for role, one in spent[record.lane].items()}
@@ -149,7 +149,7 @@ Unit = tuple[str, str, int]
 """(corpus, item, epoch)"""
 QUESTION_TYPE = "question_type"
 NEAR = 2
-"""a corpus of fewer than this many times k memories is small"""
+"""a corpus with fewer than ``NEAR * k`` memories is small"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,7 +236,7 @@ def _group_of(record: JobRecord, kind: str) -> dict[str, str]:
 
 
 def _explained(columns: Sequence[Measure]) -> int | None:
-    """Return the position of the first metric whose rows give the reason of a missing value; None without.
+    """Return the position of the first metric whose rows give the reason of a missing value; None if there is none.
 
     One metric is enough: all such metrics lack values for the same items.
     """
@@ -307,7 +307,7 @@ class IngestTime:
         self._spans: dict[int, tuple[datetime, datetime]] = {}
 
     def add(self, one: StoredCorpus) -> None:
-        """Add the rows of a corpus up to its last ingested one; a reused corpus adds nothing."""
+        """Add the rows of a corpus up to its row ``ingested``; a reused or not yet ingested corpus adds nothing."""
         ingested = one.row(CorpusKind.INGESTED)
         if ingested is None or one.is_reused:
             return

@@ -299,7 +299,7 @@ def gold_json(record: JobRecord, scores: Mapping[str, GoldScores]) -> dict[str, 
 
 
 def gold_notes(scores: Mapping[str, GoldScores]) -> list[str]:
-    """Return one note per metric with its raw and corrected score; it reports a raw score above the ceiling."""
+    """Return one note per metric: its raw and corrected score, its ceiling, and whether the raw score is above it."""
     found = []
     for name, one in scores.items():
         labels = "1 questionable label" if one.n_listed == 1 else f"{one.n_listed} questionable labels"

@@ -85,7 +85,7 @@ class BuildCost:
     paid_by: str
     """id of the run that ingested"""
     lane: str
-    """lane of that run that ingested"""
+    """lane of the run ``paid_by`` in which the corpora were ingested"""
     corpora: int | None
     """number of ingested corpora, repeated ingests included; None if an older version did not record it"""
     memories: int
@@ -270,7 +270,7 @@ def with_reused(own: BuildCost, reused: Mapping[str, object]) -> BuildCost:
 
 
 def _context(contexts: Mapping[str, tuple[int, int]], sizes: Mapping[str, int | None]) -> ContextSize | None:
-    """Sum the context sizes of the answers, and the sizes of their corpora."""
+    """Sum the context sizes of the answers, and the sizes of their corpora; None without answers."""
     answers = sum(n for n, _ in contexts.values())
     if not answers:
         return None
@@ -285,7 +285,10 @@ def _context(contexts: Mapping[str, tuple[int, int]], sizes: Mapping[str, int | 
 
 
 def break_even(build: BuildCost, query: QueryCost, context: ContextSize, input_usd: str | None) -> BreakEven:
-    """Return the smallest n with build / corpora + n x per question < n x full context per question."""
+    """Return the smallest n with build / corpora + n x per question < n x full context per question.
+
+    Without such an n, or if a part is unknown, the result has the reason.
+    """
     if input_usd is None:
         return _unknown("the input price of the answering model is not known")
     if context.corpus_tokens is None:

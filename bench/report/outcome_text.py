@@ -206,6 +206,6 @@ def _limits(best: JobReport, scored: Sequence[JobReport], name: str) -> list[str
 
 
 def _widest(job: JobReport, prefix: str) -> Measurement | None:
-    """Return the metric of a family with the largest k."""
+    """Return the metric of a family with the largest k, if any."""
     named = [one for name, one in job.metrics.items() if name.startswith(prefix) and name[len(prefix) :].isdigit()]
     return max(named, key=lambda one: int(one.metric[len(prefix) :]), default=None)

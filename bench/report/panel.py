@@ -60,13 +60,13 @@ class Cell:
 
     @property
     def value(self) -> float | None:
-        """The share of answers that the cell calls right."""
+        """The share of decided answers that the cell calls right; None if there are none."""
         found = self.decided.values()
         return sum(found) / len(found) if found else None
 
     @property
     def interval(self) -> Interval | None:
-        """The interval of the value over questions; the judge's own error is not included."""
+        """The interval of the value: over corpora if ``clustered``, else over questions; without the judge's error."""
         return _interval(self.decided, clustered=self.clustered)
 
     def to_json(self) -> dict[str, object]:
@@ -84,7 +84,7 @@ class Cell:
 
 
 class Pair(NamedTuple):
-    """The agreement of two cells on the answers for which both have a verdict."""
+    """The agreement of cells ``a`` and ``b`` (positions in the panel) on the answers for which both have a verdict."""
 
     a: int
     b: int
@@ -319,7 +319,7 @@ def agreement_grid(panel: Panel) -> Grid:
 
 
 def least_kappa(one: Agreement) -> float | None:
-    """Return the smallest kappa of all pairs."""
+    """Return the smallest kappa of all pairs; None if no pair has one."""
     return min((pair.kappa for pair in one.pairs if pair.kappa is not None), default=None)
 
 

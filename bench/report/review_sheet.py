@@ -47,7 +47,7 @@ class ReviewSheet:
         return sum(name in self.labels for name in self.entries)
 
     def pending(self, after: str | None = None) -> SheetEntry | None:
-        """Return the next entry without a label after entry ``after``; continue at the start after the last."""
+        """Return the next entry without a label after ``after``, then from the start; None if all have a label."""
         names = list(self.entries)
         start = names.index(after) + 1 if after is not None and after in self.entries else 0
         return next((self.entries[name] for name in names[start:] + names[:start] if name not in self.labels), None)

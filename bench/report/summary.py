@@ -114,7 +114,7 @@ def _taken(job: JobReport) -> dict[str, object]:
 
 
 async def _search_p50_ms(reader: Reader, job: JobReport) -> float | None:
-    """Return the median search latency from the metric, or from stored times if the job does not list it."""
+    """Return the median search latency: the metric's, else that of the stored times; None without any."""
     known = job.metrics.get("latency_p50")
     if known is not None and known.value is not None:
         return known.value

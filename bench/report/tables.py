@@ -226,7 +226,7 @@ def models_text(job: JobReport) -> str:
 
 
 def models_named(models: ModelNames) -> str:
-    """Return the text of ``models_text`` for model names."""
+    """Return model names as text, as ``models_text`` does for a job."""
     named = [models.answering or "none"]
     if models.judge:
         named.append(f"judge {models.judge}")

@@ -36,7 +36,7 @@ class Comparison:
 
     n: int
     excluded: int
-    """number of ids of a or b without a partner"""
+    """number of ids that are not scored on both sides"""
     a: float | None = None
     b: float | None = None
     delta: float | None = None
@@ -85,7 +85,7 @@ def compare_columns(
     power: float = 0.8,
     shares: bool = True,
 ) -> Comparison:
-    """Test the difference of paired values; ``groups`` has a cluster per pair.
+    """Test the difference of paired values; ``groups`` has the cluster of each pair.
 
     ``shares`` False: the values are money or time, which are not limited to 0..1.
     """
@@ -133,7 +133,7 @@ def as_ratio(logs: Comparison) -> Comparison:
 
 
 def ratio(log: float) -> float | None:
-    """Return the ratio minus 1; None when it does not fit in a double."""
+    """Return ``exp(log) - 1``; None when it does not fit in a double."""
     return math.expm1(log) if log <= LARGEST_LOG else None
 
 
@@ -211,7 +211,10 @@ def _clustered(
 
 
 def _difference_interval(pairs: PairedT, count: int, method: str, wanted: _Wanted) -> Interval | None:
-    """Return the t interval; if the error is 0, for shares the difference -+ the Wilson bound of 0 in ``count``."""
+    """Return the t interval of a difference; None if it cannot be computed.
+
+    For shares with a standard error of 0 it is the difference -+ the upper Wilson bound of 0 out of ``count``.
+    """
     if pairs.se is None or pairs.df is None or pairs.delta is None:
         return None
     if pairs.se >= DEGENERATE:
@@ -230,7 +233,7 @@ Pairs = tuple[Sequence[float], Sequence[float], Sequence[Hashable] | None]
 def compare_macro(
     labels: Sequence[Pairs], *, excluded: int = 0, level: float = 0.95, alpha: float = 0.05, power: float = 0.8
 ) -> Comparison:
-    """Compare the means of label means: SE = ``sqrt(sum(SE^2)) / labels``, t with C - 1 or n - 1.
+    """Compare the means of label means: SE = ``sqrt(sum(SE^2)) / labels``, t with C - 1 or n - 1 degrees of freedom.
 
     If a label has no standard error of its own (one pair, one cluster), there is no test.
     """

@@ -107,7 +107,10 @@ def _quantile(p: float, a: int, b: int) -> float:
 
 
 def allocation(sizes: Sequence[int], weights: Sequence[float], n: int) -> list[int]:
-    """Distribute n labels among strata in proportion to size times weight, at least two each and at most the size."""
+    """Distribute n labels among strata in proportion to size times weight.
+
+    A stratum gets at least two labels if n is large enough for that, and never more than its size.
+    """
     found = [min(size, 2) if n >= 2 * len(sizes) else 0 for size in sizes]
     score = [size * weight for size, weight in zip(sizes, weights, strict=True)]
     while sum(found) < min(n, sum(sizes)):

@@ -22,7 +22,7 @@ from bench.stats.descriptive import are_binary
 
 
 def pearson(x: Sequence[float], y: Sequence[float]) -> float | None:
-    """Return the linear correlation in -1..1."""
+    """Return the linear correlation in -1..1; None for fewer than two pairs or a constant column."""
     n = _paired(x, y)
     if n < 2:
         return None
@@ -59,7 +59,7 @@ def _deviations(values: Sequence[float]) -> list[float] | None:
 
 
 def _phi(n: int, x: int, y: int, both: float) -> float | None:
-    """Return the correlation of zeros and ones from their counts, in exact integers."""
+    """Return the correlation of zeros and ones from their counts, in exact integers; None for a constant column."""
     spread = x * (n - x) * y * (n - y)
     return (n * both - x * y) / math.sqrt(spread) if spread else None
 

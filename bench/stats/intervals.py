@@ -9,8 +9,8 @@ Example::
     interval([1, 1, 0, 1], clusters=["a", "a", "b", "b"]).method     # "cluster_t"
     percentile_interval([12.0, 15.0, 11.0, 90.0], 95, seed=7)
 
-``interval`` uses the first applicable method: cluster t, Wilson, t, their degenerate forms; None if there is none. It
-is clipped to 0..1 if all values are in 0..1, and its width is never 0.
+``interval`` uses the first applicable method: cluster t, Wilson, t, their degenerate forms; None if there is none. The
+interval is clipped to 0..1 if all values are in 0..1, and its width is never 0.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def interval(
 
 
 def interval_of(tally: Tally | Sums, level: float = 0.95, *, shares: bool = True) -> Interval | None:
-    """Return the interval of a tally; for one cluster it is an interval over its items.
+    """Return the interval of a tally; for one cluster it is an interval over its items; None if there is none.
 
     ``shares`` False: the values are money or time, which are not limited to 0..1. An interval over the items of one
     cluster does not apply to other clusters; report this.
@@ -95,10 +95,12 @@ def interval_macro(
     clusters: Sequence[Sequence[Hashable]] | None = None,
     level: float = 0.95,
 ) -> Interval | None:
-    """Return the interval of the mean of group means: ``sqrt(sum(SE^2)) / groups``, t with C - 1 or n - 1.
+    """Return the interval of the mean of group means.
 
-    A group of one item or one cluster has no standard error. For values in 0..1 half the width of its Wilson interval
-    is used instead; otherwise there is no interval. Errors that are all 0 give the degenerate form.
+    Its standard error is ``sqrt(sum(SE^2)) / groups``, and t has C - 1 or n - 1 degrees of freedom. A group of one item
+    or one cluster has no standard error: half the width of its Wilson interval is used instead. Errors that are all 0
+    give the degenerate form. Both are for values in 0..1 only; for others the result is None, as for one cluster or
+    value.
     """
     names: Sequence[Sequence[Hashable] | None] = [None] * len(groups) if clusters is None else clusters
     tallies = [Tally.of(group, some) for group, some in zip(groups, names, strict=True)]
@@ -106,7 +108,7 @@ def interval_macro(
 
 
 def interval_macro_of(groups: Sequence[Tally], level: float = 0.95) -> Interval | None:
-    """Return the interval of the mean of group means from tallies; for one cluster it is an interval over its items."""
+    """Return the interval of ``interval_macro`` from tallies; for one cluster it is an interval over its items."""
     filled = [group for group in groups if group]
     n = sum(group.n for group in filled)
     count = clusters_of(filled) or n
@@ -186,7 +188,7 @@ def bootstrap_interval(
     seed: int = 0,
     clusters: Sequence[Hashable] | None = None,
 ) -> Interval | None:
-    """Return the bootstrap interval of the mean; given clusters are drawn as a whole; None when it has no width."""
+    """Return the bootstrap interval of the mean, from whole ``clusters`` if given; None if it has no width."""
     groups = [[v] for v in values] if clusters is None else list(by_cluster(values, clusters).values())
     if len(groups) < 2:
         return None
@@ -235,7 +237,11 @@ def percentile_interval(
     resamples: int = RESAMPLES,
     seed: int = 0,
 ) -> Interval | None:
-    """Return the interval of a nearest-rank percentile: (cluster) bootstrap, order statistics above n = 5,000."""
+    """Return the interval of a nearest-rank percentile: (cluster) bootstrap, order statistics above n = 5,000.
+
+    Order statistics ignore ``clusters``. None for fewer than two values, for one cluster of at most 5,000 values, or if
+    the interval has no width.
+    """
     n = len(values)
     if n < 2:
         return None
@@ -330,7 +336,10 @@ def _cluster_draws(count: int, resamples: int, seed: int) -> Iterator[list[int]]
 
 
 def _order_statistic_interval(ordered: list[float], p: float, level: float) -> Interval | None:
-    """Return the interval at ranks n*q -+ z*sqrt(n*q*(1-q)) (normal approximation of the binomial)."""
+    """Return the interval between two ranks; None if it has no width.
+
+    The ranks of the median are exact; others are n*q -+ z*sqrt(n*q*(1-q)), the normal approximation of the binomial.
+    """
     n, q = len(ordered), p / 100
     if p == 50:
         low_rank = _median_rank(n, level)

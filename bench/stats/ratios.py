@@ -1,9 +1,11 @@
 """Compare a percentile of two sides by its ratio, over paired times (metrics.md 9).
 
-Few clusters are resampled as a whole, and the draws give the error for a t test with C - 1 degrees of freedom. Their
-tails alone would find a difference between equal systems in 8 of 100 comparisons of ten clusters
-(perf/significance.py). Otherwise the marginal intervals give the density of values at the percentile, and the pairs
-above the percentiles give the correlation of the two sides and within clusters::
+Up to ``FEW`` clusters: whole clusters are resampled, and the spread of the draws is the standard error of a t test with
+C - 1 degrees of freedom. The percentiles of the draws alone would find a difference between equal systems in 8 of 100
+comparisons of ten clusters (perf/significance.py).
+
+More clusters, or none: the interval of each side gives the density of its values at the percentile, and the pairs above
+the percentiles give the correlation, both between the sides and within clusters::
 
     percentile_ratio([120.0, 90.0, 300.0], [100.0, 80.0, 310.0], 95).delta
 """
@@ -42,7 +44,7 @@ def percentile_ratio(
     power: float = 0.8,
     seed: int = 0,
 ) -> Comparison:
-    """Compare a nearest-rank percentile of positive paired times; delta, interval and mde are ratio - 1."""
+    """Compare the nearest-rank percentile ``p`` (0..100) of positive paired times; delta, interval, mde: ratio - 1."""
     a, b = percentile(left, p), percentile(right, p)
     if a is None or b is None:
         return Comparison(n=0, excluded=excluded, note="no item is scored on both sides")
@@ -87,7 +89,7 @@ class _Sorted:
     clusters: list[list[float]]
 
     def at(self, weight: Sequence[int], rank: int) -> float:
-        """Return the value at ``rank`` when each cluster counts ``weight`` times, by a search over the values."""
+        """Return the value at ``rank`` when each cluster counts ``weight`` times, by a binary search."""
         drawn = [(w, own) for w, own in zip(weight, self.clusters, strict=True) if w]
         low, high = 0, len(self.values) - 1
         while low < high:
@@ -150,9 +152,10 @@ def _joined(
     power: float,
     seed: int,
 ) -> Comparison:
-    """Compare by t: each pair changes the log ratio by its own share, so the error is that of a mean, clustered or not.
+    """Test the log ratio by t; its standard error is that of the mean of what each pair adds (see ``_moves``).
 
-    Var(log ratio) = s_a^2 + s_b^2 - 2 r s_a s_b without clusters; s from the marginal intervals, r of the exceedances.
+    Without clusters, Var(log ratio) = s_a^2 + s_b^2 - 2 r s_a s_b: s from the interval of each side, r the correlation
+    of being above the percentile.
     """
     beyond = int(len(left) * min(p, 100 - p) / 100)
     if beyond < BEYOND:
@@ -167,7 +170,10 @@ def _joined(
 
 
 def _moves(side: Sequence[float], at: float | None, p: float, level: float, seed: int) -> list[float] | None:
-    """Return how much each value changes the log percentile: values above it increase it, by the density around it."""
+    """Return what each value adds to the log percentile: 0 at or below it, above it a constant from its interval.
+
+    None if the percentile has no usable interval.
+    """
     found = percentile_interval(side, p, level=level, seed=seed)
     if at is None or found is None or found.low <= 0:
         return None
@@ -181,7 +187,7 @@ def _moves(side: Sequence[float], at: float | None, p: float, level: float, seed
 
 
 def _told(base: Comparison, se: float, *, df: int, level: float, alpha: float, power: float, method: str) -> Comparison:
-    """Return test and interval of the log ratio by t; ``df``: clusters, or items beyond the percentile, minus one."""
+    """Add the t test and the interval of the log ratio; ``df``: clusters, or items beyond the percentile, minus one."""
     if se < DEGENERATE or base.a is None or base.b is None:
         return replace(base, note="not testable: a percentile that does not vary")
     log = math.log(base.a / base.b)

@@ -62,7 +62,7 @@ class SignFlip:
 def paired_t(
     a: Sequence[float], b: Sequence[float], clusters: Sequence[Hashable] | None = None, level: float = 0.95
 ) -> PairedT:
-    """Return the paired t test of a - b; with ``clusters`` the CR1 error and C - 1 degrees of freedom."""
+    """Return the paired t test of a - b; with ``clusters``, by the CR1 standard error and C - 1 degrees of freedom."""
     return t_of(differences_of(a, b), clusters, level)
 
 
@@ -134,7 +134,10 @@ def holm(pvalues: Sequence[float | None]) -> list[float | None]:
 
 
 def mde(se: float | None, df: float | None = None, alpha: float = 0.05, power: float = 0.8) -> float | None:
-    """Return the smallest detectable effect ``(q(1 - alpha/2) + q(power)) * se``; q is normal, or t with ``df``."""
+    """Return the smallest detectable effect ``(q(1 - alpha/2) + q(power)) * se``; q is normal, or t with ``df``.
+
+    None if the standard error ``se`` is None or 0.
+    """
     if se is None or se < DEGENERATE:
         return None
     if df is None:
@@ -153,7 +156,7 @@ def planned_mde(clusters: int, per_cluster: float) -> float | None:
     """Return the smallest detectable difference of two shares for clusters of paired items, before a measurement.
 
     It uses the paired t over clusters as in `mde`, with a variance from `DISAGREEING` and the design effect of
-    `CORRELATED`.
+    `CORRELATED`. None for fewer than two clusters.
     """
     if clusters < 2:
         return None
@@ -247,7 +250,7 @@ class _Signs:
         return totals
 
     def share(self, reached: int) -> float:
-        """Return the p of a maximum that ``reached`` patterns have; a sample also counts the observed pattern."""
+        """Return p if ``reached`` patterns have at least the observed maximum; a sample adds the observed pattern."""
         return reached / self.patterns if self._exact else (1 + reached) / (1 + self.patterns)
 
 

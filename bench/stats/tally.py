@@ -17,14 +17,14 @@ from itertools import chain, repeat
 FEW = 64
 """up to this many different numbers are always counted"""
 DEAR = 16
-"""memory of a counted number in units of a listed number"""
+"""memory of a counted number / memory of a listed number"""
 UNIT_BITS = 1074
 """every double is an integer multiple of 2 ** -1074"""
 _UNIT = 1 << UNIT_BITS
 
 
 def exact(value: float) -> int:
-    """Return a double in units of 2 ** -1074."""
+    """Return a double as a whole number of units of 2 ** -1074."""
     numerator, denominator = value.as_integer_ratio()
     return numerator << (UNIT_BITS + 1 - denominator.bit_length())
 
@@ -35,7 +35,7 @@ def rounded(total: int) -> float:
 
 
 def exact_sum(values: Iterable[float]) -> int:
-    """Return the exact sum of a sequence, computed in pieces that each fit in a double."""
+    """Return the exact sum of a sequence, in units of 2 ** -1074; ValueError for NaN or infinity."""
     taken: list[float] = []
     while rest := math.fsum(chain(values, taken)):
         if not math.isfinite(rest):
@@ -56,7 +56,7 @@ class Heap:
         self._total: int | None = None
 
     def add(self, values: Sequence[float]) -> None:
-        """Add numbers; NaN is ignored."""
+        """Add finite numbers."""
         self.n += len(values)
         self._total = None
         if self._counts is None:
@@ -68,7 +68,7 @@ class Heap:
 
     @property
     def total(self) -> int:
-        """Return the exact sum."""
+        """Return the exact sum, in units of 2 ** -1074."""
         if self._total is None:
             counts = self._counts
             self._total = (
@@ -77,7 +77,7 @@ class Heap:
         return self._total
 
     def square(self, centre: float) -> int:
-        """Return the exact sum of (rounded) squared deviations from a center."""
+        """Return the exact sum of (rounded) squared deviations from a center, in units of 2 ** -1074."""
         if self._counts is None:
             return exact_sum(array("d", ((d := value - centre) * d for value in self._listed)))
         return sum(exact((d := value - centre) * d) * n for value, n in self._counts.items())
@@ -151,7 +151,7 @@ class Tally:
 
     @property
     def groups(self) -> Mapping[Hashable, tuple[int, int]]:
-        """Return the count and the exact sum of each cluster."""
+        """Return the count and the exact sum (in units of 2 ** -1074) of each cluster."""
         if self._groups is None:
             found: dict[Hashable, tuple[int, int]] = {}
             for cluster, heap in self._heaps:

@@ -1,8 +1,8 @@
-"""The web pages and the service: ``bench explore`` shows a workspace, ``bench serve`` also runs.
+"""The web pages and the service: ``bench explore`` shows a workspace, ``bench serve`` also starts runs.
 
-Everything shown comes from journals and files; the pages are made of the same documents as the JSON of ``/api/v1``.
-Where things are: ``app`` puts the site together, ``security`` decides who may ask what, ``run_documents`` and its
-neighbors make documents, ``api`` and ``pages`` hand them out, ``service`` runs. Importing this package is cheap::
+All data comes from journals and files; the pages show the same documents as the JSON of ``/api/v1``. Modules: ``app``
+opens the site, ``security`` checks each request, ``run_documents`` and the other ``*_documents`` create documents,
+``api`` and ``pages`` send them, ``service`` executes runs. Importing this package is fast::
 
     from bench.web.app import Settings, open_site
 

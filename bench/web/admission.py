@@ -1,7 +1,8 @@
-"""Runs that may be requested over HTTP: configs by name, numbers, choices; no text that is sent to a provider.
+"""The runs that may be requested over HTTP: configs by name, numbers, choices; no text that is sent to a provider.
 
-Allowed are flags whose value is a number, a yes or no, a duration or one of a few words; texts only where one is named
-here. Of a provider's config, ``set`` reaches the same kinds of values, and no call, template, address or key.
+A flag is allowed if its value is a number, a boolean, a duration or one of a few words; texts are allowed only for the
+flags in ``TEXTS``. ``set`` can change the same kinds of values of a provider's config, but no call, template, address
+or key.
 
 Example::
 
@@ -34,7 +35,7 @@ METRIC = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@:+ -]{0,99}")
 SET_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,199}")
 VALUES = (int, float, bool, Decimal, type(None), ...)
 LONGEST = 100_000
-"""characters of a text"""
+"""maximum number of characters of a text"""
 SETTABLE = ("ingest", "wait", "limits", "rate_limit", "prices", "client_embeddings")
 """blocks of a provider's config whose numbers and choices ``set`` may change"""
 TEXT_UNITS = ("plain", "speaker", "dated")
@@ -42,10 +43,10 @@ TEXT_UNITS = ("plain", "speaker", "dated")
 
 
 def admit(flags: Mapping[str, object]) -> RunRequest:
-    """Read a run request that came over HTTP.
+    """Check a run request from HTTP, and return it.
 
     Raises:
-        UsageError: an unknown flag or value, or one that only the command line may give.
+        UsageError: a flag or value that is unknown, or that is allowed only on the command line.
     """
     given = {_snake(name): value for name, value in flags.items()}
     for name in sorted(given.keys() - RunRequest.model_fields.keys()):

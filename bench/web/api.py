@@ -199,7 +199,7 @@ def wanted_of(query: Mapping[str, str]) -> Wanted:
     """Read the filters of a query string.
 
     Raises:
-        RequestRefused: a state that there is not.
+        RequestRefused: an unknown state.
     """
     state = query.get("state") or None
     if state is not None and state not in set(State):
@@ -242,7 +242,7 @@ async def compare(request: web.Request) -> web.Response:
 
 
 async def compared(request: web.Request) -> ComparisonDocument:
-    """Return the comparison for a request's query: ``a``, ``b`` ... or several ``job``."""
+    """Return the comparison of the jobs in a request's query: ``a``, ``b`` ... or several ``job``."""
     query = request.query
     named = [query[name] for name in "abcdef" if query.get(name)]
     return await compare_document(
@@ -371,7 +371,7 @@ async def healthz(request: web.Request) -> web.Response:
 
 
 async def readyz(request: web.Request) -> web.Response:
-    """Report ready if the workspace can be read and, for a service, written with a WAL."""
+    """Report ready if the workspace can be read and, for a service, written with a write-ahead log."""
     site = request.app[SITE]
     problem = None if site.workspace.is_dir() else "the workspace is gone"
     if problem is None and not site.read_only:

@@ -1,9 +1,9 @@
-"""Open a site: check the address and the token, take the workspace, listen, and close cleanly.
+"""Open a site: check the address and the token, lock the workspace, listen, and close cleanly.
 
 Also in this module:
 
-* The site as one aiohttp application: guard first, then the API and the pages.
-* What the first visitor would wait for is done when the site opens: imports, templates, the check of every config.
+* ``make_app``: the site as one aiohttp application, with the request guard, the API and the pages.
+* ``warm``: imports, templates and the check of every config when the site opens, so that no visitor waits for them.
 
 Example::
 
@@ -63,7 +63,7 @@ def make_app(site: Site) -> web.Application:
 
 @web.middleware
 async def measure(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Count each answer by its route, never by its path."""
+    """Count each response by its route, never by its path, and compress it."""
     began, status = time.monotonic(), HTTPStatus.INTERNAL_SERVER_ERROR.value
     try:
         response = await handler(request)
@@ -118,7 +118,7 @@ class Settings:
     port: int = 3000
     token_file: Path | None = None
     runs: bool = False
-    """True = ``serve``: a service that also runs"""
+    """True = ``serve``: runs can be started"""
     max_runs: int = 1
     run: str | None = None
     static: bool = False
@@ -139,11 +139,12 @@ class OpenSite:
 
 @asynccontextmanager
 async def open_site(settings: Settings) -> AsyncIterator[OpenSite]:
-    """Listen as long as the block runs; leaving it pauses every run.
+    """Listen while the block runs; its end pauses every run.
 
     Raises:
-        UsageError: no port; an address beyond this machine without a named token file; inside a group: one taken.
-        Locked: another service has the workspace.
+        UsageError: an invalid port; an address that other machines can reach, without a token file; in an exception
+        group: an address or port that cannot be used.
+        Locked: another service uses the workspace.
     """
     if not 0 <= settings.port <= LAST_PORT:
         raise UsageError(
@@ -195,7 +196,7 @@ async def open_site(settings: Settings) -> AsyncIterator[OpenSite]:
 
 
 async def serve_until_signal(settings: Settings, tell: Callable[[OpenSite], None]) -> int:
-    """Serve until SIGINT or SIGTERM; returns the exit code."""
+    """Serve until SIGINT or SIGTERM; return the exit code."""
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async with open_site(settings) as site:
             tell(site)

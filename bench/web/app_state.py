@@ -23,7 +23,7 @@ LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 @dataclass(frozen=True, kw_only=True)
 class Site:
-    """One workspace behind one address."""
+    """One workspace at one address."""
 
     workspace: Path
     environment: Environment
@@ -31,16 +31,16 @@ class Site:
     service: Service | None = None
     """None = read-only"""
     secret: Secret | None = None
-    """None = open to anyone who reaches the loopback address"""
+    """None = no login: only this machine can reach the address"""
     hosts: frozenset[str] = LOOPBACK
     """names that a Host header may carry"""
     any_address: bool = False
-    """bound to all addresses: a numeric Host is welcome, a strange name is not"""
+    """True if bound to all addresses: a Host header may then also have any IP address, but no other name"""
     run: str | None = None
     """the run that ``explore --run`` opens first"""
 
     static: bool = False
-    """its pages become files: whatever needs a server is left out"""
+    """True if the pages are written to files: everything that needs a server is left out"""
     only: frozenset[str] = frozenset()
     """the runs of a static site; empty = every run of the workspace"""
 

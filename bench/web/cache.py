@@ -2,16 +2,16 @@
 
 Also in this module:
 
-* Work on large runs in a process of its own: a fold of 100,000 items would keep this interpreter from its pages.
+* Work on large runs in another process: a fold of 100,000 items would block the pages in this one.
 
 Example::
 
     shown = await kept.of(("report", "r1"), stamp, make, patience_s=0.08)
-    shown.document, shown.fresh        # None and False while the first one is under way
+    shown.document, shown.fresh        # None and False while the first one is created
     await apart(document_of, str(workspace), "r1")        # the same as: await document_of(str(workspace), "r1")
 
-Anyone who asks waits a moment at most and then gets the last one that is known, or none yet, so that no page is slow
-however large a run is. Small things are done within that moment.
+A request waits a moment at most. Then it gets the latest known document, or none if there is none yet. So no page is
+slow, however large a run is. Small documents are ready within that moment.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ Make = Callable[..., Awaitable[Document]]
 Stamp = tuple[tuple[int, int], ...]
 
 HURRY_S = 0.04
-"""how long a page waits for a slow document"""
+"""maximum seconds that a page waits for a slow document"""
 PATIENT_S = 10.0
-"""how long a page waits for a fast document, which takes a few hundredths of a second on an idle machine"""
+"""maximum seconds that a page waits for a fast document, which takes some hundredths of a second on an idle machine"""
 SMALL_ITEMS = 3000
 ODD = (LookupError, TypeError, ValueError)
-"""errors of reading a file with an unexpected shape"""
+"""errors while a file with an unexpected structure is read"""
 MOST = 256
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown(Generic[Document]):
-    """A document as far as it is known now."""
+    """The latest known document, if any; ``fresh`` is true if it is current."""
 
     document: Document | None
     fresh: bool
@@ -69,7 +69,7 @@ class Kept:
     async def of(
         self, key: Hashable, stamp: Stamp, make: Callable[[], Awaitable[Document]], *, patience_s: float
     ) -> Shown[Document]:
-        """Return the document of ``key`` as it is at ``stamp``, or the latest known one."""
+        """Return the document of ``key`` at ``stamp``; after ``patience_s`` seconds, the latest known one."""
         with anyio.move_on_after(patience_s):
             while self._current(key, stamp) is None:  # what is under way may be of an earlier stamp
                 if key not in self._busy:
@@ -109,7 +109,7 @@ class Kept:
 
 
 def patience(items: int) -> float:
-    """Return how long to wait for a document that is made of this many items."""
+    """Return the maximum seconds to wait for a document of this many items."""
     return PATIENT_S if items <= SMALL_ITEMS else HURRY_S
 
 
@@ -134,10 +134,10 @@ async def aside(make: Make[Document], *arguments: object, items: int) -> Documen
 
 
 async def apart(make: Make[Document], *arguments: object) -> Document:
-    """Make a document in another process; the function is a module's own, its arguments are plain JSON.
+    """Make a document in another process; ``make`` is a function of a module, its arguments are plain JSON.
 
     Raises:
-        UsageError, JournalError: as the function did.
+        UsageError, JournalError: ``make`` raised it in the other process.
     """
     command = [sys.executable, "-m", "bench.web.cache", make.__module__, make.__qualname__, json.dumps(arguments)]
     done = await anyio.run_process(command, stderr=subprocess.DEVNULL, check=False)
@@ -159,7 +159,7 @@ def read(said: Json) -> Json:
 
 
 def main(module: str, name: str, arguments: str) -> None:
-    """Print the document, or the error."""
+    """Print the document or the error as JSON; runs in the other process."""
     os.nice(NICE)
     sys.stdout.write(json.dumps(told(getattr(importlib.import_module(module), name), json.loads(arguments))))
 

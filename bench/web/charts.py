@@ -3,10 +3,10 @@
 Also in this module:
 
 * A chart of rows on one scale: a name, something drawn, and its value as text.
-* Values with their intervals, a row each, from zero: accuracy by provider, or by question type and provider.
-* How long something took, a histogram a row over one axis in powers of ten, with the median as a line.
-* How a run went: the share of a job's items that had ended, over the time since the run began, a row a job.
-* Points of what is gained against what it takes, with the frontier of those that nothing beats on both.
+* ``intervals``: values with their intervals, one per row, from zero, such as accuracy by provider or question type.
+* ``latencies``: one histogram of times per row over one logarithmic axis, with the median as a line.
+* ``pace``: the share of ended items over the time since the run began, one row per job.
+* ``scatter``: score against cost or time, one point per job, with the Pareto frontier.
 
 Example::
 
@@ -17,12 +17,10 @@ Example::
     pace([("bm25", 160, [(1.5, 40), (3.0, 160)])], title="Progress over time")
     scatter([("bm25", 1.2, 0.31), ("oracle", 40.0, 0.36)], title="accuracy against latency", takes="ms")
 
-Everything across is a percent of the width that there is, everything down is in pixels, so text keeps its size on any
-screen. What a chart shows is in it as text too: names on the left, values on the right.
-
-Every row is as high as its fullest bin, so that shapes can be compared whatever the number of calls.
-
-A level stretch is time in which nothing ended: a pause, a slow provider, a limit.
+Horizontal positions are in percent of the width, vertical ones in pixels, so text keeps its size on any screen. A chart
+also has its content as text: names on the left, values on the right. The fullest bin of a histogram has the full height
+of its row, so that shapes can be compared whatever the number of calls. A level line of ``pace`` is time in which no
+item ended: a pause, a slow provider, a limit.
 """
 
 from __future__ import annotations
@@ -62,7 +60,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartRow:
-    """One row; what is None or empty is not drawn."""
+    """One row; fields that are None or empty are not drawn."""
 
     name: str
     value: str = ""
@@ -75,7 +73,7 @@ class ChartRow:
     high: float | None = None
     bars: tuple[Bar, ...] = ()
     rule: float | None = None
-    """a line across the row, as a median"""
+    """position of a line in the row, such as the median"""
     area: str = ""
     """a path in percents of the row, from its lower left to its lower right corner"""
 
@@ -88,16 +86,16 @@ class RowChart:
     rows: tuple[ChartRow, ...]
     ticks: tuple[Tick, ...]
     height: int = 24
-    """of a row, in pixels"""
+    """height of a row in pixels"""
     axis: str = ""
     """the text below the ticks"""
     marks: tuple[Tick, ...] = ()
-    """dashed lines across every row: what is reachable without a memory and with a perfect one"""
+    """dashed lines through all rows, such as the scores of no-memory and of the oracle"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """A value to show; without one there is no row."""
+    """A value to show; a value of None gets no row."""
 
     name: str
     value: float | None
@@ -150,7 +148,7 @@ def forest(differences: Sequence[Measured], *, title: str) -> RowChart | None:
 
 
 Bin = tuple[int, int, int]
-"""from, to (microseconds), how many"""
+"""(start, end, count); start and end in microseconds"""
 GAP = 0.08
 MOST_TICKS = 5
 
@@ -250,9 +248,9 @@ ABOVE = 16
 """pixels that stay free above the highest value"""
 LABEL_CHARS = 18
 CHAR = 7
-"""pixels of a character, at most"""
+"""maximum width of a character in pixels"""
 NARROW = 270
-"""pixels of the plot on a small phone: labels that do not meet there meet nowhere"""
+"""width of the plot on a small phone in pixels: labels that do not overlap there overlap nowhere"""
 LINE = 15
 SHIFTS = (0, LINE, -LINE, 2 * LINE, -2 * LINE, 3 * LINE, -3 * LINE, 4 * LINE, -4 * LINE)
 SIDES: tuple[Literal["start", "end"], ...] = ("start", "end")
@@ -260,7 +258,7 @@ SIDES: tuple[Literal["start", "end"], ...] = ("start", "end")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """One point: across in percent, down in pixels."""
+    """One point: ``x`` in percent from the left, ``y`` in pixels from the top."""
 
     label: str
     about: str
@@ -271,7 +269,7 @@ class Point:
     side: Literal["start", "end"]
     """the side of the label that is at the point: start = the label is right of it, end = left of it"""
     label_y: float
-    """differs from ``y`` where the label would cover something else"""
+    """differs from ``y`` if the label would otherwise cover something"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -287,9 +285,9 @@ class Scatter:
     path: str
     logarithmic: bool
     lines: tuple[Tick, ...] = ()
-    """dashed lines across, ``at`` in pixels"""
+    """dashed horizontal lines; ``at`` in pixels"""
     band: tuple[float, float] | None = None
-    """top and height in pixels: between no memory and the oracle, where a memory can matter"""
+    """top and height in pixels of the range between no-memory and oracle, in which a memory can make a difference"""
     height: int = HEIGHT
 
 
@@ -301,9 +299,9 @@ def scatter(
     bounds: Collection[str] = (),
     lines: Sequence[Line] = (),
 ) -> Scatter | None:
-    """(name, what it takes, how good); None with fewer than two points and lines, or where nothing takes anything.
+    """Chart points (name, cost or time, score); None with fewer than two points and lines, or if all costs are 0.
 
-    ``bounds`` are names of points that are shown and never on the frontier.
+    ``takes`` is the text of the axis of costs. ``bounds`` are names of points that are shown but never on the frontier.
     """
     known = [(name, x, y) for name, x, y in points if x is not None and y is not None]
     if len(known) + len(lines) < 2 or not any(x for _, x, _ in known):

@@ -2,7 +2,7 @@
 
 Also in this module:
 
-* The leaderboard's document: the views of ``bench leaderboard``, filtered, with what a page needs beside each row.
+* The leaderboard's document: the views of ``bench leaderboard``, filtered, with further fields for pages.
 
 Example::
 
@@ -86,7 +86,7 @@ async def compare_document(
     """Compare jobs named ``RUN:PROVIDER[:MODEL]``.
 
     Raises:
-        Refused: fewer than two jobs, or too many.
+        RequestRefused: fewer than two jobs, or more than ``COMPARED_AT_MOST``.
         Busy: large runs are being compared; ask again.
         UsageError: the jobs are not like for like; the text lists each difference.
     """
@@ -105,7 +105,7 @@ async def compare_document(
 def choice_of(sides: Mapping[str, Sequence[str]], query: Mapping[str, str]) -> Json:
     """Return the runs and jobs that the form of a comparison shows: as requested, else two jobs of the newest run.
 
-    A job of another run than the one that is chosen now is forgotten: its run was changed in the form.
+    A requested job is dropped if the form names another run for its side, because the user has changed the run.
     """
     found: Json = {"whole": True}
     taken = ""
@@ -132,7 +132,7 @@ async def _items(folder: Path) -> int:
 async def comparison_of(
     workspace: str, names: Sequence[str], metrics: Sequence[str], benchmark: str | None, force: bool
 ) -> ComparisonDocument:
-    """Compare these jobs now."""
+    """Compare jobs, and return the document."""
     from bench.report.compare import compare_sides
     from bench.report.comparison import conclusion, other_load
     from bench.report.comparison_data import ComparisonTarget, sides_of
@@ -191,7 +191,7 @@ class ComparisonFilter:
     model: str | None = None
     """an answering, judge or embedding model"""
     question_type: str | None = None
-    """rank by this category instead of the headline"""
+    """rank by the values of this question type instead of the values over all items"""
 
 
 class BoardMetric(MeasuredValue):
@@ -216,7 +216,7 @@ class BoardRow(TypedDict):
 
 
 class BoardTable(TypedDict):
-    """The keys of a table of the leaderboard that pages read; the rows of a ``grid`` are not of this shape."""
+    """The keys of a table of the leaderboard that pages read; a table with a ``grid`` has rows of another form."""
 
     benchmark: str | None
     rows: list[BoardRow]
@@ -231,10 +231,10 @@ class BoardDocument(TypedDict):
 
 
 async def leaderboard_document(site: Site, asked: ComparisonFilter) -> BoardDocument:
-    """Return the newest complete valid job of each provider and models; only comparable rows share a table.
+    """Return the newest complete valid job of each provider and set of models; only comparable rows share a table.
 
     Raises:
-        Refused: a view that there is not.
+        RequestRefused: an unknown view.
     """
     if asked.view not in VIEWS:
         raise RequestRefused(400, "usage", f"there is no view {asked.view!r}", f"known: {', '.join(VIEWS)}")

@@ -1,8 +1,8 @@
-"""Errors of requests, and the status of each.
+"""Errors of requests, and the HTTP status of each.
 
 Also in this module:
 
-* Ids in paths: a run id is one safe segment; any item id becomes one.
+* Ids in paths: a run id is one segment of a path; an item id is encoded as one.
 
 Example::
 
@@ -48,7 +48,11 @@ def slug_of(item: str) -> str:
 
 
 def item_of(slug: str) -> str:
-    """Decode what ``slug_of`` encoded; an id that needed no encoding is returned unchanged."""
+    """Decode what ``slug_of`` encoded; an id that needed no encoding is returned unchanged.
+
+    Raises:
+        BadId: the text is not such a code.
+    """
     if not slug.startswith(ENCODED):
         return slug
     text = slug.removeprefix(ENCODED)
@@ -62,7 +66,7 @@ def check_path(raw: str) -> None:
     """Refuse a path whose segments could lead out of the site, before any lookup.
 
     Raises:
-        BadId: empty segments, dots, slashes in disguise, drive letters, control characters, double encoding.
+        BadId: empty segments, dots, encoded slashes, drive letters, control characters, double encoding.
     """
     path = raw.partition("?")[0]
     if not path.startswith("/"):
@@ -98,7 +102,7 @@ class NotFound(RequestRefused):
 
 
 class Busy(RequestRefused):
-    """The requested document is being made in the background."""
+    """The requested document is being created in the background."""
 
     def __init__(self, message: str) -> None:
         super().__init__(503, "busy", message, "ask again in a few seconds")

@@ -15,7 +15,7 @@ from bench.web.comparison_documents import BoardMetric, BoardRow, ComparedPair, 
 from bench.web.run_documents import JobCounts, JobDigests, JobResult, ReportedRun, ResultMetric
 
 LINES = ("oracle", "no-memory", "random")
-"""bounds that plots show as lines; full-context, which can be bought, is a point"""
+"""controls that plots show as lines; full-context, which can be used in practice, is a point"""
 PHASES = ("search", "answer")
 """phases whose times are compared between jobs"""
 
@@ -48,7 +48,7 @@ def jobs_of(run: ReportedRun) -> list[RunJob]:
 
 
 def _headline(result: JobResult | None, standing: JobCounts) -> Headline | None:
-    """Return the first metric with a value of a valid job; without interval while items are pending."""
+    """Return the first metric with a value of a valid job, if any; without interval while items are pending."""
     if result is None or not result["valid"]:
         return None
     name = next((name for name, one in result["metrics"].items() if one["n"]), None)
@@ -132,7 +132,7 @@ def _progress(jobs: Sequence[RunJob]) -> RowChart | None:
 
 
 def forest_chart(pair: ComparedPair) -> RowChart | None:
-    """Chart the difference of every compared share with its interval, by family."""
+    """Chart the difference of every compared share with its interval, by family; None without shares."""
     rows = [row for row in pair["rows"] if row["delta"] is not None and _is_share(row)]
     return forest([_difference(row) for row in rows], title="A − B, with 95 % intervals around no difference")
 
@@ -188,7 +188,7 @@ def board_charts(rows: Sequence[BoardRow], kind: str) -> dict[str, RowChart | Sc
 
 
 def type_chart(rows: Sequence[BoardRow]) -> RowChart | None:
-    """Chart the values by question type and provider."""
+    """Chart the values by question type and provider; None without question types."""
     labels = sorted({label for row in rows for label in row["question_types"]})
     measured = [
         _summed(row, one, label)
@@ -204,5 +204,5 @@ def _summed(row: BoardRow, one: BoardMetric, group: str = "") -> Measured:
 
 
 def shown_metric(row: BoardRow, kind: str) -> BoardMetric | None:
-    """Return the metric that a row is ranked by: its headline, or the headline of one question type."""
+    """Return the metric that a row is ranked by: its headline, or its headline for question type ``kind``, if any."""
     return row["question_types"].get(kind) if kind else row["metrics"].get(row["headline"] or "")

@@ -2,7 +2,7 @@
 
 Also in this module:
 
-* From values to percents of a width, and round numbers to write below it.
+* ``Scale``: map values to percent of a width, with round numbers as ticks.
 
 Example::
 
@@ -27,7 +27,7 @@ WORD_OR_REST = re.compile(r"\w+|\W+")
 
 
 def number(value: object, digits: int = 4) -> str:
-    """Format a float with a fixed number of decimals, and an integer as it is."""
+    """Format a float with a fixed number of decimals (none from 1,000 on), and an integer with grouped digits."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return NONE
     if isinstance(value, int):
@@ -182,7 +182,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """Maps ``low`` to 0 and ``high`` to 100."""
+    """A mapping of ``low`` to 0 and ``high`` to 100, linear or logarithmic."""
 
     low: float
     high: float

@@ -46,7 +46,7 @@ def chosen(jobs: Sequence[JobRecord], *, benchmark: str | None, provider: str | 
 
 
 class GridRow(TypedDict):
-    """The keys of an item of the grid that the API reads; a cell per job."""
+    """The keys of an item of the grid that the API reads; one cell per job."""
 
     item_id: str
     corpus: str
@@ -71,10 +71,14 @@ async def grid_document(
     provider: str | None = None,
     chosen_units: Sequence[Unit] | None = None,
 ) -> tuple[ItemGrid, int]:
-    """Return a page of items x jobs; with ``provider`` only its column, whose outcomes the filters read.
+    """Return a page of items x jobs, and the number of ``chosen_units`` that were read for it.
 
-    ``chosen_units`` are the items to show where they were chosen elsewhere, of which a text is looked for in turn;
-    the second value returned is how many of them led to this page.
+    ``provider`` restricts the page to the jobs of this provider; the filters read only their outcomes. ``chosen_units``
+    are items that the caller has selected: all are shown, or with ``wanted.text`` the first ``limit`` that contain this
+    text.
+
+    Raises:
+        NotFound: the run has no such job.
     """
     async with Reader.open(folder_of(site, run_id)) as reader:
         jobs = read(reader.meta.extra)
@@ -162,7 +166,7 @@ class ItemSide(TypedDict):
 
 
 class ItemDocument(TypedDict):
-    """One item: ``chips`` of all providers in a line each, ``sides`` of the shown ones with all data."""
+    """One item: ``chips`` has one line per provider, ``sides`` all data of each shown provider."""
 
     run_id: str
     item_id: str
@@ -175,8 +179,11 @@ class ItemDocument(TypedDict):
 async def item_document(site: Site, run_id: str, item: str, *, provider: str | None = None) -> ItemDocument:
     """Return all data of one item: question, hits of each provider, answers, verdicts, attempts, times, loss.
 
-    ``provider`` names one provider, or several with commas; evidence that one did not return is shown with the text
-    that another one returned.
+    ``provider`` names one provider, or several separated by commas. Evidence that a provider did not return is shown
+    with the text that another provider returned.
+
+    Raises:
+        NotFound: there is no such item, or it has not begun.
     """
     async with Reader.open(folder_of(site, run_id)) as reader:
         records = read(reader.meta.extra)
@@ -199,7 +206,7 @@ async def item_document(site: Site, run_id: str, item: str, *, provider: str | N
 
 
 def _evidence_texts(sides: Sequence[ItemSide]) -> dict[str, str]:
-    """Return the text of each piece of evidence, from any provider that returned it."""
+    """Return evidence id -> its text: the shortest one that a provider returned."""
     texts: dict[str, str] = {}
     for side in sides:
         for hit in side["hits"]:
@@ -229,7 +236,7 @@ def _chip(side: ItemSide) -> Json:
 async def _side(
     reader: Reader, job: JobRecord, jobs: Sequence[JobRecord], item: str, corpus: str | None
 ) -> tuple[ItemSide, object] | None:
-    """Return all data of an item in one job, and what it asks; None if it has not begun."""
+    """Return all data of an item in one job, and its question with the expected answers; None if it has not begun."""
     epochs = await reader.item(job.chain, item, corpus=corpus)
     if not epochs:
         return None

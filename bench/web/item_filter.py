@@ -75,7 +75,7 @@ class ItemFilter:
         """Read a query string.
 
         Raises:
-            RequestRefused: a way to show, a cause or an order that there is not.
+            RequestRefused: an unknown value of ``show``, ``loss`` or ``sort``.
         """
         show, loss = query.get("show") or None, query.get("loss") or None
         if show is not None and show not in SHOWS:
@@ -99,7 +99,7 @@ class ItemFilter:
 
     @property
     def needs_outcomes(self) -> bool:
-        """True if the filter or order needs the outcomes; a journal alone cannot be searched for it."""
+        """True if the filter or order needs the outcomes, because the journal cannot be searched for it."""
         return any((self.show, self.loss, self.error)) or self.sort != "item"
 
 

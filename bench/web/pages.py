@@ -4,7 +4,7 @@ Also in this module:
 
 * Pages of runs: the list with its forms, one run, its items, one item.
 * Pages over several runs: compare, leaderboard, receipts, configs.
-* The pages that hold nothing of the workspace: login, verification of a file, the icon.
+* The pages without data of the workspace: login, verification of a file, the icon.
 
 Example::
 

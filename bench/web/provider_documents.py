@@ -58,7 +58,7 @@ async def provider_document(site: Site, name: str) -> Json:
 
 
 def _shared(one: RankedJob) -> tuple[str, ...]:
-    """Return the key of a job's setting: task, models and data; INVALID jobs, which have no headline, have one too."""
+    """Return the key of a job's setting: task, models and data; an INVALID job, without a headline, has a key too."""
     dataset = one.job.data.get("dataset")
     content = dataset.get("content_sha256") if isinstance(dataset, Mapping) else None
     return (*one.setting, str(content), one.job.embedding_model or "")

@@ -6,7 +6,7 @@ Example::
     one["headline"], one["signer"]          # {"metric": "accuracy", "value": 0.79, ...}, "ops"
     badge("demo bm25", "accuracy 0.79", "VALID")       # an SVG for a README
 
-A receipt is a hostile document: whatever has another shape is left out.
+A receipt is not trusted: a value of an unexpected type is left out.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ HEADLINE = "accuracy"
 SCORES = ("judged", "deterministic")
 COLORS = {"VALID": "#1a7f4b", "UNTRUSTED": "#8a5a00", "SUPERSEDED": "#8a5a00"}
 CHAR = 7.2
-"""width of a character of a badge in pixels, at most"""
+"""maximum width of a character of a badge in pixels"""
 LONGEST = 60
 WORDS = {
     "tagged_commit": "a tagged commit of bench",
@@ -70,7 +70,7 @@ def _number(value: object) -> float | None:
 
 
 def _signer(checks: Sequence[object]) -> str | None:
-    """Return the name of the key in the trust store."""
+    """Return the name of the key in the trust store; None if the key is not trusted."""
     for one in checks:
         if isinstance(one, Mapping) and one.get("id") == "trust" and one.get("status") == "ok":
             return str(one.get("detail") or "") or None

@@ -126,7 +126,7 @@ async def results_text(site: Site, run_id: str, form: Form) -> str:
     """Return the tables of a run as CSV or Markdown.
 
     Raises:
-        Busy: they are being made; ask again.
+        Busy: the tables are being created; ask again.
     """
     folder = folder_of(site, run_id)
     async with Reader.open(folder) as reader:
@@ -137,7 +137,7 @@ async def results_text(site: Site, run_id: str, form: Form) -> str:
 
 
 async def text_at(place: str, run_id: str, form: Form) -> Json:
-    """Make the text now."""
+    """Fold a journal, and return its tables under the key ``text``."""
     async with Reader.open(Path(place) / CHECKPOINTS / run_id) as reader:
         report = await fold(reader)
     return {"text": csv_text(report) if form == "csv" else report_markdown(report)}

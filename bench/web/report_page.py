@@ -5,7 +5,7 @@ Example::
     report_page = report_page_of(await run_document(site, "r1"), outcomes, tested)
     report_page["groups"][0]["sentences"][0]      # "bm25 is best on accuracy with 0.31 [0.24, 0.38]."
 
-Times and tokens are those of the run, money is without the judge: a memory in use has no judge.
+Times and tokens are those of the run. Money is without the judge, because a memory in use has no judge.
 """
 
 from __future__ import annotations
@@ -98,9 +98,10 @@ def report_page_of(
     *,
     testing: bool = False,
 ) -> Json:
-    """Build the report of a run's document; ``outcomes`` None = they are being computed, ``tested`` by group.
+    """Build the report from the document of a run.
 
-    ``testing``: a test that is not there yet is being computed.
+    ``outcomes`` is None while they are being computed. ``tested`` is group -> the paired test of its first two systems;
+    ``testing`` is true while missing tests are being computed.
     """
     waits: Tested = "waits" if testing else None
     groups = [
@@ -121,7 +122,7 @@ def leaders_of(run: ReportedRun) -> dict[str, tuple[str, str]]:
 
 
 def _runner_up(ranked: Sequence[ReportRow]) -> ReportRow | None:
-    """Return the next row whose value differs from the best; if all are equal, the second."""
+    """Return the next row whose value differs from the best; if all are equal, the second; None for one row."""
     behind = [row for row in ranked if _value(row) != _value(ranked[0])]
     return next(iter([*behind, *ranked[1:]]), None)
 
@@ -198,7 +199,7 @@ def _per_question(query: QueryPrice) -> float | None:
 
 
 def _grouped(rows: Sequence[ReportRow]) -> dict[str, list[ReportRow]]:
-    """Group the rows by benchmark, metric and models; the best first, bounds and rows without a value last."""
+    """Group the rows by benchmark, metric and models; the best first, controls and rows without a value last."""
     named: dict[str, str] = {}
     for row in rows:
         if row["headline"] is not None:

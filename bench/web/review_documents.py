@@ -20,7 +20,7 @@ from bench.web.run_documents import folder_of
 
 
 async def review_document(site: Site, run_id: str, *, after: str | None = None, at: str | None = None) -> Json:
-    """Give the answer to label now: the one named, else the next without a label behind another."""
+    """Return the answer to label: entry ``at`` if it exists, else the next one after ``after`` without a label."""
     async with Reader.open(folder_of(site, run_id)) as reader:
         sheet = await read_sheet(reader)
         entry = sheet.entries.get(at or "") or sheet.pending(after)
@@ -31,7 +31,7 @@ async def review_document(site: Site, run_id: str, *, after: str | None = None, 
 
 
 async def draw_answers(site: Site, run_id: str, n: object, seed: object = 0) -> None:
-    """Draw answers of each memory system and answering model."""
+    """Draw ``n`` answers of each memory system and answering model for people to label."""
     assert site.service is not None
     folder, count = folder_of(site, run_id), _whole("n", n, 1)
     async with site.service.labelling:
@@ -39,7 +39,11 @@ async def draw_answers(site: Site, run_id: str, n: object, seed: object = 0) -> 
 
 
 async def put_labels(site: Site, run_id: str, labels: Mapping[str, object]) -> None:
-    """Journal labels of drawn answers: true is right."""
+    """Write labels of drawn answers to the journal; True means right.
+
+    Raises:
+        RequestRefused: a label is not a boolean, or an answer is not in the sample.
+    """
     assert site.service is not None
     folder = folder_of(site, run_id)
     given = {name: right for name, right in labels.items() if isinstance(right, bool)}

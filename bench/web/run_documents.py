@@ -2,22 +2,21 @@
 
 Also in this module:
 
-* The numbers of each run, as ``bench results --json`` gives them, with how time was spent beside each job.
-* How a phase's time was spent, as percentiles and as a histogram of its latency: network and provider, as metrics
-  say.
+* The numbers of each run as in ``bench results --json``, with the times of each job.
+* The times of a phase as percentiles, and a histogram of its latency: network and provider, as in the metrics.
 
 Example::
 
     document = await run_document(site, "r1")
     document["jobs"][0]["counts"], document["progress"]["ended"]
     shown = await report_of(site, "r1", items=160)
-    shown.document, shown.fresh        # None and False while the first fold is under way
+    shown.document, shown.fresh        # None and False during the first fold
     spread([{"total": 1200, "network": 300, "provider": 900}], count=1)["p50"]["latency"]      # 1200
 
-A finished run has its numbers in ``results/RUN/report.json``. Where they are missing or older than the journal they
-are folded again, aside.
+A finished run has its numbers in ``results/RUN/report.json``. If the file is missing or older than the journal, the
+journal is folded in the background.
 
-``total`` is the whole attempt, with the waiting of our own queue and limiter.
+``total`` is the time of the whole attempt, with the time in our own queue and limiter.
 """
 
 from __future__ import annotations
@@ -77,7 +76,7 @@ class Bounds(TypedDict):
 
 
 class MeasuredValue(TypedDict):
-    """A value over so many items."""
+    """A value, and the number of its items."""
 
     value: float | None
     n: int
@@ -148,7 +147,7 @@ def histogram(column: Sequence[int]) -> list[tuple[int, int, int]]:
 
 
 async def report_of(site: Site, run_id: str, *, items: int) -> Shown[Results]:
-    """Return the numbers of a run as far as they are known now; ``items`` is its size."""
+    """Return the latest known numbers of a run; ``items`` is the number of its items."""
     make = partial(_made, site.workspace, run_id, items)
     stamp = journal_stamp(site.workspace / CHECKPOINTS / run_id)
     return await site.kept.of(("report", run_id), stamp, make, patience_s=patience(items))
@@ -209,7 +208,7 @@ def _stored(workspace: Path, run_id: str) -> Json | None:
 
 
 def _joined(report: Json, records: tuple[JobRecord, ...]) -> Json | None:
-    """Join the parts ``results`` and ``measured`` of a report; None if the file has another shape."""
+    """Join the parts ``results`` and ``measured`` of a report; None if the file has another structure."""
     try:
         results, measured = tree(report["results"]), tree(report["measured"])
         pairs = list(zip(results["jobs"], measured["jobs"], records, strict=True))  # type: ignore[call-overload]
@@ -439,7 +438,7 @@ async def results_document(site: Site, run_id: str) -> Mapping[str, object]:
     """Return the numbers of a run.
 
     Raises:
-        Busy: they are being folded; ask again.
+        Busy: the numbers are being computed; ask again.
     """
     async with Reader.open(folder_of(site, run_id)) as reader:
         jobs = read(reader.meta.extra)
@@ -447,7 +446,7 @@ async def results_document(site: Site, run_id: str) -> Mapping[str, object]:
 
 
 def known(shown: Shown[Document], what: str) -> Document:
-    """Return the document; raise its problem, or Busy while it is being made."""
+    """Return the document; raise its problem, or Busy while it is being created."""
     if shown.problem is not None:
         raise shown.problem
     if shown.document is None:

@@ -130,7 +130,7 @@ def _cost(jobs: Sequence[JobSummary]) -> str | None:
 
 
 async def _best(database: ResultsDb, jobs: Sequence[JobSummary]) -> Json | None:
-    """Return the headline of the best valid job of the first benchmark; of a bound only if there is no other job."""
+    """Return the headline of the best valid job of the first benchmark; of a control only if there is no other job."""
     first = min((job.benchmark for job in jobs), default="")
     valid = [job for job in jobs if job.valid and job.benchmark == first]
     places = [RankedJob(job=job, metrics=await database.metrics(job)) for job in valid]

@@ -4,7 +4,7 @@ Example::
 
     web.Application(middlewares=[guard])
 
-The checks run in this order, before any handler; see ``docs/server.md`` for what each is against.
+The checks run in this order, before any handler; ``docs/server.md`` names the attack that each prevents.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 OPEN = frozenset({"/api/v1/healthz", "/api/v1/readyz", "/healthz", "/readyz", "/login", "/favicon.ico", "/verify.html"})
-"""paths that need no token: they hold nothing of the workspace"""
+"""paths that need no token: they have no data of the workspace"""
 READING = ("GET", "HEAD")
 CSRF_FIELD = "csrf_token"
 CSRF_HEADER = "X-CSRF-Token"
 
 
 async def add_headers(request: web.Request, response: web.StreamResponse) -> None:
-    """Give every answer its policy; a page with a policy of its own keeps it."""
+    """Add the security headers to a response; a page that has its own policy keeps it."""
     for name, value in HEADERS.items():
         response.headers.setdefault(name, value)
     static = request.path.startswith("/static/")  # asked for again by its ETag, as an update changes it

@@ -1,21 +1,22 @@
-"""The runner of ``bench serve``: accepts runs, limits how many run at once, pauses, and continues after a stop.
+"""The run service of ``bench serve``: accept runs, limit how many run at once, pause them, continue after a restart.
 
 Also in this module:
 
-* What the service was asked to run, durable: one small file a run in ``checkpoints/.service``, and the lock.
+* ``Orders``: the requested runs, durable as one small file per run in ``checkpoints/.service``, and the lock.
 
 Example::
 
     service = Service(workspace, environment, orders, max_runs=1)
     await service.start(admit({"benchmarks": ["demo"]}))
-    with Orders.open(workspace) as orders:            # Locked when another service has the workspace
+    with Orders.open(workspace) as orders:            # Locked when another service uses the workspace
         orders.add(RunOrder(run_id="r1", request={"benchmarks": ["demo"]}))
 
-Each run is executed by the same engine as on the command line, in a thread with a loop of its own, so that pages stay
-quick. A pause is the run's own pause file; what is still in flight when the patience is up is cancelled.
+Each run is executed by the same engine as on the command line, in a thread with its own event loop, so that pages stay
+fast. A pause creates the pause file of the run. When the service closes, it cancels the runs that have not ended after
+``PATIENCE_S``.
 
-An order is from the moment a run is accepted until it ended or someone paused it, so a service that was killed
-knows at its next start what to continue with.
+An order exists from the moment a run is accepted until the run has ended or is paused. So a service that was killed
+knows at its next start which runs to continue.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ class Orders:
     @staticmethod
     @contextmanager
     def open(workspace: Path) -> Iterator[Orders]:
-        """Lock the workspace for this service; raise Locked if another service has it."""
+        """Lock the workspace for this service; raise Locked if another service uses it."""
         folder = workspace / CHECKPOINTS / FOLDER
         folder.mkdir(parents=True, exist_ok=True)
         handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
@@ -120,7 +121,7 @@ class Orders:
         (self.folder / f"{run_id}.json").unlink(missing_ok=True)
 
     def all(self) -> list[RunOrder]:
-        """Return every queued order, first in line first; files that are not valid orders are skipped."""
+        """Return every order in the order of the queue; files that are not valid orders are skipped."""
         found = []
         for path in self.folder.glob("*.json"):
             with suppress(ValueError, KeyError, TypeError, OSError):
@@ -131,9 +132,9 @@ class Orders:
 
 
 PATIENCE_S = 7.0
-"""a stopping run has this much of the eight seconds before it is cancelled"""
+"""seconds after which a closing service cancels its runs; a stop may take eight seconds in all"""
 LAST_S = 1.0
-"""time for a cancelled run to close its journal"""
+"""seconds that a canceled run has to close its journal"""
 
 
 @dataclass(slots=True)
@@ -180,7 +181,7 @@ class Service:
     max_runs: int = 1
     closing: bool = False
     stuck: bool = False
-    """a cancelled run did not end: its thread would keep the process alive"""
+    """True if a canceled run did not end: its thread would keep the process alive"""
     queue: list[RunOrder] = field(default_factory=list)
     active: dict[str, Active] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
@@ -226,7 +227,7 @@ class Service:
         """Accept a new run; it is planned first, so that an invalid request is refused at once.
 
         Raises:
-            UsageError, ConfigError, DataError: as ``bench run`` would say before anything starts.
+            UsageError, ConfigError, DataError: as ``bench run`` raises them before anything starts.
         """
         from bench.plan import make_plan
         from bench.plan.budget import require_prices
@@ -250,7 +251,11 @@ class Service:
         return run_id in self.active or any(order.run_id == run_id for order in self.queue)
 
     async def resume(self, run_id: str, *, retry: bool = False) -> None:
-        """Queue a run to continue, or to run its failed items again; a stopping run is queued once it has ended."""
+        """Queue a run to continue, or to run its failed items again; a stopping run is queued once it has ended.
+
+        Raises:
+            RequestRefused: another process runs it.
+        """
         if run_id in self.active:
             self.active[run_id].again = self.active[run_id].stop_for is not None
             return
@@ -285,7 +290,7 @@ class Service:
     # ------------------------------------------------------------------ the life of the service
 
     async def recover(self) -> list[str]:
-        """Queue what an earlier service left: its orders, then every interrupted run."""
+        """Queue the orders of an earlier service, then every interrupted run; return the run ids."""
         for order in self.orders.all():
             self._enqueue(order, begin=False)
         for name in reversed(run_ids(self.workspace)):

@@ -5,8 +5,8 @@ Example::
     await export_site(Path("."), Path("site"))                        # every run: site/index.html, site/runs/r1/...
     await export_site(Path("."), Path("site"), frozenset({"r1"}))     # the pages of one run
 
-The site listens on this machine while it is read: every page to which a link leads becomes a file, and links become
-relative. A link to what needs a server becomes plain text.
+The site listens on this machine during the export. Each linked page becomes a file, and links become relative. A link
+to a page that needs a server becomes plain text.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ KEPT = {
 }
 """query parameters that make a separate page, by the beginning or end of the path"""
 WHOLE_SITE = ("/leaderboard", "/receipts", "/providers/")
-"""pages over several runs: only where every run is exported"""
+"""pages over several runs, which only an export of all runs contains"""
 PLAIN = re.compile(r"[A-Za-z0-9_~][A-Za-z0-9._~-]{0,119}")
 NAMED = re.compile(r"(?:verify\.html|static/.*|.*/results\.\w+|receipts/[^/]+/[^/]+)")
 
@@ -63,7 +63,7 @@ async def export_site(workspace: Path, folder: Path, runs: frozenset[str] = froz
     """Write the pages of these runs, or of the whole workspace.
 
     Raises:
-        UsageError: no such run, or the folder holds something else.
+        UsageError: an unknown run, or a folder with files that bench did not write.
     """
     known = run_ids(workspace)
     for name in runs:
@@ -132,7 +132,7 @@ class _Crawl:
         return LINK.sub(linked, ANCHOR.sub(unwrapped, text))
 
     def _target(self, address: str, to: str) -> str | None:
-        """Return the relative file of a link; None where it has no file."""
+        """Return the file of a link as a relative path; None if it has no file."""
         to = unescape(to)
         if to.startswith("#"):
             return to
@@ -169,7 +169,7 @@ def _is_of(path: str, query: str, run: str | None, runs: frozenset[str]) -> bool
 
 
 def file_of(address: str) -> str:
-    """Return the file of a page, relative to the site's folder; a name that a disk may refuse becomes its digest."""
+    """Return the file of a page, relative to the site's folder; an unusual name becomes its digest."""
     path, _, query = address.partition("?")
     name = "/".join(part if PLAIN.fullmatch(part) else _digest(part) for part in path.strip("/").split("/") if part)
     if name == "favicon.ico":

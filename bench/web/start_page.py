@@ -56,7 +56,7 @@ async def planned(site: Site, flags: Mapping[str, object]) -> Json:
     """Return what a run with these flags would do, cost and take, without any call.
 
     Raises:
-        UsageError, ConfigError, DataError: as ``bench plan`` would say.
+        UsageError, ConfigError, DataError: as ``bench plan`` raises them.
     """
     return await anyio.to_thread.run_sync(_planned, site, flags)
 

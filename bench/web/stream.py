@@ -1,7 +1,7 @@
 """Live updates as server-sent events from the journal: the current state first, then every change.
 
-Ids are those of the journal's events, so ``Last-Event-ID`` resumes where a browser was cut off. The stream of a run
-that has ended reports it and closes::
+Ids are those of the journal's events, so ``Last-Event-ID`` resumes where a browser was disconnected. The stream of a
+run that has ended reports it and closes::
 
     event: state
     data: {"run_id": "r1", "state": "running", "progress": {...}}
@@ -52,7 +52,7 @@ async def stream(request: web.Request, site: Site, run_id: str) -> web.StreamRes
 
 
 async def _follow(response: web.StreamResponse, site: Site, folder: Path, seen: int) -> None:
-    """Send what is new until the run has ended."""
+    """Send changes of the state and new events until the run has ended."""
     known: Json = {}
     quiet_s = 0.0
     while True:

@@ -36,7 +36,7 @@ class Secret:
         """Read a token file, or create it, readable only by its owner.
 
         Raises:
-            ConfigError: the file cannot be read or made, or holds too short a token.
+            ConfigError: the file cannot be read or created, or its token is too short.
         """
         try:
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,15 +1,17 @@
-"""The configs of a workspace, each with its content, or with its errors and their places. Never a secret.
+"""The configs of a workspace, each with its errors and their places, and one config with its text; without secrets.
 
 Also in this module:
 
-* Documents of receipts: each one verified when it or the trust in it changed, and which job has one.
+* The receipts of a workspace, verified again when a receipt, a trusted key or the public log has changed.
+* The newest receipt of each job.
 
 Example::
 
     await configs_document(site)
     (await receipts_document(site))["receipts"][0]["verdict"]
 
-Configs name secrets by variable only, so showing a file shows none; what looks like a key is redacted all the same.
+A config has only the names of variables with secrets, so its text contains no secret. Text that looks like a key is
+redacted anyway.
 """
 
 from __future__ import annotations
@@ -224,7 +226,7 @@ def _name(part: object) -> str:
 
 
 def _model(document: Mapping[str, object], role: str) -> str | None:
-    """Return the model of a role as ``provider/name``, the name that runs use."""
+    """Return the model of a role as ``provider/name``, the name that runs use; None if the role has none."""
     models = document.get("models")
     for one in models if isinstance(models, list) else ():
         if isinstance(one, Mapping) and one.get("role") == role:
@@ -233,7 +235,11 @@ def _model(document: Mapping[str, object], role: str) -> str | None:
 
 
 def receipt_file(site: Site, run: str, name: str) -> Path:
-    """Return the file of a receipt by run (or ``published``) and name; only files of the workspace's results."""
+    """Return the file of a receipt by run (or ``published``) and name; only files of the workspace's results.
+
+    Raises:
+        NotFound: there is no such receipt.
+    """
     folder = site.workspace / "results" / run / "receipts"
     path = (folder / name).resolve()
     if path.parent != folder.resolve() or not path.is_file():

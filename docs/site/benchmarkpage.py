@@ -1,7 +1,7 @@
-"""The pages of the public benchmarks: a part written by hand, then a part made from their configs.
+"""The pages of the public benchmarks: a part written by hand, then a part generated from their configs.
 
-A page ``docs/benchmarks/PAGE.md`` is written by hand up to the mark. The part below it is made from every shipped
-config that names the page. The whole index is made.
+A page ``docs/benchmarks/PAGE.md`` is written by hand up to the mark. The part below it is generated from every shipped
+config that names the page. The index is generated as a whole.
 
 Example::
 
@@ -45,7 +45,7 @@ def configs() -> dict[str, list[BenchmarkConfig]]:
 
 
 def index() -> str:
-    """Make the list of all pages."""
+    """Return the index page: a table of all benchmark pages."""
     rows = [
         [
             f"[{', '.join(one.name for one in several)}]({name}.md)",
@@ -61,7 +61,7 @@ def index() -> str:
 
 
 def text(name: str) -> str:
-    """Make one page: keep the part above the mark, and make the rest from the configs."""
+    """Return one page: the part above the mark as it is, and the rest generated from the configs."""
     written = (FOLDER / f"{name}.md").read_text(encoding="utf-8").partition(MARK)[0].rstrip()
     return "\n\n".join([written, MARK, *(part for one in configs()[name] for part in _parts(one))]) + "\n"
 

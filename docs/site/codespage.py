@@ -23,7 +23,7 @@ one of these kinds. The kinds `auth` and `quota`, and a server that cannot be re
 
 
 def text() -> str:
-    """The page."""
+    """Return the page."""
     return page(
         "Exit codes and errors",
         LEAD,

@@ -1,4 +1,4 @@
-"""The page of commands, from the table that also makes ``bench --help`` and from each command's own signature."""
+"""The page of commands, from the table behind ``bench --help`` and from the signature of each command."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ flag. The flags in [Flags of every command](#flags-of-every-command) can be befo
 
 
 def text() -> str:
-    """The page."""
+    """Return the page."""
     return page("Commands", LEAD, *_groups(), "## Flags of every command", _global_flags())
 
 
@@ -54,7 +54,7 @@ def _command(app: App, title: str) -> Iterator[str]:
 
 
 def _described(docstring: str) -> Iterator[str]:
-    """The paragraphs above the parameters; an indented one is an example."""
+    """Yield the paragraphs above the parameters; an indented paragraph is an example."""
     for paragraph in docstring.partition("\nParameters\n---")[0].strip().split("\n\n"):
         yield f"```text\n{inspect.cleandoc(paragraph)}\n```" if paragraph.startswith(" ") else prose(paragraph)
 
@@ -91,7 +91,7 @@ def _row(argument: Argument) -> list[str]:
 
 
 def _value(hint: object) -> str:
-    """The kind of value in words: ``number``, ``text ...``, or the words that may be there."""
+    """Return the kind of value in words: ``number``, ``text ...``, or the allowed words."""
     if get_origin(hint) is Literal:
         return ", ".join(code(str(one)) for one in get_args(hint))
     if get_origin(hint) in (Union, UnionType):

@@ -1,8 +1,8 @@
-"""Writes ``docs/reference``, and the lower parts of ``docs/benchmarks``: made from code and configs, none can drift.
+"""Write ``docs/reference``, and the lower parts of the pages in ``docs/benchmarks``, from code and configs::
 
     python -m docs.site.generate
 
-A test keeps the committed pages equal to what this writes.
+A test checks that the committed pages are up to date.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PAGES: Mapping[str, Callable[[], str]] = {
     "messages.md": messagespage.text,
     "environment-variables.md": variablespage.text,
 }
-"""File name to the function that makes its text."""
+"""File name -> function that returns the text of the page."""
 
 
 def main() -> None:

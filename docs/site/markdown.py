@@ -1,4 +1,4 @@
-"""The few pieces of Markdown that generated pages are made of.
+"""The Markdown elements of generated pages.
 
 Example::
 
@@ -12,29 +12,29 @@ from collections.abc import Iterable, Sequence
 
 
 def page(title: str, lead: str, *parts: str) -> str:
-    """A whole page; states where it comes from."""
+    """Return a whole page, with a comment that names its generator."""
     note = "<!-- made by python -m docs.site.generate; do not edit -->"
     return "\n\n".join([note, f"# {title}", lead, *(part for part in parts if part)]) + "\n"
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table; cells may hold anything but line breaks."""
+    """Return a table; in cells, line breaks become spaces and ``|`` is escaped."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(_cell(cell) for cell in line)} |" for line in lines)
 
 
 def code(text: str) -> str:
-    """Text as code; empty stays empty."""
+    """Return text as code; empty text stays empty."""
     return f"`{text}`" if text else ""
 
 
 def prose(text: str) -> str:
-    """A docstring as Markdown: its double backticks are single ones there."""
+    """Return a docstring as one Markdown paragraph: double backticks become single ones."""
     return " ".join(text.replace("``", "`").split())
 
 
 def anchor(heading: str) -> str:
-    """The id that the site gives to a heading."""
+    """Return the id that the site gives to a heading."""
     return re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-")
 
 

@@ -1,4 +1,4 @@
-"""The page of all error messages: each sentence that the program can end a command with, and its hint."""
+"""The page of all error messages, each with its hint."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SOURCE = Path(bench.__file__).parent
 
 
 def text() -> str:
-    """The page."""
+    """Return the page."""
     parts = [part for path in sorted(SOURCE.iterdir()) for part in _package(path)]
     return page("Error messages", LEAD, *parts)
 
@@ -33,7 +33,7 @@ def _package(path: Path) -> Iterator[str]:
 
 
 def _messages(file: Path) -> Iterator[tuple[str, str]]:
-    """The text of each error that is raised or made with a hint."""
+    """Yield the message and the hint of each error in a source file."""
     tree = ast.parse(file.read_text(encoding="utf-8"))
     raised = {id(node.exc) for node in ast.walk(tree) if isinstance(node, ast.Raise)}
     for node in ast.walk(tree):
@@ -46,7 +46,7 @@ def _messages(file: Path) -> Iterator[tuple[str, str]]:
 
 
 def _text(node: ast.expr) -> str:
-    """A text as it is written, with the names of its values; empty where it is computed."""
+    """Return a text as it is in the source, with the names of its values in braces; empty if the text is computed."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     if isinstance(node, ast.JoinedStr):
@@ -57,7 +57,7 @@ def _text(node: ast.expr) -> str:
 
 
 def _name(node: ast.expr) -> str:
-    """The last name of an expression in braces, not that of a function called: ``{path}`` of ``str(self.path)``."""
+    """Return the last name in an expression in braces, except called functions: ``{path}`` of ``str(self.path)``."""
     called = {id(part.func) for part in ast.walk(node) if isinstance(part, ast.Call)}
     names = [
         part.attr if isinstance(part, ast.Attribute) else part.id

@@ -18,7 +18,7 @@ compared. For the aggregation of item values and for the intervals, see [Statist
 
 
 def text() -> str:
-    """The page."""
+    """Return the page."""
     return page("Metrics and evaluators", LEAD, *_families(), "## Evaluators", _evaluators())
 
 

@@ -41,7 +41,7 @@ INTRODUCTIONS: Mapping[Kind, tuple[str, str]] = {
 
 
 def text(kind: Kind) -> str:
-    """The page of one kind of file."""
+    """Return the page of one kind of file."""
     title, lead = INTRODUCTIONS[kind]
     schema = schema_of(kind)
     known = _map(schema.get("$defs"))
@@ -54,7 +54,7 @@ def text(kind: Kind) -> str:
 
 
 def _title(name: str) -> str:
-    """The name of a part as a reader of one page needs it: on the page of receipts a ``ReceiptScore`` is a score."""
+    """Return the name of a part on its page, without the kind of file: ``Score`` for ``ReceiptScore``."""
     return name.removesuffix("Section").removeprefix("Receipt").removeprefix("Manifest")
 
 
@@ -68,7 +68,7 @@ def _keys(schema: Schema) -> str:
 
 
 def _reached(schema: Schema, known: Mapping[str, Schema]) -> list[str]:
-    """The named parts in the order in which a reader meets them."""
+    """Return the names of the parts, in the order in which the page refers to them."""
     found: list[str] = []
     for name in _references(schema.get("properties")):
         for one in (name, *_reached(known[name], known)):

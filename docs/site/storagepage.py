@@ -42,7 +42,7 @@ Every duration is in whole microseconds, also in columns of metrics that tables 
 
 
 def text() -> str:
-    """The page."""
+    """Return the page."""
     return page(
         "Journal and events",
         LEAD,

@@ -37,11 +37,11 @@ OURS: Mapping[str, str] = {
     "HTTPS_PROXY": "proxy for https addresses",
     "NO_PROXY": "hosts that are reached without a proxy",
 }
-"""A test finds every name that the code reads."""
+"""variable -> meaning; a test checks that every variable that the code reads is here"""
 
 
 def text() -> str:
-    """The page."""
+    """Return the page."""
     return page(
         "Environment variables",
         LEAD,

@@ -47,7 +47,7 @@ class RankedJob:
 
     @property
     def headline(self) -> MetricSummary | None:
-        """The benchmark's first metric that has a value over all items."""
+        """The benchmark's first metric that has a value over all items; None if no metric has one."""
         names = self.job.data.get("metrics")
         found = {one.metric: one for one in self.metrics if not one.dimension and one.value is not None}
         order = names if isinstance(names, list) else sorted(found)
@@ -55,23 +55,23 @@ class RankedJob:
 
     @property
     def bound(self) -> bool:
-        """True for a bound (oracle, no-memory, random, full-context), which is shown but not ranked."""
+        """True for a control (oracle, no-memory, random, full-context), which is shown but not ranked."""
         return is_bound(self.job.provider)
 
     @property
     def name(self) -> str:
-        """The provider, marked if it is a bound."""
+        """The provider; a control is marked ``(bound)``."""
         return f"{self.job.provider} (bound)" if self.bound else self.job.provider
 
     @property
     def search_ms(self) -> float | None:
-        """The median search latency in milliseconds."""
+        """The median search latency in milliseconds; None if no search was timed."""
         found = self.job.data.get("search_p50_ms")
         return float(found) if isinstance(found, int | float) else None
 
     @property
     def cost(self) -> str:
-        """The cost in US dollars; ``>=`` if the price of some calls is unknown."""
+        """The cost in US dollars as text, with ``>=`` if the price of some calls is unknown."""
         usd, unknown = self.job.cost_usd, self.job.data.get("cost_unknown_calls")
         return "-" if usd is None else f">= {float(usd):.4f}" if unknown else f"{float(usd):.4f}"
 
@@ -113,7 +113,7 @@ class RankedJob:
 
 
 async def load_invalid(workspace: Path) -> list[RankedJob]:
-    """Read the complete INVALID jobs, newest first, which tables omit and notes must name."""
+    """Read the complete INVALID jobs, newest first: tables omit them, and notes name them."""
     path = workspace / "results" / FILE
     if not path.is_file():
         return []
@@ -179,7 +179,7 @@ def _ranked(places: Sequence[RankedJob]) -> tuple[Standing, ...]:
 
 
 def _rank(one: Standing) -> tuple[bool, float, str]:
-    """Return a sort key that puts bounds after all ranked rows."""
+    """Return a sort key that puts controls after all ranked rows."""
     value = math.inf if one.value is None else one.value if one.first.lower_is_better else -one.value
     return one.first.bound, value, one.first.job.provider
 
@@ -293,7 +293,7 @@ def of_type(table: Table, question_type: str) -> Table:
 
 
 def rank_spreads(table: Table) -> list[tuple[int, int] | None]:
-    """Return the range of ranks that each row may have; None for bounds and rows without an interval.
+    """Return the (best, worst) rank that each row may have; None for controls and rows without an interval.
 
     Two rows differ in rank if their 95 % intervals do not overlap.
     """

@@ -78,7 +78,7 @@ def _metric_json(one: MetricSummary) -> dict[str, object]:
 
 
 def board_csv(tables: Sequence[Table]) -> str:
-    """Return CSV with one line per job, metric and label; the column ``table`` numbers the tables of the view."""
+    """Return CSV with one line per job, metric and label; ``table`` is the number of the table in the view, from 1."""
     sink = io.StringIO()
     writer = csv.writer(sink, lineterminator="\r\n")
     writer.writerow(("table", "benchmark", "provider", "embedding", "answering", "judge", "track", "run_id", "metric",
