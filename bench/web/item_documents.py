@@ -76,9 +76,6 @@ async def grid_document(
     ``provider`` restricts the page to the jobs of this provider; the filters read only their outcomes. ``chosen_units``
     are items that the caller has selected: all are shown, or with ``wanted.text`` the first ``limit`` that contain this
     text.
-
-    Raises:
-        NotFound: the run has no such job.
     """
     async with Reader.open(folder_of(site, run_id)) as reader:
         jobs = read(reader.meta.extra)
