@@ -15,8 +15,7 @@ from typing import Any
 
 import pytest
 
-from bench import events
-from tests import checkout, forked, laws, lean_nltk, parsing
+from tests import checkout, forked, laws, lean_nltk, parsing, rows
 from tests.fault_servers import FaultServer, FaultServers
 from tests.small_world import World
 
@@ -84,10 +83,9 @@ def import_from_another_file(config: pytest.Config) -> None:
 
 @pytest.fixture(autouse=True)
 def a_process_of_its_own() -> Iterator[None]:
-    """Reset the state that a program keeps until it ends: known secrets, and sinks of its log."""
-    with events.redactor.forgetting():
+    """Reset the state that a program keeps until it ends."""
+    with rows.process_state():
         yield
-    events.close()
 
 
 @pytest.fixture(scope="session")
