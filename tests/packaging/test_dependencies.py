@@ -10,8 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import pytest
-
+from tests.rows import each_row
 from tests.sources import nodes
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -63,7 +62,7 @@ def package_of(requirement: str) -> str:
     return CALLED.get(name, name.replace("-", "_"))
 
 
-@pytest.mark.parametrize("requirement", project()["dependencies"])
+@each_row("requirement", project()["dependencies"])
 def test_every_dependency_is_imported_somewhere(requirement: str) -> None:
     assert package_of(requirement) in imported(), f"{requirement} earns no place"
 
