@@ -10,14 +10,13 @@ import pytest
 import tests.receipt.receipt_making as receipt_making
 from bench.receipt.keyring import Keyring
 from bench.receipt.keys import new_key
-from bench.receipt.signature import SigningKey
 from tests.receipt.receipt_making import Desk
 
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Desk:
     """A folder and a fixed key."""
-    return Desk(tmp_path, SigningKey.from_raw(bytes(range(32))))
+    return receipt_making.desk_in(tmp_path)
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,6 +30,7 @@ from bench.receipt.recompute import (
 from bench.receipt.schema import Body
 from bench.receipt.schema_results import ReceiptScore
 from tests.cpu_time import at_most
+from tests.rows import each_row
 
 Json = dict[str, Any]
 
@@ -52,7 +52,7 @@ VERDICTS: list[tuple[list[Finding], ReceiptVerdict, int]] = [
 ]
 
 
-@pytest.mark.parametrize(("findings", "verdict", "code"), VERDICTS)
+@each_row(("findings", "verdict", "code"), VERDICTS)
 def test_the_worst_finding_is_the_verdict(findings: list[Finding], verdict: ReceiptVerdict, code: int) -> None:
     for order in itertools.permutations(findings):
         assert judge(order) is verdict
@@ -104,12 +104,12 @@ DEFINITIONS: list[tuple[str, Definition]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "expected"), DEFINITIONS)
+@each_row(("text", "expected"), DEFINITIONS)
 def test_a_definition_is_taken_apart_or_kept_whole(text: str, expected: Definition) -> None:
     assert read_definition(text) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "definition", "k"),
     [
         ("mrr", "mrr/1", None), ("mrr_at_10", "mrr/1", 10), ("mrr_at_10", "mrr@5/1", 5), ("mrr_at_", "mrr/1", None),
@@ -261,7 +261,7 @@ TOTALS: list[tuple[Callable[[Json, list[Json]], object], list[tuple[str, str]]]]
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("change", "expected"), TOTALS)
+@each_row(("change", "expected"), TOTALS)
 def test_each_total_that_does_not_follow_is_told_with_both_numbers(
     change: Callable[[Json, list[Json]], object], expected: list[tuple[str, str]]
 ) -> None:
@@ -298,7 +298,7 @@ def test_many_wrong_rows_are_told_as_ten_and_a_number() -> None:
     assert found[-1] == ("warn", "duplicate_retrieved", "15 items got the same id more than once")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("retrieved", "repeated"),
     [
         ([], False), ([["a"]], False), ([["a"], ["a"]], True), ([["a"], ["b"], ["a"]], True),
@@ -342,13 +342,13 @@ UNKNOWN: list[tuple[str, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "definition"), UNKNOWN)
+@each_row(("name", "definition"), UNKNOWN)
 def test_a_receipt_never_chooses_what_is_computed(name: str, definition: str) -> None:
     told = make.score(make.default_rows(), lambda r: 1.0, definition, 10)
     assert rebuilt(name, admit(ReceiptScore, told)) is None
 
 
-@pytest.mark.parametrize(("name", "definition"), [*make.DEFINITIONS.items(), ("accuracy", "accuracy/1")])
+@each_row(("name", "definition"), [*make.DEFINITIONS.items(), ("accuracy", "accuracy/1")])
 def test_what_rows_show_is_computed_by_the_definition_that_is_stated(name: str, definition: str) -> None:
     measure = rebuilt(name, admit(ReceiptScore, make.score(make.default_rows(), lambda r: 1.0, definition, 10)))
     assert measure is not None and (measure.definition, measure.aggregation) == (definition, "mean")
@@ -417,7 +417,7 @@ FALSE: list[tuple[Json, list[tuple[str, str]]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("changes", "expected"), FALSE)
+@each_row(("changes", "expected"), FALSE)
 def test_what_cannot_be_false_is_told_in_words(changes: Json, expected: list[tuple[str, str]]) -> None:
     assert broken(**changes) == expected
 
@@ -449,7 +449,7 @@ CUTS: list[tuple[list[tuple[str, float | None]], list[str]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("told", "expected"), CUTS)
+@each_row(("told", "expected"), CUTS)
 def test_recall_at_a_cut_is_at_least_the_best_of_every_smaller_one(
     told: list[tuple[str, float | None]], expected: list[str]
 ) -> None:

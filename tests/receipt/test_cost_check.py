@@ -13,6 +13,7 @@ from bench.receipt.findings import ReceiptVerdict
 from bench.receipt.items_file import ItemRow
 from bench.receipt.schema import Body
 from bench.receipt.signature import sign
+from tests.rows import each_row
 
 Json = dict[str, Any]
 NOTHING: Json = {"calls": 0, "tokens": 0, "usdMicros": 0, "timeUs": 0}
@@ -81,12 +82,12 @@ TRUE: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("changes", "name"), FALSE, ids=str)
+@each_row(("changes", "name"), FALSE)
 def test_a_cost_that_the_rows_contradict_is_found(changes: dict[str, Any], name: str) -> None:
     assert found(body(**changes)) == [name]
 
 
-@pytest.mark.parametrize("changes", TRUE, ids=str)
+@each_row("changes", TRUE)
 def test_a_cost_that_no_row_contradicts_passes(changes: dict[str, Any]) -> None:
     assert found(body(**changes)) == []
 

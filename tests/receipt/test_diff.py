@@ -14,6 +14,7 @@ from bench.errors import UsageError, VerificationError
 from bench.receipt.diff import Difference, diff, load
 from bench.receipt.signature import SigningKey
 from tests.receipt.receipt_making import Desk
+from tests.rows import each_row
 
 Json = dict[str, Any]
 
@@ -117,7 +118,7 @@ LOADING: list[tuple[bytes, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("content", "code", "message"), LOADING)
+@each_row(("content", "code", "message"), LOADING)
 def test_what_is_no_receipt_is_not_compared(tmp_path: Path, content: bytes, code: str, message: str) -> None:
     path = tmp_path / "x.json"
     path.write_bytes(content)

@@ -6,14 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from bench.canonical import parse, sha256_hex
 from bench.receipt.findings import ReceiptVerdict
 from bench.receipt.foreign import foreign_signed_bytes
 from bench.receipt.signature import PublicKey
 from bench.receipt.trust_store import TrustStore
 from bench.receipt.verify import VerificationOutcome, VerificationRequest, verify_file
+from tests.rows import each_row
 
 FILES = [
     ("memory-b12b9a56", "receipt-signing", "przm-p1", ReceiptVerdict.INVALID),
@@ -35,7 +34,7 @@ def found(outcome: VerificationOutcome, status: str) -> set[str]:
     return {str(f.code) for f in outcome.findings if f.status == status}
 
 
-@pytest.mark.parametrize(("name", "key", "profile", "verdict"), FILES)
+@each_row(("name", "key", "profile", "verdict"), FILES)
 def test_each_receipt_has_its_known_verdict(
     shared: Path, name: str, key: str, profile: str, verdict: ReceiptVerdict
 ) -> None:

@@ -14,6 +14,7 @@ from bench.receipt.foreign import check_foreign, foreign_signed_bytes, scores_of
 from bench.receipt.signature import SigningKey, encode
 from bench.receipt.trust_store import TrustedKey, TrustStore
 from bench.receipt.verify import VerificationOutcome, VerificationRequest, export, verify_file
+from tests.rows import each_row
 
 Json = dict[str, Any]
 KEY = SigningKey.from_raw(bytes(range(32)))
@@ -47,8 +48,8 @@ def test_a_receipt_that_holds_has_nothing_to_tell() -> None:
     assert told(signed(document(), "przm-p2"), "przm-p2") == [("warn", "unsigned_fields", unsigned)]
 
 
-@pytest.mark.parametrize("profile", ["przm-p1", "przm-p2"])
-@pytest.mark.parametrize(
+@each_row("profile", ["przm-p1", "przm-p2"])
+@each_row(
     ("place", "value", "unsigned"),
     [
         ("benchmark", "other", False), ("scores.recall_at_5", 0.25, False), ("adapter.version", "3", False),
@@ -89,7 +90,7 @@ FORMS: list[tuple[Any, str, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("body", "code", "detail"), FORMS)
+@each_row(("body", "code", "detail"), FORMS)
 def test_a_block_of_another_form_is_told_in_words(body: Any, code: str, detail: str) -> None:
     assert told(body)[0] == ("fail", code, detail)
 
@@ -112,12 +113,12 @@ NUMBERS: list[tuple[Json, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("scores", "code", "detail"), NUMBERS)
+@each_row(("scores", "code", "detail"), NUMBERS)
 def test_numbers_that_cannot_be_are_told(scores: Json, code: str, detail: str) -> None:
     assert told(signed(document(scores=scores, perQuery=[]))) == [("fail", code, detail)]
 
 
-@pytest.mark.parametrize("scores", [None, [], {"recall_at_5": "0.9", "recall_at_10": True}, {"recall_at_10": 0.5}, {}])
+@each_row("scores", [None, [], {"recall_at_5": "0.9", "recall_at_10": True}, {"recall_at_10": 0.5}, {}])
 def test_what_is_no_number_is_not_compared(scores: Any) -> None:
     assert told(signed(document(scores=scores, perQuery="x"))) == []
 
@@ -133,7 +134,7 @@ RANKS: list[tuple[Any, float, float, list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("queries", "at5", "at10", "details"), RANKS)
+@each_row(("queries", "at5", "at10", "details"), RANKS)
 def test_recall_follows_from_the_ranks_where_every_query_has_one(
     queries: Any, at5: float, at10: float, details: list[str]
 ) -> None:

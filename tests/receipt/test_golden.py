@@ -6,14 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from bench.receipt.findings import ReceiptVerdict
 from bench.receipt.log_check import check_log
 from bench.receipt.log_store import read_log
 from bench.receipt.signature import PublicKey
 from bench.receipt.trust_store import TrustStore
 from bench.receipt.verify import VerificationOutcome, VerificationRequest, verify_file
+from tests.rows import each_row
 
 GOLDEN = Path(__file__).parent / "golden"
 BAD: dict[str, list[str]] = json.loads((GOLDEN / "index.json").read_text("utf-8"))
@@ -34,7 +33,7 @@ def test_the_golden_receipt_is_valid_and_has_its_digests() -> None:
     assert [f.code for f in outcome.findings if f.status == "warn"] == ["not_preregistered", "error_rate"]
 
 
-@pytest.mark.parametrize("name", sorted(BAD))
+@each_row("name", sorted(BAD))
 def test_each_golden_bad_receipt_has_its_codes(name: str) -> None:
     outcome = check(GOLDEN / "bad" / f"{name}.json")
     found = {str(f.code) for f in outcome.findings if f.status == "fail"}

@@ -16,6 +16,7 @@ import tests.receipt.receipt_making as make
 from bench.canonical import dumps, sha256_hex
 from bench.receipt import merkle
 from bench.receipt.items_file import ItemsWriter, ReadLine, Seal, read_items
+from tests.rows import each_row
 
 Json = dict[str, Any]
 HEX = "ab" * 32
@@ -112,14 +113,14 @@ FIELDS: list[tuple[str, object, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("path", "value", "words"), FIELDS)
+@each_row(("path", "value", "words"), FIELDS)
 def test_each_field_of_a_row_is_refused_in_words(path: str, value: object, words: str) -> None:
     row = full()
     make.change(row, path, value)
     assert (problem(row) or "").startswith(words)
 
 
-@pytest.mark.parametrize("name", [name for name in full() if name != "answer"])
+@each_row("name", [name for name in full() if name != "answer"])
 def test_each_field_of_a_row_is_required(name: str) -> None:
     row = make.row(1, 1)
     del row[name]
@@ -139,7 +140,7 @@ NULLABLE = ["retrieved", "tokens", "costUsdMicros", "verdicts.0.value", "verdict
             "metrics.mrr"]  # fmt: skip
 
 
-@pytest.mark.parametrize("path", NULLABLE)
+@each_row("path", NULLABLE)
 def test_what_may_be_null_in_a_row_may_be_null(path: str) -> None:
     row = full()
     make.change(row, path, None)
@@ -155,7 +156,7 @@ GOOD: list[Json] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("changes", GOOD)
+@each_row("changes", GOOD)
 def test_odd_and_honest_rows_are_read(changes: Json) -> None:
     assert problem(make.row(1, 1, **changes)) is None
 
@@ -211,7 +212,7 @@ FORMS: list[tuple[str, Callable[[bytes], bytes], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("change", "words"), [form[1:] for form in FORMS], ids=[form[0] for form in FORMS])
+@each_row(("change", "words"), [form[1:] for form in FORMS])
 def test_a_line_has_one_form(change: Callable[[bytes], bytes], words: str) -> None:
     changed = change(GOOD_LINE)
     assert changed != GOOD_LINE
@@ -219,8 +220,9 @@ def test_a_line_has_one_form(change: Callable[[bytes], bytes], words: str) -> No
     assert (first.problem or "").startswith(words)
 
 
-@pytest.mark.parametrize(("change", "words"), [form[1:] for form in FORMS], ids=[form[0] for form in FORMS])
-def test_verify_names_the_line_of_each_such_fault(desk: Any, change: Callable[[bytes], bytes], words: str) -> None:
+@each_row(("change", "words"), [form[1:] for form in FORMS])
+def test_verify_names_the_line_of_each_such_fault(tmp_path: Path, change: Callable[[bytes], bytes], words: str) -> None:
+    desk = make.desk_in(tmp_path)
     path = desk.good()
     items = path.with_name(f"{make.RECEIPT_ID}.items.jsonl")
     first, second, *rest = items.read_bytes().splitlines(keepends=True)
@@ -285,7 +287,7 @@ def test_an_epoch_that_was_not_run_is_no_row(desk: Any) -> None:
     assert verified(desk, rows) == [("items_row", "line 2: epoch 2 of 1"), ("items_row", "line 3: epoch 3 of 1")]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("change", "codes"),
     [
         (lambda data: b"", ["items_sha256", "items_count", "items_root", "deterministic_root"]),
@@ -302,8 +304,9 @@ def test_an_epoch_that_was_not_run_is_no_row(desk: Any) -> None:
     ],
 )  # fmt: skip
 def test_another_file_is_told_by_everything_that_no_longer_fits(
-    desk: Any, change: Callable[[bytes], bytes], codes: list[str]
+    tmp_path: Path, change: Callable[[bytes], bytes], codes: list[str]
 ) -> None:
+    desk = make.desk_in(tmp_path)
     path = desk.good()
     items = path.with_name(f"{make.RECEIPT_ID}.items.jsonl")
     items.write_bytes(change(items.read_bytes()))

@@ -7,8 +7,6 @@ from decimal import Decimal
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
-
 from bench.canonical import digest
 from bench.evaluators.packs import generic_answer
 from bench.http.adaptive_concurrency import CEILING
@@ -21,6 +19,7 @@ from bench.receipt.base_model import emit, integer, text_or_none
 from bench.receipt.metadata import Facts, Upstream, by_role, environment
 from bench.receipt.totals import Corpora, ItemsFileRow, JobTotals, in_micros, times
 from bench.scalars import tree
+from tests.rows import each_row
 
 HEX = "ab" * 32
 PROOF = schema.ReceiptIsolation(probed=0, passed=0, failed=0)
@@ -56,7 +55,7 @@ def provider(**config: Any) -> dict[str, Any]:
 # ------------------------------------------------------------------------- loosely typed JSON
 
 
-@pytest.mark.parametrize("value", [None, 1, "x", [], [{}], True])
+@each_row("value", [None, 1, "x", [], [{}], True])
 def test_what_is_no_object_counts_as_an_empty_one(value: object) -> None:
     assert tree(value) == {}
 
@@ -80,7 +79,7 @@ def test_a_run_without_any_setting_has_the_defaults() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("stored", "told"), [("auto", CEILING), (1, 1), (64, 64), (0, 10), (None, 10), ("many", 10), (-3, 1), (True, 10)]
 )
 def test_concurrency_is_a_number_and_auto_its_ceiling(stored: object, told: int) -> None:
@@ -93,7 +92,7 @@ def test_a_protocol_without_hits_has_no_k() -> None:
     assert facts(extra={"operation": {"isolation": "full"}}).run(PROOF, None).isolation == "full"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("ranges", "parts", "shards"),
     [
         ((), (), []),
@@ -146,7 +145,7 @@ def test_a_benchmark_that_says_everything_is_told_as_it_says() -> None:
     assert emit(told.selection) == {"filter": {"question_type": ["a"]}, "limit": 5, "sample": 2, "order": "seeded"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("url", "host"),
     [
         ("https://api.example.com/v1?key=s3cret", "api.example.com"),
@@ -175,7 +174,7 @@ VERSIONS: list[tuple[dict[str, Any], Upstream, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("config", "told", "version", "source"), VERSIONS)
+@each_row(("config", "told", "version", "source"), VERSIONS)
 def test_the_version_of_a_provider_is_that_of_who_knows_it_best(
     config: dict[str, Any], told: Upstream, version: str, source: str
 ) -> None:
@@ -218,7 +217,7 @@ def test_names_that_endpoints_gave_back_are_joined() -> None:
     assert by_role({"judge": ["b", "a", "b"], "answering": [], "embedding": [""]}) == {"judge": "a, b"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("track", "request_", "own", "source"),
     [
         ("vendor", {}, True, "vendor"), ("uniform", {"answer_prompt": "x.md"}, True, "custom"),
@@ -239,7 +238,7 @@ def test_who_wrote_the_answer_prompt_is_told_and_judge_prompts_are_the_benchmark
     assert facts().prompts() == ()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "default", "temporal"),
     [
         ([], "default", "benchmark"),
@@ -295,7 +294,7 @@ INEXACT: list[tuple[dict[str, str | None], dict[str, Any], Upstream, str, tuple[
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("names", "config", "told", "kind", "reasons"), INEXACT)
+@each_row(("names", "config", "told", "kind", "reasons"), INEXACT)
 def test_the_class_of_a_receipt_has_its_reasons(
     names: dict[str, str | None], config: dict[str, Any], told: Upstream, kind: str, reasons: tuple[str, ...]
 ) -> None:
@@ -406,7 +405,7 @@ JUDGED: list[tuple[str, str, tuple[str, ...], str, bool]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "definition", "evaluators", "judge", "judged"), JUDGED)
+@each_row(("name", "definition", "evaluators", "judge", "judged"), JUDGED)
 def test_a_score_in_which_a_model_had_a_part_is_judged(
     name: str, definition: str, evaluators: tuple[str, ...], judge: str, judged: bool
 ) -> None:
@@ -436,7 +435,7 @@ def test_a_macro_mean_is_folded_from_the_labels_of_the_rows() -> None:
     assert score.value_failures_as_zero == (2 / 3 + 0.0) / 2
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("values", "told"),
     [
         ([], (0, None, None, None, None, None)),
@@ -474,7 +473,7 @@ COSTS: list[tuple[dict[str, Spent], int | None, dict[str, int | None]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("usage", "total", "by_role_"), COSTS)
+@each_row(("usage", "total", "by_role_"), COSTS)
 def test_money_is_whole_micro_dollars_and_unknown_where_any_part_is(
     usage: dict[str, Spent], total: int | None, by_role_: dict[str, int | None]
 ) -> None:

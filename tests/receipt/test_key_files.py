@@ -36,6 +36,7 @@ from bench.receipt.keys import all_or_nothing, list_keys, new_key, revoke, rotat
 from bench.receipt.log_store import read_log
 from bench.receipt.signature import KeyRefused, PublicKey, SigningKey, decode, holds
 from bench.receipt.trust_store import TrustStore
+from tests.rows import each_row
 
 AT = "2026-11-01T00:00:00Z"
 SEED = bytes(range(32))
@@ -82,7 +83,7 @@ PRIVATE: list[tuple[str, bytes, tuple[str, str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("pem", "expected"), [case[1:] for case in PRIVATE], ids=[case[0] for case in PRIVATE])
+@each_row(("pem", "expected"), [case[1:] for case in PRIVATE])
 def test_what_is_no_private_ed25519_key_is_refused_in_words(
     tmp_path: Path, pem: bytes, expected: tuple[str, str]
 ) -> None:
@@ -110,7 +111,7 @@ PUBLIC: list[tuple[str, bytes, str, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("pem", "code", "message"), [case[1:] for case in PUBLIC], ids=[case[0] for case in PUBLIC])
+@each_row(("pem", "code", "message"), [case[1:] for case in PUBLIC])
 def test_what_is_no_public_ed25519_key_is_refused_in_words(tmp_path: Path, pem: bytes, code: str, message: str) -> None:
     path = tmp_path / "k.pub"
     path.write_bytes(pem)
@@ -132,7 +133,7 @@ def test_a_public_key_has_one_fingerprint_however_its_file_is_spelled(tmp_path: 
     assert "PRIVATE" not in repr(KEY) and SEED.hex() not in repr(KEY)
 
 
-@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o602, 0o610, 0o601, 0o644, 0o660, 0o666, 0o777])
+@each_row("mode", [0o640, 0o604, 0o620, 0o602, 0o610, 0o601, 0o644, 0o660, 0o666, 0o777])
 def test_a_private_key_that_others_may_touch_is_not_read(tmp_path: Path, mode: int) -> None:
     path = tmp_path / "k.key"
     path.write_bytes(PEM)
@@ -193,7 +194,7 @@ CLOSED = "the private key is encrypted and no passphrase was given"
 WRONG = "the passphrase does not open the private key"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("passphrase", "message"),
     [
         (None, CLOSED),

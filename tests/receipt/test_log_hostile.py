@@ -19,6 +19,7 @@ from bench.receipt.public_log import append
 from bench.receipt.publish import publish, retract
 from bench.receipt.signature import KeyRefused, SigningKey
 from tests.laws import examples
+from tests.rows import each_row
 
 AT = "2026-11-02T00:00:00Z"
 CODES = {
@@ -75,9 +76,7 @@ def test_no_bytes_at_all_raise_anything_but_a_verdict(
     assert outcome.verdict is ReceiptVerdict.INVALID and codes(ring, folder) <= CODES
 
 
-@pytest.mark.parametrize(
-    "text", ["— a b\n", "x\n\n— x\n", "o\n1\nAA==\n\n— o AAAAAAA=\n", "\n\n\n", "o\n-1\n\n\n— o AAAA\n"]
-)
+@each_row("text", ["— a b\n", "x\n\n— x\n", "o\n1\nAA==\n\n— o AAAAAAA=\n", "\n\n\n", "o\n-1\n\n\n— o AAAA\n"])
 def test_a_note_of_another_shape_is_log_signature(text: str) -> None:
     with pytest.raises(VerificationError) as caught:
         read_note(text.encode()).checkpoint()

@@ -14,6 +14,7 @@ from bench.canonical import dumps
 from bench.errors import VerificationError
 from bench.receipt.log_store import MAX_NOTE, Checkpoint, key_id, read_entry, read_note, write_checkpoint, write_entry
 from bench.receipt.signature import SigningKey
+from tests.rows import each_row
 
 Json = dict[str, Any]
 AT, HEX, ULID = "2026-11-02T00:00:00Z", "ab" * 32, "01HZZZZZZZZZZZZZZZZZZZZZZ0"
@@ -48,13 +49,13 @@ def refused(line: bytes) -> str:
     return caught.value.message
 
 
-@pytest.mark.parametrize("kind", ENTRIES)
+@each_row("kind", ENTRIES)
 def test_each_kind_of_entry_reads_and_writes_back_the_same_line(kind: str) -> None:
     line = dumps(entry(kind))
     assert write_entry(read_entry(line)) == line
 
 
-@pytest.mark.parametrize(("kind", "field"), [(kind, field) for kind in ENTRIES for field in entry(kind)])
+@each_row(("kind", "field"), [(kind, field) for kind in ENTRIES for field in entry(kind)])
 def test_each_field_of_an_entry_must_be_there(kind: str, field: str) -> None:
     told = entry(kind)
     del told[field]
@@ -65,8 +66,8 @@ def test_each_field_of_an_entry_must_be_there(kind: str, field: str) -> None:
     assert refused(dumps(told)) == expected
 
 
-@pytest.mark.parametrize("kind", ENTRIES)
-@pytest.mark.parametrize("name", ["extra", "run_id", "receipt_id", "Index", ""])
+@each_row("kind", ENTRIES)
+@each_row("name", ["extra", "run_id", "receipt_id", "Index", ""])
 def test_an_entry_takes_no_field_of_another_kind(kind: str, name: str) -> None:
     assert refused(dumps(entry(kind, **{name: 1}))) == (f"{name}: " if name else "") + "Extra inputs are not permitted"
 
@@ -124,7 +125,7 @@ FIELDS: list[tuple[str, str, object, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "field", "value", "words"), FIELDS)
+@each_row(("kind", "field", "value", "words"), FIELDS)
 def test_each_field_of_an_entry_is_strict(kind: str, field: str, value: object, words: str) -> None:
     assert refused(dumps(entry(kind, **{field: value}))).startswith(f"{field}: {words}")
 
@@ -136,7 +137,7 @@ def test_every_field_of_every_kind_is_in_the_table() -> None:
     assert {("retract", field) for field in entry("retract")} <= told
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("changes", "message"),
     [
         ({"schema": "bench.log-entry/2"}, "the schema is not bench.log-entry/1"),
@@ -179,7 +180,7 @@ SPELLINGS: list[tuple[bytes, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("line", "message"), SPELLINGS)
+@each_row(("line", "message"), SPELLINGS)
 def test_an_entry_has_one_spelling(line: bytes, message: str) -> None:
     assert refused(line).startswith(message)
 
@@ -243,7 +244,7 @@ NOTES: list[tuple[str, Callable[[str], str | bytes], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("change", "words"), [note[1:] for note in NOTES], ids=[note[0] for note in NOTES])
+@each_row(("change", "words"), [note[1:] for note in NOTES])
 def test_a_checkpoint_has_one_form(change: Callable[[str], str | bytes], words: str) -> None:
     changed = change(NOTE)
     assert changed != NOTE

@@ -17,6 +17,7 @@ from bench.errors import BenchError
 from bench.receipt.findings import ReceiptVerdict
 from bench.receipt.signature import PublicKey, SigningKey, decode, encode, sign, signed_bytes, verify_document
 from bench.receipt.trust_store import TrustStore
+from tests.rows import each_row
 
 KEY = SigningKey.from_raw(bytes(range(32)))
 OTHER = SigningKey.from_raw(bytes(range(1, 33)))
@@ -78,8 +79,9 @@ def test_every_single_value_is_under_the_signature() -> None:
     assert judged > 150
 
 
-@pytest.mark.parametrize("section", sorted(set(GOOD) - {"schema"}))
-def test_verify_tells_a_changed_section_as_altered_or_as_no_receipt(desk: Any, section: str) -> None:
+@each_row("section", sorted(set(GOOD) - {"schema"}))
+def test_verify_tells_a_changed_section_as_altered_or_as_no_receipt(tmp_path: Path, section: str) -> None:
+    desk = make.desk_in(tmp_path)
     path = desk.good()
     document = json.loads(path.read_bytes())
     changes = [place for place in leaves(GOOD) if place[0] == section and with_change(place) is not None]
@@ -146,10 +148,11 @@ ADMISSION: list[tuple[str, Callable[[bytes], bytes], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("code", "spoil", "words"), ADMISSION)
+@each_row(("code", "spoil", "words"), ADMISSION)
 def test_what_is_not_admitted_stops_everything(
-    desk: Any, code: str, spoil: Callable[[bytes], bytes], words: str
+    tmp_path: Path, code: str, spoil: Callable[[bytes], bytes], words: str
 ) -> None:
+    desk = make.desk_in(tmp_path)
     path = desk.good()
     path.write_bytes(spoil(dumps(json.loads(path.read_bytes()))))
     first, *rest = desk.verify(path).findings
@@ -196,8 +199,9 @@ SIGNATURES: list[tuple[str, Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("value", "code"), [one[1:] for one in SIGNATURES], ids=[one[0] for one in SIGNATURES])
-def test_a_signature_has_one_spelling_and_one_truth(desk: Any, value: str, code: str) -> None:
+@each_row(("value", "code"), [one[1:] for one in SIGNATURES])
+def test_a_signature_has_one_spelling_and_one_truth(tmp_path: Path, value: str, code: str) -> None:
+    desk = make.desk_in(tmp_path)
     path = desk.good()
     document = json.loads(path.read_bytes())
     assert document["signature"] == SIGNED["signature"], "the same rows under the same key"
@@ -233,10 +237,11 @@ BLOCKS: list[tuple[str, Callable[[Any], object], set[str]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("change", "codes"), [one[1:] for one in BLOCKS], ids=[one[0] for one in BLOCKS])
+@each_row(("change", "codes"), [one[1:] for one in BLOCKS])
 def test_signature_and_signer_name_one_algorithm_and_one_key(
-    desk: Any, change: Callable[[Any], object], codes: set[str]
+    tmp_path: Path, change: Callable[[Any], object], codes: set[str]
 ) -> None:
+    desk = make.desk_in(tmp_path)
     path = desk.good()
     document = json.loads(path.read_bytes())
     change(document)

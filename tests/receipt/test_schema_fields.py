@@ -12,6 +12,7 @@ import pytest
 import tests.receipt.receipt_making as make
 from bench.receipt.base_model import Misfit, admit, emit
 from bench.receipt.schema import SignedReceipt, read_receipt
+from tests.rows import each_row
 
 HEX = "ab" * 32
 OTHER_ID = "01HZZZZZZZZZZZZZZZZZZZZZZ9"
@@ -375,7 +376,7 @@ def test_the_table_names_every_field_and_the_whole_receipt_fits() -> None:
                      "scores.judged.accuracy.breakdown.question_type.temporal.n"} == set()  # fmt: skip
 
 
-@pytest.mark.parametrize("part", PARTS)
+@each_row("part", PARTS)
 def test_a_field_of_another_kind_is_refused_by_its_path(part: str) -> None:
     for path, value, code in ((one, *bad) for one in PARTS[part] for bad in bad_values(KINDS[one])):
         document = whole()
@@ -387,7 +388,7 @@ def test_a_field_of_another_kind_is_refused_by_its_path(part: str) -> None:
         assert len(found) == 1, (path, value, found)
 
 
-@pytest.mark.parametrize("part", PARTS)
+@each_row("part", PARTS)
 def test_a_field_that_is_gone_is_missing_by_its_path(part: str) -> None:
     for path in (path for path in PARTS[part] if not path.endswith("[0]")):
         document = whole()
@@ -406,9 +407,7 @@ def test_a_field_that_is_gone_is_missing_by_its_path(part: str) -> None:
             assert refusals(document) == [("field_missing", path)]
 
 
-@pytest.mark.parametrize(
-    "path", [path for path, kind in KINDS.items() if kind.startswith("object") and path not in MAPS]
-)
+@each_row("path", [path for path, kind in KINDS.items() if kind.startswith("object") and path not in MAPS])
 def test_an_object_takes_no_field_that_is_not_its_own(path: str) -> None:
     if path.startswith("scores.judged.accuracy.breakdown") and not path.endswith("single"):
         return  # dimensions and labels are names of the benchmark's own
@@ -418,7 +417,7 @@ def test_an_object_takes_no_field_that_is_not_its_own(path: str) -> None:
         assert refusals(document) == [("field_unknown", f"{path}.{name}")]
 
 
-@pytest.mark.parametrize("path", [path for path, kind in KINDS.items() if kind.endswith("?")])
+@each_row("path", [path for path, kind in KINDS.items() if kind.endswith("?")])
 def test_what_may_be_null_may_be_null_and_is_never_left_out(path: str) -> None:
     document = whole()
     put(document, path, set_to(None))
@@ -431,14 +430,12 @@ def test_outside_names_alone_are_read() -> None:
     assert refusals(document) == [("field_missing", "benchVersion"), ("field_unknown", "bench_version")]
 
 
-@pytest.mark.parametrize("document", [None, [], "receipt", 1, True])
+@each_row("document", [None, [], "receipt", 1, True])
 def test_what_is_no_object_is_no_receipt(document: object) -> None:
     assert refusals(document) == [("field_type", "")]
 
 
-@pytest.mark.parametrize(
-    "schema", ["bench.receipt/2", "bench.receipt/1 ", "BENCH.RECEIPT/1", "", 1, ["bench.receipt/1"]]
-)
+@each_row("schema", ["bench.receipt/2", "bench.receipt/1 ", "BENCH.RECEIPT/1", "", 1, ["bench.receipt/1"]])
 def test_another_schema_is_told_before_any_field(schema: object) -> None:
     assert refusals({"schema": schema}) == [("schema_unknown", "schema")]
 
@@ -484,7 +481,7 @@ BETWEEN: list[tuple[Callable[[dict[str, Any]], object], str, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("change", "path", "message"), BETWEEN)
+@each_row(("change", "path", "message"), BETWEEN)
 def test_what_one_field_says_of_another_must_hold(
     change: Callable[[dict[str, Any]], object], path: str, message: str
 ) -> None:
@@ -504,8 +501,8 @@ def test_a_model_may_be_used_twice_in_one_role_and_a_prompt_too() -> None:
     assert len(read_receipt(document).models) == 2
 
 
-@pytest.mark.parametrize("name", ["search_us", "ingest_memories_per_s"])
-@pytest.mark.parametrize("value", [None, 1, [], {}, {"n": 1}, {"n": -1, "value": 1}, {"n": 1, "value": "fast"}])
+@each_row("name", ["search_us", "ingest_memories_per_s"])
+@each_row("value", [None, 1, [], {}, {"n": 1}, {"n": -1, "value": 1}, {"n": 1, "value": "fast"}])
 def test_a_measurement_is_times_or_a_pace(name: str, value: object) -> None:
     document = whole()
     document["scores"]["measured"][name] = value

@@ -33,11 +33,12 @@ from bench.receipt.trust_store import TrustStore
 from bench.report import fold
 from bench.settings import Environment
 from tests.receipt.receipt_making import run_demo
+from tests.rows import each_row
 
 AT = "2027-01-01T00:00:00Z"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("declared", "told"),
     [
         ("0123456789abcdef" * 2 + "01234567", True), ("abc1234", False), ("main", False), ("", False), (None, False),
@@ -170,10 +171,8 @@ def draft(tmp_path: Path, rows: list[dict[str, Any]], **changes: Any) -> Draft:
 SECRETS = ["open-sesame", 'pa"ss\\wo"rd', "p\u00e4ssw\u00f6rd", "two words", "slash/and+plus=", "\\\\unc\\share"]
 
 
-@pytest.mark.parametrize("secret", SECRETS)
-@pytest.mark.parametrize(
-    "name", ["MY_API_KEY", "my_token", "DB_PASSWORD", "X_SECRET", "A_PASSPHRASE", "CREDENTIALS", "PASSWD"]
-)
+@each_row("secret", SECRETS)
+@each_row("name", ["MY_API_KEY", "my_token", "DB_PASSWORD", "X_SECRET", "A_PASSPHRASE", "CREDENTIALS", "PASSWD"])
 def test_a_secret_is_found_in_receipt_and_rows_however_json_spells_it(tmp_path: Path, secret: str, name: str) -> None:
     learn_secrets(Environment(values={name: secret, "PATH": "item-00001"}), None, [])
     refuse_secrets(draft(tmp_path, make.default_rows()))

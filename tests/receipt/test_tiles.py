@@ -20,6 +20,7 @@ from bench.receipt.merkle import root
 from bench.receipt.signature import SigningKey
 from bench.receipt.tiles import tile_files, tile_path
 from tests.receipt.test_log import folder, ring, start
+from tests.rows import each_row
 
 __all__ = ["folder", "ring"]
 SEED = SigningKey.from_raw(bytes(range(32)))
@@ -131,7 +132,7 @@ def view_of(lines: list[bytes]) -> LogView:
 KEY = vkey(ORIGIN, SEED.public)
 
 
-@pytest.mark.parametrize("size", [1, 2, 255, 256, 257, 600])
+@each_row("size", [1, 2, 255, 256, 257, 600])
 def test_a_client_that_is_not_ours_reads_every_entry(size: int) -> None:
     lines = [b"entry %d" % number for number in range(size)]
     assert entries_of(tile_files(view_of(lines)), KEY) == lines

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from bench.receipt.signature import KeyRefused, SigningKey
 from bench.receipt.trust_store import DEFAULT_ORIGIN, Decision, TrustedKey, TrustStore
+from tests.rows import each_row
 
 Json = dict[str, Any]
 KEYS = [SigningKey.from_raw(bytes([n]) * 32).public for n in (1, 2, 3)]
@@ -87,8 +88,9 @@ UNREADABLE: list[tuple[object, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("content", "message"), UNREADABLE)
-def test_a_file_that_is_not_exactly_right_is_unreadable_in_words(path: Path, content: object, message: str) -> None:
+@each_row(("content", "message"), UNREADABLE)
+def test_a_file_that_is_not_exactly_right_is_unreadable_in_words(tmp_path: Path, content: object, message: str) -> None:
+    path = tmp_path / "trusted.json"
     error = refused(path, content)
     assert (error.code, error.message, error.hint) == ("key_unreadable", message, "restore the file")
 
@@ -119,8 +121,9 @@ FIELDS: list[tuple[str, object, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("field", "value", "words"), FIELDS)
-def test_each_field_of_an_entry_is_strict(path: Path, field: str, value: object, words: str) -> None:
+@each_row(("field", "value", "words"), FIELDS)
+def test_each_field_of_an_entry_is_strict(tmp_path: Path, field: str, value: object, words: str) -> None:
+    path = tmp_path / "trusted.json"
     error = refused(path, document(entry(**{field: value})))
     assert (error.code, error.message.startswith(f"keys[0].{field}: {words}")) == ("key_unreadable", True)
 
@@ -169,7 +172,7 @@ def test_every_entry_is_another_key_under_its_own_fingerprint(
     assert (error.code, error.message) == (code, message)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("pem", "code", "message"),
     [
         ("", "key_unreadable", "this is not a PEM public key"),
@@ -182,7 +185,10 @@ def test_every_entry_is_another_key_under_its_own_fingerprint(
         (weak_pem("01" + "00" * 30 + "80"), "weak_public_key", "the public key is weak: a point of small order"),
     ],
 )
-def test_a_key_of_an_entry_is_a_good_one_and_the_entry_is_named(path: Path, pem: str, code: str, message: str) -> None:
+def test_a_key_of_an_entry_is_a_good_one_and_the_entry_is_named(
+    tmp_path: Path, pem: str, code: str, message: str
+) -> None:
+    path = tmp_path / "trusted.json"
     path.write_text(json.dumps(document(entry(publicKey=pem))))
     with pytest.raises(KeyRefused) as caught:
         TrustStore.load(path)
@@ -267,7 +273,7 @@ DECISIONS: list[tuple[Json, int | None, bool, str | None, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("changes", "index", "trusted", "code", "detail"), DECISIONS)
+@each_row(("changes", "index", "trusted", "code", "detail"), DECISIONS)
 def test_status_and_range_decide_what_a_key_may_have_signed(
     changes: Json, index: int | None, trusted: bool, code: str | None, detail: str
 ) -> None:

@@ -16,6 +16,7 @@ from bench.receipt.findings import ReceiptVerdict
 from bench.receipt.signature import SigningKey
 from bench.receipt.trust_store import TrustStore
 from bench.receipt.verify import VerificationRequest, export, verify
+from tests.rows import each_row
 
 
 def test_a_good_receipt_is_valid_and_every_check_was_made(desk: Any) -> None:
@@ -55,10 +56,11 @@ ITEM_FAULTS: list[tuple[str, Callable[[list[dict[str, Any]]], Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("code", "damage"), ITEM_FAULTS)
+@each_row(("code", "damage"), ITEM_FAULTS)
 def test_each_fault_of_the_items_file_has_its_code(
-    desk: Any, make: Any, code: str, damage: Callable[[list[dict[str, Any]]], Any]
+    tmp_path: Path, make: Any, code: str, damage: Callable[[list[dict[str, Any]]], Any]
 ) -> None:
+    desk = make.desk_in(tmp_path)
     path, rows = desk.good(), make.default_rows()
     damage(rows)
     items = path.with_name(f"{make.RECEIPT_ID}.items.jsonl")
@@ -116,10 +118,11 @@ BODY_FAULTS: list[tuple[str, str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("code", "place", "value"), BODY_FAULTS)
+@each_row(("code", "place", "value"), BODY_FAULTS)
 def test_each_untrue_field_has_its_code_although_it_was_signed(
-    desk: Any, make: Any, code: str, place: str, value: Any
+    tmp_path: Path, make: Any, code: str, place: str, value: Any
 ) -> None:
+    desk = make.desk_in(tmp_path)
     outcome = desk.verify(desk.good(**{place.replace(".", "__"): value}))
     assert code in make.codes(outcome)
     assert outcome.verdict is ReceiptVerdict.INVALID
@@ -155,8 +158,9 @@ SCHEMA_FAULTS: list[tuple[str, str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("code", "place", "value"), SCHEMA_FAULTS)
-def test_the_schema_is_closed_and_strict(desk: Any, make: Any, code: str, place: str, value: Any) -> None:
+@each_row(("code", "place", "value"), SCHEMA_FAULTS)
+def test_the_schema_is_closed_and_strict(tmp_path: Path, make: Any, code: str, place: str, value: Any) -> None:
+    desk = make.desk_in(tmp_path)
     rows = make.default_rows()
     document = make.with_digests(make.body(rows))
     make.change(document, place, value)

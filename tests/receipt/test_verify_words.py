@@ -17,6 +17,7 @@ from bench.receipt.keyring import Keyring
 from bench.receipt.log_store import RunAbandoned
 from bench.receipt.public_log import append
 from bench.receipt.verify import CHECKLIST, VerificationRequest, verify
+from tests.rows import each_row
 
 Call = Callable[..., tuple[int, list[str]]]
 NO_LOG = "no public log, publication and other runs not checked"
@@ -141,7 +142,7 @@ SCORES: list[tuple[dict[str, Any], str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("changes", "line"), SCORES)
+@each_row(("changes", "line"), SCORES)
 def test_a_score_is_shown_with_everything_that_qualifies_it(changes: dict[str, Any], line: str) -> None:
     from bench.cli.verify import _scores
     from bench.receipt.base_model import admit

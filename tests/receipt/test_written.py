@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from bench.receipt.files import named, naming, write_atomically
+from tests.rows import each_row
 
 
 def test_a_file_is_made_with_its_folders_and_replaced_whole(tmp_path: Path) -> None:
@@ -47,7 +48,7 @@ def test_an_interrupt_leaves_no_draft_either(tmp_path: Path, monkeypatch: pytest
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("number", "kind"),
     [
         (errno.EACCES, PermissionError),
