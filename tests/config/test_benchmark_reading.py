@@ -21,6 +21,7 @@ from bench.config.benchmark import (
 from bench.config.benchmark_manifest import PLACES
 from bench.config.catalog import Catalog
 from bench.errors import ConfigError
+from tests.rows import each_row
 
 YAML = """\
 name: {name}
@@ -83,7 +84,7 @@ def said(call: Callable[[], object]) -> list[str]:
 # ------------------------------------------------------------------- defaults
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "default"),
     [
         ("display_name", None),
@@ -141,7 +142,8 @@ def said(call: Callable[[], object]) -> list[str]:
         ("type_instructions", {}),
     ],
 )
-def test_a_key_that_is_left_out_has_its_default(home: Home, path: str, default: object) -> None:
+def test_a_key_that_is_left_out_has_its_default(tmp_path: Path, path: str, default: object) -> None:
+    home = Home(tmp_path)
     found: object = home.yaml()
     for part in path.split("."):
         found = getattr(found, part)
@@ -418,7 +420,7 @@ DELETION = {
 CHECK = {"protocol": "deletion-check", "verification_query_field": "w", "deleted_content_field": "d"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("changes", "path", "value"),
     [
         ({}, "data.path", "data.jsonl"),
@@ -496,8 +498,9 @@ CHECK = {"protocol": "deletion-check", "verification_query_field": "w", "deleted
     ],
 )
 def test_a_manifest_says_the_same_in_other_words(
-    home: Home, changes: dict[str, object], path: str, value: object
+    tmp_path: Path, changes: dict[str, object], path: str, value: object
 ) -> None:
+    home = Home(tmp_path)
     found: object = home.manifest(**changes)
     for part in path.split("."):
         found = getattr(found, part)
@@ -571,7 +574,7 @@ def test_every_alias_of_a_place_names_a_key_of_either_dialect(home: Home) -> Non
 # ------------------------------------------------------------------- identity
 
 
-@pytest.mark.parametrize(
+@each_row(
     "more",
     [
         "displayName: Bee\n",
@@ -584,11 +587,12 @@ def test_every_alias_of_a_place_names_a_key_of_either_dialect(home: Home) -> Non
         "search: {default_limit: 10}\n",
     ],
 )
-def test_what_only_describes_is_no_identity(home: Home, more: str) -> None:
+def test_what_only_describes_is_no_identity(tmp_path: Path, more: str) -> None:
+    home = Home(tmp_path)
     assert config_sha256(home.yaml(more)) == config_sha256(home.yaml())
 
 
-@pytest.mark.parametrize(
+@each_row(
     "more",
     [
         "search: {defaultLimit: 9}\n",
@@ -603,7 +607,8 @@ def test_what_only_describes_is_no_identity(home: Home, more: str) -> None:
         "clusterBy: null\n",
     ],
 )
-def test_what_can_change_a_result_is_identity(home: Home, more: str) -> None:
+def test_what_can_change_a_result_is_identity(tmp_path: Path, more: str) -> None:
+    home = Home(tmp_path)
     assert config_sha256(home.yaml(more)) != config_sha256(home.yaml())
 
 

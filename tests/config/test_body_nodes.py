@@ -28,6 +28,7 @@ from bench.config.provider_body import (
     as_text,
     compile_tree,
 )
+from tests.rows import each_row
 
 VALUES: dict[str, object] = {
     "k": 5,
@@ -43,7 +44,7 @@ def reference(text: str, *, of_element: bool = False) -> Reference:
     return Reference(text, path, of_element, None if of_element else path.root, ())
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("node", "filled"),
     [
         (Constant({"a": "$.k"}), {"a": "$.k"}),
@@ -69,7 +70,7 @@ def test_a_node_fills_itself(node: Node, filled: object) -> None:
     assert node.fill(Scope(VALUES)) == filled
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("node", "said", "path"),
     [
         (reference("$.gone"), '"$.gone": nothing there', "$.gone"),
@@ -86,7 +87,7 @@ def test_what_cannot_be_filled_says_which_path(node: Node, said: str, path: str)
     assert (str(caught.value), caught.value.path) == (said, path)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "text"),
     [
         ("a", "a"),
@@ -107,7 +108,7 @@ def test_a_path_of_a_url_encodes_each_variable_and_nothing_else() -> None:
     assert text.join({"name": "x/y?z"}, lambda part: quote(part, safe="")) == "/a b/x%2Fy%3Fz/c"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("tree", "uses"),
     [
         ({"a": "$.k", "b": ["$.name", "x ${on} ${k}"]}, {"k", "name", "on"}),
@@ -133,7 +134,7 @@ def test_each_use_knows_its_place() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("tree", "said", "place", "hint"),
     [
         (

@@ -18,6 +18,7 @@ from bench.config.provider import ProviderConfig
 from bench.config.provider_file import load_provider
 from bench.config.run import RunRequest
 from bench.errors import ConfigError
+from tests.rows import each_row
 
 ROOT = builtin_root()
 PROVIDERS = sorted(path for path in (ROOT / "configs/providers").glob("*.yaml") if not path.stem.endswith(".compose"))
@@ -51,7 +52,7 @@ def respelt(model: type[ConfigModel], tree: object, path: tuple[str | int, ...] 
     return found
 
 
-@pytest.mark.parametrize("path", PROVIDERS, ids=lambda path: path.stem)
+@each_row("path", PROVIDERS)
 def test_a_provider_is_the_same_in_the_other_spelling(path: Path) -> None:
     source = Source.read(path)
     other = respelt(ProviderConfig, source.tree)
@@ -61,7 +62,7 @@ def test_a_provider_is_the_same_in_the_other_spelling(path: Path) -> None:
     assert again.sha256 == load_provider(source).sha256
 
 
-@pytest.mark.parametrize("path", BENCHMARKS, ids=lambda path: path.stem)
+@each_row("path", BENCHMARKS)
 def test_a_benchmark_is_the_same_in_the_other_spelling(path: Path, tmp_path: Path) -> None:
     from ruamel.yaml import YAML
 
@@ -91,7 +92,7 @@ def maps(model: type[ConfigModel], tree: object, path: tuple[str | int, ...] = (
             yield from maps(model, value, (*path, at))
 
 
-@pytest.mark.parametrize("name", ["chroma", "zep", "openai-vector-stores", "mem0"])
+@each_row("name", ["chroma", "zep", "openai-vector-stores", "mem0"])
 def test_an_unknown_key_is_told_wherever_it_stands(name: str) -> None:
     import copy
 

@@ -14,6 +14,7 @@ from ruamel.yaml.compat import StringIO
 from bench.config.catalog import Catalog, CatalogEntry, Kind, _glance, builtin_root
 from bench.config.file import Source
 from bench.errors import ConfigError, UsageError
+from tests.rows import each_row
 
 KINDS: tuple[Kind, ...] = ("benchmarks", "providers", "models", "runs")
 SHIPPED = builtin_root() / "configs"
@@ -53,17 +54,16 @@ def seen(entry: CatalogEntry) -> dict[str, object]:
 # --------------------------------------------------------------------- glance
 
 
-@pytest.mark.parametrize(
+@each_row(
     "path",
     [path for kind in ("benchmarks", "providers", "models") for path in sorted((SHIPPED / kind).glob("*.yaml"))],
-    ids=lambda path: path.stem,
 )
 def test_a_glance_at_a_shipped_file_says_what_a_full_read_says(path: Path) -> None:
     if not path.stem.endswith(".compose"):
         assert seen(_glance(path, "providers", builtin=True)) == read(path)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         ("name: a\n", {"name": "a"}),
@@ -144,7 +144,7 @@ def test_whatever_a_writer_writes_is_seen_in_a_glance(
     assert seen(glance(path, out.getvalue())) == read(path)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "content", "problem"),
     [
         ("x.yaml", b"name: [\n", "expected the node content"),

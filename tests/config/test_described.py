@@ -7,12 +7,11 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-import pytest
-
 from bench.cli.schema import Kind, schema_of
 from bench.config.file import ConfigModel, fold
 from bench.config.json_schema import Described, docstrings
 from bench.config.model import ModelFile
+from tests.rows import each_row
 
 
 class Root(ConfigModel):
@@ -58,14 +57,14 @@ def properties_of(schema: Mapping[str, Any]) -> Iterator[tuple[str, str, Mapping
             yield model, name, shown
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each_row("kind", KINDS)
 def test_every_property_of_a_schema_is_described(kind: Kind) -> None:
     found = list(properties_of(schema_of(kind)))
     silent = [(model, name) for model, name, shown in found if "description" not in shown and "const" not in shown]
     assert found and not silent
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each_row("kind", KINDS)
 def test_no_description_only_says_the_name_again(kind: Kind) -> None:
     for model, name, shown in properties_of(schema_of(kind)):
         text = shown.get("description", "?")

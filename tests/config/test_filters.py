@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from bench.config.template import FILTERS, DateText, iso, make_filter, render_turn, said, text_of, turn_object
 from bench.model import Turn
+from tests.rows import each_row
 
 USER = Turn(id="1", text="hi\nthere", role="user")
 ANN = Turn(id="2", text="yo", speaker="Ann", role="assistant", caption="a dog")
@@ -19,7 +20,7 @@ TURNS = (USER, ANN, BARE)
 WHEN = datetime(2023, 5, 8, 23, 56, 7, tzinfo=timezone(timedelta(hours=-2)))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("turn", "line", "shown"),
     [
         (USER, "user: hi\nthere", {"role": "user", "content": "hi\nthere"}),
@@ -35,7 +36,7 @@ def test_a_turn_as_a_line_and_as_json(turn: Turn, line: str, shown: dict[str, st
     assert line.endswith(said(turn))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "text"),
     [
         ("a", "a"),
@@ -56,7 +57,7 @@ def test_a_value_without_a_filter(value: object, text: str) -> None:
     assert text_of(value) == text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "argument", "value", "expected"),
     [
         (
@@ -103,18 +104,18 @@ def test_what_a_filter_makes_of_a_value(name: str, argument: str | None, value: 
     assert make_filter(name, argument)(value) == expected
 
 
-@pytest.mark.parametrize("name", sorted(set(FILTERS) - {"default"}))
+@each_row("name", sorted(set(FILTERS) - {"default"}))
 def test_a_missing_value_passes_through_all_but_default(name: str) -> None:
     assert make_filter(name, "3" if name in ("truncate", "match") else None)(None) is None
 
 
-@pytest.mark.parametrize("name", ["json", "iso", "date", "time", "upper", "lower"])
+@each_row("name", ["json", "iso", "date", "time", "upper", "lower"])
 def test_a_filter_that_takes_no_argument_refuses_one(name: str) -> None:
     with pytest.raises(ValueError, match="this filter has no argument, got 'x',"):
         make_filter(name, "x")
 
 
-@pytest.mark.parametrize("argument", [None, "", "x", "-1", "1.5", " "])
+@each_row("argument", [None, "", "x", "-1", "1.5", " "])
 def test_truncate_needs_a_number(argument: str | None) -> None:
     with pytest.raises(ValueError, match="truncate needs a number of characters, as in truncate:200,"):
         make_filter("truncate", argument)

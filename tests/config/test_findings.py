@@ -14,6 +14,7 @@ from pydantic import AnyUrl, Field, field_validator, model_validator
 
 from bench.config.file import ConfigModel, Source, did_you_mean, load, model_at, name_of, nearest, quote, spellings
 from bench.errors import ConfigError
+from tests.rows import each_row
 
 
 class Colour(StrEnum):
@@ -80,7 +81,7 @@ KNOWN = (
 )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "said", "hint"),
     [
         ("text: 5", "x.yaml:1:1: text must be text, not 5", 'put it in quotes: "5"'),
@@ -185,7 +186,7 @@ def test_the_error_of_a_file_holds_every_text_and_the_first_place() -> None:
     assert (error.where, error.hint, len(error.problems)) == ("x.yaml:1:1", "write a whole number", 2)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "name"),
     [
         ((), "the file"),
@@ -199,7 +200,7 @@ def test_a_path_is_named_as_people_write_it(path: tuple[str | int, ...], name: s
     assert name_of(path) == name
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "shown"),
     [
         ("a", '"a"'),
@@ -237,7 +238,7 @@ def test_both_spellings_of_a_field_are_known_once() -> None:
     assert sorted(spellings(Leaf)) == ["longName", "long_name", "size"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "model"),
     [
         ((), Root),

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from bench.config.jsontext import MAX_DEPTH, parse_json, position, shortened
 from bench.errors import ConfigError
+from tests.rows import each_row
 
 RFC = "the file must be valid JSON (RFC 8259)"
 
@@ -20,7 +21,7 @@ def refused(text: str) -> tuple[str, str]:
     return str(caught.value), caught.value.hint
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "said", "hint"),
     [
         ("", "x.json:1:1: the file ends too early", RFC),
@@ -85,7 +86,7 @@ def test_nesting_ends_at_the_bound() -> None:
     assert said == f"x.json:1:{MAX_DEPTH + 2}: nested deeper than 100 levels"
 
 
-@pytest.mark.parametrize(("text", "kind"), [("0", int), ("-0", int), ("1.0", float), ("1E+2", float), ("-3e-2", float)])
+@each_row(("text", "kind"), [("0", int), ("-0", int), ("1.0", float), ("1E+2", float), ("-3e-2", float)])
 def test_a_number_is_whole_unless_it_is_written_otherwise(text: str, kind: type) -> None:
     found, _ = parse_json(text, "x")
     assert type(found) is kind and found == json.loads(text)

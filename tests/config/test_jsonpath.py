@@ -8,11 +8,12 @@ from hypothesis import strategies as st
 
 from bench.config.jsonpath import PathMissing, compile_path
 from bench.errors import ConfigError
+from tests.rows import each_row
 
 TREE = {"a": [{"b c": 1}, {"b c": None}], "n": None, "x.y": "dotted", "é": 2}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         ("$", [TREE]),
@@ -43,7 +44,7 @@ def test_a_bare_name_is_one_field_dots_and_all() -> None:
         compile_path("x.y")
 
 
-@pytest.mark.parametrize("text", ["$..a", "$.a[?@.b]", "$.a[0:2]", "$.a[0,1]", "$.", "$[", ""])
+@each_row("text", ["$..a", "$.a[?@.b]", "$.a[0:2]", "$.a[0,1]", "$.", "$[", ""])
 def test_the_rest_of_jsonpath_is_refused(text: str) -> None:
     with pytest.raises(ConfigError):
         compile_path(text, where="f:1:1", bare=True)

@@ -8,6 +8,7 @@ import pytest
 
 from bench.config.model import KNOWN_PREFIXES, ModelFile, read_model_file
 from bench.errors import ConfigError
+from tests.rows import each_row
 
 GOOD = "name: mine\ndialect: openai\nbase_url: http://127.0.0.1:8001/v1\n"
 
@@ -41,13 +42,13 @@ def test_what_is_special_about_a_model_is_kept_by_its_name(tmp_path: Path) -> No
     assert [model.models[name].fixed_temperature for name in ("org/m:8b", "n")] == [True, False]
 
 
-@pytest.mark.parametrize("name", KNOWN_PREFIXES)
+@each_row("name", KNOWN_PREFIXES)
 def test_a_known_prefix_may_be_added_to(tmp_path: Path, name: str) -> None:
     model = read_model_file(put(tmp_path, f"name: {name}\nlimits: {{rpm: 600}}\n", name))
     assert model.adds_to_known and model.limits.per_second == 10
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "name", "found"),
     [
         (

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Union, get_args, get_origin
 
-import pytest
-
 from bench.config.benchmark import BenchmarkFile, HistorySection, Rendering
 from bench.config.benchmark_manifest import (
     AddDeleteVerify,
@@ -53,6 +51,7 @@ from bench.config.provider_sections import (
 )
 from bench.config.run import Operation
 from bench.config.traffic import ErrorRule, Errors
+from tests.rows import each_row
 
 CAPABILITIES = "add_memory retrieve_memory delete_memory update_memory list_memories"
 
@@ -67,7 +66,7 @@ def words(annotation: object) -> set[object]:
     return set().union(*map(words, inner)) if inner or get_origin(annotation) is Union else set()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("model", "field", "expected"),
     [
         (Data, "type", "huggingface local url"),
@@ -143,7 +142,7 @@ def test_the_operations_operators_and_built_ins_have_their_names() -> None:
     assert set(BUILT_IN) == {"bm25", "vector", "full-context", "random", "no-memory", "oracle"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("known", "expected"),
     [
         (EVERYWHERE, "runTag userId namespace runId runUuid benchmarkId corpusId attempt"),

@@ -16,6 +16,7 @@ from bench.errors import BenchError, ConfigError
 from bench.metrics.overlay import Suspect
 from bench.plan.model import PlannedOverlay, overlay_of
 from tests.config.test_benchmark_reading import YAML, Home
+from tests.rows import each_row
 
 GOOD = "benchmark: b\ndataset_sha256: 'ab'\nsource: ours\nitems:\n  - {id: q1, kind: wrong}\n"
 ITEMS = "known fields: id, kind, note, correctedAnswer"
@@ -42,7 +43,7 @@ def test_who_says_so_and_of_what_may_be_left_out() -> None:
     assert (file.benchmark, file.source, file.items) == (None, None, ())
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("old", "new", "said", "hint"),
     [
         (

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from bench.config.jsonpath import EVERY, PathMissing, compile_path
 from bench.errors import ConfigError
+from tests.rows import each_row
 
 NAME = st.sampled_from(["a", "b", "c_1", "d-e", "é"])
 STEP = st.one_of(
@@ -47,7 +48,7 @@ def test_get_one_and_all_agree(text: str, tree: object) -> None:
     assert not path.single or len(found) <= 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "steps", "root"),
     [
         ("$", (), None),
@@ -67,7 +68,7 @@ def test_a_path_is_its_steps(text: str, steps: tuple[object, ...], root: str | N
     assert (path.text, path.steps, path.root) == (text, steps, root)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "said", "hint"),
     [
         ("a.b", '"a.b" is not a JSON path', 'paths begin with "$", for example $.content'),
@@ -100,7 +101,7 @@ def test_a_path_that_is_none(text: str, said: str, hint: str) -> None:
     assert (caught.value.message, caught.value.hint, caught.value.where) == (said, hint, "x.yaml:1:1")
 
 
-@pytest.mark.parametrize("text", ["$.", "$[", "$.a[", "$.a[01]", "$a", "$ .a.", "$.a b", "$['a", "$.a[]", "$.1a"])
+@each_row("text", ["$.", "$[", "$.a[", "$.a[01]", "$a", "$ .a.", "$.a b", "$['a", "$.a[]", "$.1a"])
 def test_a_path_that_the_library_refuses_is_refused_in_its_words(text: str) -> None:
     with pytest.raises(ConfigError) as caught:
         compile_path(text)
@@ -108,7 +109,7 @@ def test_a_path_that_the_library_refuses_is_refused_in_its_words(text: str) -> N
     assert caught.value.hint == "see RFC 9535"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "tree", "said"),
     [
         ("$.a", {}, "$.a matches no value, expected one"),

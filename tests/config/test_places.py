@@ -13,6 +13,7 @@ from bench.config.benchmark_terms import ConfigOrigin, merge
 from bench.config.file import MAX_BYTES, ConfigModel, Source, findings, fold, in_file_order, load, show
 from bench.config.value_rules import find_variables, texts
 from bench.errors import ConfigError
+from tests.rows import each_row
 
 TEXT = "camelKey:\n  snake_key: [1, {deep: 2}]\nother: 3\n"
 
@@ -24,7 +25,7 @@ def source(text: str = TEXT, name: str = "x.yaml") -> Source:
 # -------------------------------------------------------------------- source
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "place"),
     [
         ((), "x.yaml:1:1"),
@@ -58,7 +59,7 @@ def test_a_path_below_the_working_folder_is_shown_from_there(tmp_path: Path, mon
     assert source(name=str(tmp_path / "x.yaml")).label == "x.yaml"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("content", "said", "hint"),
     [
         (b"a: \xff\n", "not UTF-8 at byte 3", "save it as UTF-8"),
@@ -184,7 +185,7 @@ def test_an_alias_keeps_what_stands_below_it(chain: ConfigOrigin) -> None:
     assert chain.spelt(("other", "k")) == ("other", "k")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("base", "over", "merged"),
     [
         ({"a": 1}, {}, {"a": 1}),
@@ -251,7 +252,7 @@ def test_every_text_of_a_tree_comes_with_its_path() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "found"),
     [
         ("${A}", [("A", None)]),

@@ -12,6 +12,7 @@ from bench.config.provider_calls import IdForm, MultipartSection, RequestSection
 from bench.config.provider_checks import calls_of
 from bench.config.provider_file import load_provider
 from bench.errors import ConfigError
+from tests.rows import each_row
 
 FILE = """\
 name: acme
@@ -43,7 +44,7 @@ ADD = "path: /add, body"
 RESPONSE = 'response: {results: "$.r", contentField: "$.t"}'
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("old", "new", "said"),
     [
         (ADD, "path: add, body", '5:23: endpoints.add.path: must start with "/" or "${"'),
@@ -115,7 +116,7 @@ def test_unknown_and_missing_keys_of_a_block_are_told_together() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("more", "said"),
     [
         ("setup: [{method: GET, path: /x}]\n", '12:9: missing field "name" in setup[0]'),
@@ -141,7 +142,7 @@ def test_what_a_block_beside_the_endpoints_needs(more: str, said: str) -> None:
     assert refused(more=more) == [f"acme.yaml:{said}"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("form", "said"),
     [
         ({"field": "$.id"}, None),

@@ -11,6 +11,7 @@ from bench.config.file import Source
 from bench.config.provider import ProviderConfig
 from bench.config.provider_file import load_provider
 from bench.errors import ConfigError
+from tests.rows import each_row
 
 FILE = """\
 name: acme
@@ -53,7 +54,7 @@ COMMAND, URL = MCP + "mcp: {command: [serve]}\n", MCP + "mcp: {url: http://h}\n"
 IN_PROCESS = "name: acme\ntype: local\nadapter: some.where:Thing\n"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "found"),
     [
         (IN_PROCESS + FILE.partition("\n")[2].replace("type: hosted\n", ""),
@@ -99,7 +100,7 @@ def test_a_password_in_a_connection_string_is_refused_at_its_place(tmp_path: Pat
         assert parse(text % fine, tmp_path).local["database"] == {"url": fine}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("old", "new", "found"),
     [
         (
@@ -194,7 +195,7 @@ def test_a_constant_that_a_call_captures_is_shadowed() -> None:
     assert refused(text) == [('4:8: vars.mine has the same name as the request variable "mine"', "choose another name")]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("where", "more"),
     [
         ("add", "response: {id_map: {name: eps, key: $.k, value: sent}}"),
@@ -241,7 +242,7 @@ def test_the_id_of_one_memory_stands_for_no_batch(name: str) -> None:
     assert refused(text)[0][0].startswith("8:18: max_items is larger than 1")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("old", "new", "warnings"),
     [
         ("name: acme", "name: acme", ()),
@@ -276,7 +277,7 @@ def test_a_search_bounded_by_tokens_needs_no_k() -> None:
     assert parse(text, Path()).warnings == ()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("old", "new"),
     [
         ("path: /add", "path: /add, idempotency: {}"),
@@ -293,12 +294,12 @@ def test_what_may_be_repeated_is_no_warning(old: str, new: str) -> None:
 # ------------------------------------------------------------------- adapters
 
 
-@pytest.mark.parametrize("name", BUILT_IN)
+@each_row("name", BUILT_IN)
 def test_a_built_in_is_named(tmp_path: Path, name: str) -> None:
     assert parse(f"name: acme\ntype: local\nadapter: builtin:{name}\n", tmp_path).adapter == f"builtin:{name}"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("adapter", "said", "hint"),
     [
         (

@@ -17,6 +17,7 @@ from bench.config.provider_sections import Auth, CapabilitiesConfig, ClientEmbed
 from bench.config.traffic import ErrorRule, Limit
 from bench.errors import ConfigError
 from bench.providers import Capabilities
+from tests.rows import each_row
 
 HEAD = "name: acme\ntype: hosted\nconnection: {baseUrl: https://acme.test}\n"
 CALLS = """\
@@ -37,7 +38,7 @@ def refused(more: str = "", head: str = HEAD, calls: str = CALLS) -> list[str]:
     return [str(one) for one in caught.value.problems or (caught.value,)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "default"),
     [
         ("display_name", None),
@@ -173,7 +174,7 @@ def test_a_file_claims_what_it_says_is_true(said: dict[str, object], declared: s
 # ----------------------------------------------------------------------- auth
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("auth", "said"),
     [
         ("{type: none}", None),
@@ -216,7 +217,7 @@ def test_auth_may_be_a_list_of_headers() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "is_key"),
     [
         ("sk-abcdefghijklmnopqrstuvwx", True),
@@ -243,7 +244,7 @@ def test_text_without_a_digit_is_no_long_token(text: str) -> None:
 # -------------------------------------------------------------------- refused
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("more", "said"),
     [
         (
@@ -311,19 +312,17 @@ def test_each_mistake_in_whole(more: str, said: str) -> None:
     assert refused(more) == [f"acme.yaml:{said}"]
 
 
-@pytest.mark.parametrize(
-    "text", ["plain", "speaker", "dated", "${content}", "[${when}] ${speaker}: ${content}", "$${x} ${content}"]
-)
+@each_row("text", ["plain", "speaker", "dated", "${content}", "[${when}] ${speaker}: ${content}", "$${x} ${content}"])
 def test_a_text_of_a_memory_may_be(text: str) -> None:
     assert load(f"ingest: {{text: '{text}'}}\n").ingest.text == text
 
 
-@pytest.mark.parametrize("text", ["${runId}", "$${anything}-${attempt}", "fixed", ""])
+@each_row("text", ["${runId}", "$${anything}-${attempt}", "fixed", ""])
 def test_a_namespace_may_be_written(text: str) -> None:
     assert Scoping(run_id_format=text).run_id_format == text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("url", "said"),
     [
         ("https://acme.test", None),
@@ -347,16 +346,14 @@ def test_an_address_is_http_and_holds_no_credentials(url: str, said: str | None)
         assert refused(head=head) == [f"acme.yaml:3:14: connection.baseUrl: {said}"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "rule", [{"equals": None}, {"equals": 0}, {"in": []}, {"exists": False}, {"non_empty": False}, {"notIn": [1]}]
 )
 def test_a_rule_is_one_test_even_for_nothing(rule: dict[str, object]) -> None:
     assert len(ErrorRule.model_validate({"path": "$.e", **rule}).tests) == 1
 
 
-@pytest.mark.parametrize(
-    ("limit", "per_second"), [({}, None), ({"rps": 5}, 5), ({"rpm": 30}, 0.5), ({"concurrency": 3}, None)]
-)
+@each_row(("limit", "per_second"), [({}, None), ({"rps": 5}, 5), ({"rpm": 30}, 0.5), ({"concurrency": 3}, None)])
 def test_a_rate_is_read_a_second(limit: dict[str, object], per_second: float | None) -> None:
     assert Limit.model_validate(limit).per_second == per_second
 
@@ -409,12 +406,12 @@ BOUND = [
 ]
 
 
-@pytest.mark.parametrize("more", FREE)
+@each_row("more", FREE)
 def test_what_cannot_change_a_result_is_no_identity(more: str) -> None:
     assert load(more).sha256 == load().sha256
 
 
-@pytest.mark.parametrize("more", BOUND)
+@each_row("more", BOUND)
 def test_what_can_change_a_result_is_identity(more: str) -> None:
     assert load(more).sha256 != load().sha256
 

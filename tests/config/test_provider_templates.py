@@ -12,6 +12,7 @@ from bench.config.provider_file import load_provider
 from bench.config.provider_sections import ADD, CLEAR, DELETE, ELEMENT, EVERYWHERE, LIST, SEARCH, SETUP, WAIT
 from bench.config.provider_templates import answer_path_problems, template_problems
 from bench.errors import ConfigError
+from tests.rows import each_row
 
 FILE = """\
 vars: {db: /db}
@@ -50,7 +51,7 @@ def problems(text: str) -> list[str]:
     return [str(one) for one in (*template_problems(source), *answer_path_problems(source))]
 
 
-@pytest.mark.parametrize("path", OWN)
+@each_row("path", OWN)
 def test_a_call_may_name_what_it_is_given_and_nothing_else(path: str) -> None:
     known = EVERYWHERE | OWN[path] | {"db"}
     refused = set()
@@ -76,7 +77,7 @@ def test_the_namespace_is_the_session_where_the_strategy_says_so() -> None:
     assert problems(text + "scoping: {strategy: sessionId}\n") == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("old", "new", "said"),
     [
         (
@@ -196,7 +197,7 @@ def test_variables_of_the_environment_are_no_names() -> None:
 # ----------------------------------------------------------------- answer paths
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("old", "new", "said"),
     [
         (
@@ -262,7 +263,7 @@ def test_a_rule_of_errors_is_read_like_an_answer() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "tree",
     [
         "endpoints: 5\n",

@@ -13,6 +13,7 @@ from bench.config.file import Source, load
 from bench.config.run import Experiment, MetricChoice, Operation, RunRequest, new_run_id
 from bench.errors import ConfigError, UsageError
 from bench.model import Phase
+from tests.rows import each_row
 
 NO_RUN_ID = "a run id is 1 to 100 of A-Z a-z 0-9 . _ - and begins with no dot and no hyphen"
 
@@ -48,7 +49,7 @@ def test_the_two_halves_share_no_key_and_are_the_whole() -> None:
     assert set(RunRequest().operation()) == operation
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("flag", "given", "value"),
     [
         ("benchmarks", "a b,c", ("a", "b", "c")),
@@ -90,7 +91,7 @@ def test_what_a_flag_may_hold(flag: str, given: object, value: object) -> None:
     assert getattr(of(**{flag: given}), flag) == value
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("flags", "said"),
     [
         ({"set": ["novalue"]}, "--set: expected NAME=VALUE, got 'novalue'"),
@@ -140,7 +141,7 @@ def test_a_flag_that_cannot_be_carried_out(flags: dict[str, object], said: str) 
     assert str(caught.value) == said
 
 
-@pytest.mark.parametrize(("start", "end"), [(1, 1), (None, 3), (3, None), (2, 9)])
+@each_row(("start", "end"), [(1, 1), (None, 3), (3, None), (2, 9)])
 def test_a_range_may_be_open_or_one_item(start: int | None, end: int | None) -> None:
     request = of(start=start, end=end)
     assert (request.start, request.end) == (start, end)
@@ -161,7 +162,7 @@ def test_what_was_never_said_stays_unsaid() -> None:
     assert RunRequest.combine(of(k=7), {"seed": None}).model_fields_set == {"k"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "found"),
     [
         (

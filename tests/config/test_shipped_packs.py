@@ -13,6 +13,7 @@ from bench.errors import ConfigError
 from bench.evaluators import packs
 from bench.plan.benchmark import pack_of, scoring_problems
 from bench.plan.prompts import Prompts
+from tests.rows import each_row
 
 LONG = ["longmemeval", "longmemeval-m", "longmemeval-oracle"]
 
@@ -22,7 +23,7 @@ def prompts_of(config: BenchmarkConfig, folder: Path, **given: object) -> Prompt
     return Prompts.of(config, pack=pack_of(config, folder), folder=folder, **flags)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "pack"),
     [
         *[(name, "longmemeval@1") for name in (*LONG, *(f"{name}-turns" for name in LONG))],
@@ -115,7 +116,7 @@ def child(folder: Path, text: str, parent: str) -> BenchmarkConfig:
     return Catalog.load(folder).benchmark("mine")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("parent", "text", "key"),
     [
         ("longmemeval", "evaluation: {judgePrompts: {default: x}}\n", "evaluation.judgePrompts"),

@@ -13,6 +13,7 @@ from bench.config.file import ConfigModel, Source, load
 from bench.config.jsontext import parse_json
 from bench.errors import ConfigError
 from tests.cpu_time import at_most
+from tests.rows import each_row
 
 
 class Query(ConfigModel):
@@ -76,7 +77,7 @@ def test_the_branch_of_a_union_that_reads_farther_is_told() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "name", "expected"),
     [
         ("a: 1\nb: 2\na: 3\n", "x.yaml", 'x.yaml:3:1: repeated key "a" (first on line 1)'),

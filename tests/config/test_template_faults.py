@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from bench.config.template import Template
 from bench.errors import ConfigError
+from tests.rows import each_row
 
 NAMES = ("question", "answer", "metadata.*")
 FILTERS = (
@@ -23,7 +24,7 @@ def refused(text: str, names: tuple[str, ...] = NAMES) -> tuple[str, str]:
     return caught.value.message, caught.value.hint
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "said", "hint"),
     [
         ("${qestion}", 'unknown name "qestion" in template; did you mean "question"?', KNOWN),
@@ -70,7 +71,7 @@ def test_a_fault_in_a_whole_sentence(text: str, said: str, hint: str) -> None:
     assert refused(text) == (said, hint)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "needed"),
     [
         ("plain", set()),
@@ -104,7 +105,7 @@ def test_a_missing_value_says_how_to_do_without() -> None:
     assert caught.value.hint == "write ${answer|default:''}"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         ("${answer|default:'it\\'s'}", "it's"),

@@ -13,6 +13,7 @@ from bench.config.template import Template
 from bench.config.value_rules import find_variables
 from bench.errors import ConfigError
 from bench.model import Turn
+from tests.rows import each_row
 
 TURNS = (Turn(id="1", text="hi", role="user"), Turn(id="2", text="yo", speaker="Ann", caption="a dog"))
 NAMES = ("date", "sessionDate", "session", "turns", "metadata.*", "none")
@@ -29,7 +30,7 @@ def render(text: str) -> str:
     return Template.parse(text, NAMES).render(VALUES)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         ("${date} ${date|date} ${date|time}", "2023-05-20T02:21:00Z 2023-05-20 02:21"),
@@ -57,7 +58,7 @@ def test_the_seeds_two_javascript_forms_are_known_by_their_text() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "part"),
     [
         ("${__import__('os')}", "__import__('os')"),

@@ -11,6 +11,7 @@ from ruamel.yaml.compat import StringIO
 from bench.config.jsontext import MAX_DEPTH
 from bench.config.yamltext import MAX_NODES, parse_yaml
 from bench.errors import ConfigError
+from tests.rows import each_row
 
 
 def value(text: str) -> object:
@@ -25,7 +26,7 @@ def refused(text: str) -> tuple[str, str]:
     return str(caught.value), caught.value.hint
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         ("", None),
@@ -80,7 +81,7 @@ def test_a_value_is_what_yaml_1_2_says_it_is(text: str, expected: object) -> Non
     assert type(found) is type(expected)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "said", "hint"),
     [
         ("k: 0b101\n", "x.yaml:1:4: 0b101 is not a number", "put it in quotes if it is text"),
@@ -150,7 +151,7 @@ def test_a_number_too_long_to_read_is_shown_in_part() -> None:
     assert said == f"x.yaml:1:4: {'9' * 97}... is not a number"
 
 
-@pytest.mark.parametrize("text", ["", "\n\n", "# only a comment\n", "---\n"])
+@each_row("text", ["", "\n\n", "# only a comment\n", "---\n"])
 def test_nothing_is_null(text: str) -> None:
     assert parse_yaml(text, "x.yaml") == (None, {})
 
