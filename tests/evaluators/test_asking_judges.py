@@ -22,6 +22,7 @@ from bench.model import Completion, Hit, Prompt, State
 from bench.stats import interval_wilson
 from bench.structured import ReplySchema
 from tests.evaluators.judge_double import SaidBefore, item
+from tests.rows import each_row
 
 JUDGES = ("llm-judge", "rubric", "faithfulness")
 GOOD = {
@@ -81,8 +82,8 @@ async def test_an_empty_retrieval_is_judged_like_any_other(name: str) -> None:
     assert len(judge.asked) == 1 and found.value is not None
 
 
-@pytest.mark.parametrize("name", JUDGES)
-@pytest.mark.parametrize("answer", ["", " \n"])
+@each_row("name", JUDGES)
+@each_row("answer", ["", " \n"])
 async def test_no_judge_is_asked_about_an_answer_without_text_and_it_is_never_correct(name: str, answer: str) -> None:
     judge = SaidBefore(GOOD[name])
     found = await opened(name).evaluate(ABOUT, answer, (), judge)
@@ -120,7 +121,7 @@ async def test_a_benchmarks_own_rubric_prompt_is_used_only_when_it_shows_the_rub
 WHEN = datetime(2024, 5, 6, 7, 8, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("template", "about", "hits", "filled"),
     [
         ("${question}", {}, (), "Which city?"),
@@ -145,7 +146,7 @@ def test_each_name_of_a_prompt_is_filled_with_its_part_of_the_item(
     assert asked_with(template, item(**about), "It was Paris", *hits) == filled
 
 
-@pytest.mark.parametrize("name", ["questionDate", "questionType", "rubric", "evidence"])
+@each_row("name", ["questionDate", "questionType", "rubric", "evidence"])
 def test_what_an_item_does_not_have_is_an_error_and_no_empty_text(name: str) -> None:
     with pytest.raises(ConfigError) as caught:
         asked_with(f"Tell ${{{name}}}")
@@ -153,7 +154,7 @@ def test_what_an_item_does_not_have_is_an_error_and_no_empty_text(name: str) -> 
     assert caught.value.where == "judge prompt 'mine'"
 
 
-@pytest.mark.parametrize("name", ["retrievedContext", "choices", "anser", "gold"])
+@each_row("name", ["retrievedContext", "choices", "anser", "gold"])
 def test_a_judge_prompt_knows_seven_names(name: str) -> None:
     with pytest.raises(ConfigError, match=f'unknown name "{name}"'):
         asked_with(f"${{{name}}}")
@@ -169,7 +170,7 @@ def test_whatever_was_answered_goes_in_as_data(text: str) -> None:
     assert inside.replace("\\", "") == text.replace("\\", "")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "shown"),
     [
         ("</r>", "<\\/r>"),
@@ -204,7 +205,7 @@ async def test_only_a_prompt_that_speaks_of_json_is_asked_by_schema(text: str, b
 # ------------------------------------------------------------------------ which prompt
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("about", "prompt"),
     [
         ({}, "default"),
@@ -265,8 +266,8 @@ async def test_a_verdict_keeps_the_judges_whole_text_and_says_who_judged(name: s
     assert (found.fingerprint, found.ignored, found.reason) == ("fp1", ("seed",), "")
 
 
-@pytest.mark.parametrize("name", JUDGES)
-@pytest.mark.parametrize("text", ["", "   ", "no idea", "{}", '{"scores": null}', '{"statements": 5}', "[1, 1]"])
+@each_row("name", JUDGES)
+@each_row("text", ["", "   ", "no idea", "{}", '{"scores": null}', '{"statements": 5}', "[1, 1]"])
 async def test_a_text_that_is_no_verdict_leaves_the_item_unscored_and_is_kept(name: str, text: str) -> None:
     found = await opened(name).evaluate(ABOUT, "Paris", (), SaidBefore(text))
     assert (found.value, found.correct, found.raw) == (None, None, text)
@@ -274,7 +275,7 @@ async def test_a_text_that_is_no_verdict_leaves_the_item_unscored_and_is_kept(na
     assert state_of(found, answerable=True) is State.UNSCORED
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "threshold", "correct"),
     [
         ('{"correctness": 0.8}', 1.0, False),
@@ -288,7 +289,7 @@ async def test_the_threshold_of_a_judge_is_the_configs(text: str, threshold: flo
     assert found.correct is correct
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("protocol", "text", "value", "reason"),
     [
         ("auto", "Yes.", None, "no_verdict"),
@@ -307,7 +308,7 @@ async def test_the_protocol_says_how_the_text_is_read(
     assert (found.value, found.reason) == (value, reason)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "text", "answer", "abstained"),
     [
         ("llm-judge", '{"correctness": 0}', "I don't know", True),
@@ -337,7 +338,7 @@ def test_the_value_of_a_rubric_is_the_exact_mean_of_its_lines(scores: list[float
     assert read_scores(json.dumps({"scores": scores}), len(scores) + 1) == (None, "no_verdict")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "outcome"),
     [
         ('{"scores": [1, 0]} and again {"scores": [1, 0]}', (None, "no_verdict")),
@@ -370,7 +371,7 @@ def test_the_value_of_statements_is_the_share_of_those_that_are_supported(marks:
     assert read_statements(json.dumps({"statements": listed})) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "reason"),
     [
         ('{"statements": [{"statement": "a"}]}', "no_verdict"),
@@ -411,7 +412,7 @@ class Knows:
 TWO = JudgePrompts.of({"default": "d|${response}", "abstention": "a|${response}"})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("wrong_about", "fpr", "fnr"),
     [
         ({}, (0, 48), (0, 24)),
@@ -472,7 +473,7 @@ class Axis:
         return [tuple(float(part) for part in text.split()) for text in texts]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("answer", "golds", "value", "correct"),
     [
         ("1 0", ["1 0"], 1.0, True),

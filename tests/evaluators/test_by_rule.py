@@ -8,6 +8,7 @@ from bench.errors import ConfigError
 from bench.evaluators import Evaluator, is_refusal, needs_answer, open_evaluator, state_of, threshold_of
 from bench.model import Deletion, Hit, ScoredItem, State, Verdict
 from tests.evaluators.judge_double import item
+from tests.rows import each_row
 
 
 def opened(name: str, **config: object) -> Evaluator:
@@ -22,7 +23,7 @@ async def say(
     return await opened(name, **config).evaluate(about or item(), answer, hits, None)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "answer", "value"),
     [
         ("exact-match", " paris ", 1.0),
@@ -52,14 +53,14 @@ async def test_an_item_without_an_answer_is_not_scored() -> None:
     assert (found.value, found.reason) == (None, "no_reference")
 
 
-@pytest.mark.parametrize("answer", ["I don't know.", "I’m not sure", "Not mentioned in the conversation",
+@each_row("answer", ["I don't know.", "I’m not sure", "Not mentioned in the conversation",
                                     "Sorry, I cannot answer that.", "There is no information about this.", "unknown",
                                     "The memories do not say.", "It was never mentioned", "N/A"])  # fmt: skip
 def test_a_refusal_begins_by_saying_so(answer: str) -> None:
     assert is_refusal(answer)
 
 
-@pytest.mark.parametrize("answer", ["", " ", "Paris", "Paris, though I don't know the street", "No", "Not on Monday",
+@each_row("answer", ["", " ", "Paris", "Paris, though I don't know the street", "No", "Not on Monday",
                                     "No idea was better", "Unknown Pleasures", "I know it: Paris"])  # fmt: skip
 def test_an_answer_is_no_refusal(answer: str) -> None:
     assert not is_refusal(answer)
@@ -81,7 +82,7 @@ async def test_a_gold_that_reads_like_a_refusal_can_be_given() -> None:
     assert (found.correct, found.abstained) == (True, False)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "correct", "state"),
     [
         (1.0, True, State.CORRECT),
@@ -108,7 +109,7 @@ async def test_locomo_scores_by_category_and_never_rewards_the_trap() -> None:
     assert (await say("locomo-f1", "Paris", item())).reason == "no_category"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("answer", "value"),
     [
         ("B", 1.0),
@@ -154,7 +155,7 @@ def test_none_evaluates_nothing() -> None:
     assert open_evaluator("none") is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "config", "text"),
     [
         ("exact-mach", {}, "exact-match"),

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from bench.evaluators import JudgePrompts
 from bench.evaluators.calibration import PROBES, Kind, answers, calibrate, calls_needed
 from bench.model import Completion, Prompt
 from tests.evaluators.judge_double import SaidBefore
+from tests.rows import each_row
 
 ONE = JudgePrompts.of({"default": "${question} ${answer} ${response}", "abstention": "abstain? ${response}"})
 
@@ -56,7 +55,7 @@ async def test_what_cannot_be_read_is_counted_on_its_own() -> None:
     assert plain.by_kind["vague"].n == 0
 
 
-@pytest.mark.parametrize("kind", list(Kind))
+@each_row("kind", list(Kind))
 def test_only_right_answers_hold_the_expected_fact(kind: Kind) -> None:
     for probe in PROBES:
         held = probe.expected.lower() in probe.answer(kind).lower()

@@ -14,12 +14,13 @@ from bench.config.catalog import Catalog
 from bench.datasets import Dataset, open_benchmark
 from bench.errors import ConfigError, DataError
 from bench.metrics.choices import choice_index, chosen_index
+from tests.rows import each_row
 
 CITIES = ("Rome", "Paris", "New York")
 WORDS = st.text("abcdefghijklm", min_size=2, max_size=8)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("gold", "place"),
     [
         ("Paris", 1),
@@ -40,7 +41,7 @@ def test_a_gold_is_a_text_or_a_letter(gold: str | None, place: int | None) -> No
     assert choice_index(gold, CITIES) == place
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("answer", "place"),
     [
         ("Paris", 1),
@@ -72,7 +73,7 @@ def test_an_option_that_reads_like_a_letter_is_meant_by_its_text() -> None:
     assert [chosen_index(text, shuffled) for text in shuffled] == [0, 1, 2]
 
 
-@pytest.mark.parametrize("count", [0, 1, 26, 27, 28, 29, 30, 60])
+@each_row("count", [0, 1, 26, 27, 28, 29, 30, 60])
 def test_letters_end_with_z_however_many_options_there_are(count: int) -> None:
     options = tuple(f"option number {place}" for place in range(count))
     named = [chosen_index(f"It is {letter}.", options) for letter in ascii_uppercase]
@@ -120,15 +121,13 @@ def quiz(folder: Path, *rows: dict[str, object], config: str = QUIZ) -> Dataset:
     return open_benchmark(Catalog.load(folder).benchmark("quiz"), folder)
 
 
-@pytest.mark.parametrize("right", ["A", "b", "rome", " Paris "])
+@each_row("right", ["A", "b", "rome", " Paris "])
 def test_a_gold_that_is_a_choice_is_kept_as_it_stands(tmp_path: Path, right: str) -> None:
     dataset = quiz(tmp_path, {"right": right})
     assert dataset.item(dataset.ref(1)).choice_answer == right
 
 
-@pytest.mark.parametrize(
-    ("right", "shown"), [("C", '"C"'), ("Pari", '"Pari"'), (1, "1"), (True, "true"), (["B"], "a list")]
-)
+@each_row(("right", "shown"), [("C", '"C"'), ("Pari", '"Pari"'), (1, "1"), (True, "true"), (["B"], "a list")])
 def test_a_gold_outside_the_choices_is_refused_where_it_stands(tmp_path: Path, right: object, shown: str) -> None:
     with pytest.raises(DataError) as caught:
         quiz(tmp_path, {}, {"id": "i2", "right": right})

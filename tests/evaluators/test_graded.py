@@ -18,6 +18,7 @@ from bench.metrics.choices import letter_rules
 from bench.metrics.ordering import order_agreement
 from bench.metrics.text import has_phrases
 from bench.model import Completion, Prompt, ScoredItem, Verdict
+from tests.rows import each_row
 
 
 def opened(method: str, config: Mapping[str, object] | None = None, prompt: str | None = None) -> Evaluator:
@@ -46,7 +47,7 @@ async def test_each_point_is_one_call_and_a_half_point_counts_half() -> None:
     assert all(f"1. {point}" in asked.messages[0].content for point, asked in zip("abc", judge.asked, strict=True))
 
 
-@pytest.mark.parametrize("bad", ["", "maybe", score(0.7), score(True), score("1"), '{"score": 1'])
+@each_row("bad", ["", "maybe", score(0.7), score(True), score("1"), '{"score": 1'])
 async def test_a_point_without_a_readable_score_leaves_the_item_unscored(bad: str) -> None:
     verdict = await verdict_of(opened("rubric-points"), item(rubric=("a", "b")), score(1), bad)
     assert (verdict.value, verdict.correct, dict(verdict.parts)) == (None, None, {})
@@ -82,7 +83,7 @@ async def test_the_texts_of_several_calls_are_kept_and_named_like_the_calls() ->
 # ------------------------------------------------------------------ order
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("order", "events", "value"),
     [
         ([1, 2, 3], 3, 1.0),
@@ -141,7 +142,7 @@ async def test_a_label_is_read_with_or_without_an_object(said: str) -> None:
     assert verdict.parts == {"correct": 0.0, "hallucination": 0.0, "omission": 1.0}
 
 
-@pytest.mark.parametrize("said", ["", "wrong", "no omission", json.dumps({"label": 3, "reasoning": ""})])
+@each_row("said", ["", "wrong", "no omission", json.dumps({"label": 3, "reasoning": ""})])
 async def test_another_label_is_no_verdict(said: str) -> None:
     verdict = await verdict_of(opened("labels", {"labels": LABELS}, "Which?\n${response}"), item(), said)
     assert (verdict.value, dict(verdict.parts)) == (None, {})
@@ -178,7 +179,7 @@ async def test_a_system_that_cannot_list_is_not_scored_and_one_that_lists_nothin
 # ------------------------------------------------------------------ letters and phrases
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("answer", "exact", "stated", "only"),
     [
         ("B", 1, 0, 1),
@@ -200,7 +201,7 @@ def test_a_choice_is_read_by_its_letter_and_by_its_full_text() -> None:
         assert metrics.score("choice_letter.only", parts=letter_rules("(a)", choices, 0)) == 1, answer
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("answer", "gold", "ordered", "value"),
     [
         ("First Save, then re-open it.", "save; re open", True, 1),

@@ -10,12 +10,13 @@ import pytest
 from bench.evaluators import JudgePrompts, open_evaluator, parse_verdict
 from tests.cpu_time import at_most
 from tests.evaluators.judge_double import SaidBefore, item
+from tests.rows import each_row
 
 MIB = 1024 * 1024
 WORD = JudgePrompts.of({"default": "${question} ${answer} ${response}: yes or no?"})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "value"),
     [
         ("**Final Judgment:** Incorrect", 0.0),
@@ -153,7 +154,7 @@ def test_a_verdict_is_what_the_judge_itself_states(text: str, value: float | Non
     assert parse_verdict(text).value == value
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "value"),
     [
         ("Correct: no", 0.0),
@@ -176,7 +177,7 @@ def test_a_label_is_no_verdict_and_a_quoted_verdict_never_counts(text: str, valu
     assert parse_verdict(text).value == value
 
 
-@pytest.mark.parametrize("text", ["Correct: no", "Verdict: yes", '{"verdict": "yes"}', 'So: {"correctness": 1}', "yes"])
+@each_row("text", ["Correct: no", "Verdict: yes", '{"verdict": "yes"}', 'So: {"correctness": 1}', "yes"])
 async def test_behind_a_schema_nothing_lenient_reads(text: str) -> None:
     judge = open_evaluator("llm-judge")
     assert judge is not None
@@ -199,8 +200,8 @@ async def test_a_judge_that_reads_the_answer_out_says_nothing(answer: str, text:
     assert found.value is None
 
 
-@pytest.mark.parametrize(("finish", "reason"), [("length", "truncated"), ("stop", "empty"), ("refusal", "refusal")])
-@pytest.mark.parametrize("protocol", ["auto", "json", "longmemeval-official"])
+@each_row(("finish", "reason"), [("length", "truncated"), ("stop", "empty"), ("refusal", "refusal")])
+@each_row("protocol", ["auto", "json", "longmemeval-official"])
 async def test_a_missing_text_is_no_verdict_by_any_rule(finish: str, reason: str, protocol: str) -> None:
     judge = open_evaluator("llm-judge", prompts=WORD, config={"protocol": protocol})
     assert judge is not None

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.evaluators import parse_verdict
+from tests.rows import each_row
 
 
 def test_every_judge_text_is_read_as_expected(shared: Path) -> None:
@@ -28,7 +29,7 @@ def test_the_papers_substring_rule_is_kept_for_comparison(shared: Path) -> None:
         assert parse_verdict(case["input"]["text"], protocol=case["metric"]).correct is case["expected"]["correct"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "outcome"),
     [
         ("yes", True),

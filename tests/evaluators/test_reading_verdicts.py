@@ -13,6 +13,7 @@ from bench.evaluators import parse_verdict
 from bench.evaluators.judge_parsing import KEYS, objects
 from bench.evaluators.judge_prose import bare_word, value_of_word
 from bench.reasoning import without_reasoning
+from tests.rows import each_row
 
 RIGHT = ("yes", "correct", "right", "true", "pass", "passed")
 WRONG = ("no", "incorrect", "wrong", "false", "fail", "failed", "not correct")
@@ -33,7 +34,7 @@ def read(text: str, **options: object) -> float | str | None:
 # ------------------------------------------------------------------------ words
 
 
-@pytest.mark.parametrize("word", sorted(VALUES))
+@each_row("word", sorted(VALUES))
 def test_every_word_is_read_alone_marked_leading_and_in_json(word: str) -> None:
     value = VALUES[word]
     forms = [word, f"Verdict: {word}", f"{word}, because it says so", json.dumps({"verdict": word}), f"[[{word}]]"]
@@ -50,7 +51,7 @@ def test_no_decoration_changes_a_bare_word(word: str, before: str, after: str) -
     assert value_of_word(bare_word(f"{before}{word}{after}")) == VALUES[word]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     ["yesterday", "eyes", "nope", "notcorrect", "truely", "passing", "failure", "incorrectly", "righteous", "wrongly",
      "yess", "partially", "partly", "correct answer", "yes no", "", "42"],
@@ -67,7 +68,7 @@ def test_white_space_inside_a_word_does_not_matter(text: str, value: float) -> N
 # ------------------------------------------------------------------------ nothing, reasoning
 
 
-@pytest.mark.parametrize("text", [None, "", " ", "\n\t ", "<think>it is right</think>", "<reasoning>x</reasoning> \n"])
+@each_row("text", [None, "", " ", "\n\t ", "<think>it is right</think>", "<reasoning>x</reasoning> \n"])
 def test_no_text_is_empty(text: str | None) -> None:
     assert parse_verdict(text).reason == "empty"
 
@@ -90,7 +91,7 @@ def test_a_thought_that_is_opened_again_and_never_closed_hides_the_verdict() -> 
 # ------------------------------------------------------------------------ JSON
 
 
-@pytest.mark.parametrize(("first", "second"), list(combinations(KEYS, 2)))
+@each_row(("first", "second"), list(combinations(KEYS, 2)))
 def test_of_two_keys_the_one_that_stands_first_in_the_list_counts_unless_they_contradict(
     first: str, second: str
 ) -> None:
@@ -99,7 +100,7 @@ def test_of_two_keys_the_one_that_stands_first_in_the_list_counts_unless_they_co
         assert read(json.dumps(tree)) == (1.0 if second == "answer" else "conflict")  # an answer may be what was judged
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "value"),
     [
         ('{"score": 1, "max_score": 5}', 0.2),
@@ -113,7 +114,7 @@ def test_a_score_counts_on_the_scale_that_its_object_names(text: str, value: flo
     assert read(text) == value
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "outcome"),
     [
         (1, 1.0), (0, 0.0), (0.25, 0.25), (True, 1.0), (False, 0.0), ("1", 1.0), ("0.75", 0.75), (" yes ", 1.0),
@@ -127,7 +128,7 @@ def test_the_value_of_a_key_is_a_number_a_truth_or_a_word(value: object, outcome
     assert read(json.dumps({"correctness": value})) == outcome
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "outcome"),
     [
         ('Sure! {"label": "CORRECT", "reason": "the wrong one was not named"}', 1.0),
@@ -153,7 +154,7 @@ def test_objects_are_read_before_any_prose(text: str, outcome: float | str) -> N
     assert read(text) == outcome
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("faithfulness", "kept"),
     [(0.5, 0.5), (1, 1.0), ("0.25", 0.25), (2, None), (-1, None), ("high", None), (True, None)],
 )
@@ -180,7 +181,7 @@ def test_the_last_marked_verdict_wins(words: list[str], between: str) -> None:
     assert read(text) == VALUES[words[-1]]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "marker", ["verdict", "judgement", "judgment", "answer", "label", "grade", "result", "decision", "evaluation"]
 )
 def test_a_verdict_is_marked_by_nine_words(marker: str) -> None:
@@ -189,7 +190,7 @@ def test_a_verdict_is_marked_by_nine_words(marker: str) -> None:
     assert read(f"{marker} yes it may be") == "no_verdict"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "outcome"),
     [
         ("Verdict: yes we can", "no_verdict"),

@@ -6,11 +6,12 @@ import pytest
 
 from bench.reasoning import without_reasoning
 from tests.cpu_time import at_most
+from tests.rows import each_row
 
 MIB = 1024 * 1024
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "rest"),
     [
         ("Paris", "Paris"),

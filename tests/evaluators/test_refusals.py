@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
-
 from bench.evaluators import is_refusal
 from tests.cpu_time import at_most
+from tests.rows import each_row
 
 REFUSALS = """
 Based on the provided memories, there is no information about it.
@@ -38,12 +37,12 @@ def listed(text: str) -> list[str]:
     return [part for line in text.strip().splitlines() for part in line.split("|")]
 
 
-@pytest.mark.parametrize("answer", listed(REFUSALS))
+@each_row("answer", listed(REFUSALS))
 def test_a_refusal_is_known_in_its_language(answer: str) -> None:
     assert is_refusal(answer)
 
 
-@pytest.mark.parametrize("answer", listed(ANSWERS))
+@each_row("answer", listed(ANSWERS))
 def test_a_negative_answer_is_no_refusal(answer: str) -> None:
     assert not is_refusal(answer)
 
@@ -55,8 +54,6 @@ def test_a_benchmark_adds_phrases_of_its_own() -> None:
     assert not is_refusal("Paris", ("",))
 
 
-@pytest.mark.parametrize(
-    "text", ["В " * 400, "的" * 4_000_000, "की " * 400, "in the context of a " * 500, "会話の" * 500]
-)
+@each_row("text", ["В " * 400, "的" * 4_000_000, "की " * 400, "in the context of a " * 500, "会話の" * 500])
 def test_a_long_answer_is_read_in_no_time(text: str) -> None:
     at_most(0.5, lambda: is_refusal(text))

@@ -15,6 +15,7 @@ from bench.evaluators.registry import BUILT_IN
 from bench.metrics import score
 from bench.model import JUDGED, Deletion, Hit, State, Verdict
 from tests.evaluators.judge_double import SaidBefore, item
+from tests.rows import each_row
 
 WORDS = st.text("abcxyz ", min_size=1, max_size=12).filter(lambda text: bool(text.strip()))
 TEXTS = st.text(max_size=30)
@@ -34,14 +35,14 @@ async def say(name: str, answer: str, golds: Sequence[str], *, abstention: bool 
 # ------------------------------------------------------------------------ what is equal
 
 
-@pytest.mark.parametrize("name", ["exact-match", "contains", "token-f1"])
-@pytest.mark.parametrize("answer", ["None", "", "NaN"])
+@each_row("name", ["exact-match", "contains", "token-f1"])
+@each_row("answer", ["None", "", "NaN"])
 async def test_s10_an_answer_that_is_none_is_no_gold_of_0(name: str, answer: str) -> None:
     found = await say(name, answer, ["0"])
     assert (found.value, found.correct) == (0.0, False)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "config", "answer", "gold", "value"),
     [
         ("exact-match", {}, "PARIS", "paris", 1.0),
@@ -127,7 +128,7 @@ async def test_a_gold_without_a_letter_is_not_looked_for() -> None:
     assert (await say("contains", "anything", ["", "any"])).value == 0
 
 
-@pytest.mark.parametrize(("threshold", "correct"), [(1.0, False), (0.5, True), (0.51, False), (0.0, True)])
+@each_row(("threshold", "correct"), [(1.0, False), (0.5, True), (0.51, False), (0.0, True)])
 async def test_the_threshold_says_from_which_value_an_item_is_correct(threshold: float, correct: bool) -> None:
     found = await say("token-f1", "the city of Paris", ["Paris"], threshold=threshold)
     assert (found.value, found.correct) == (pytest.approx(0.5), correct)
@@ -136,8 +137,8 @@ async def test_the_threshold_says_from_which_value_an_item_is_correct(threshold:
 # ------------------------------------------------------------------------ refusals
 
 
-@pytest.mark.parametrize("name", ["exact-match", "contains", "token-f1"])
-@pytest.mark.parametrize("answer", ["Not mentioned", "I don't know.", "The memories do not say."])
+@each_row("name", ["exact-match", "contains", "token-f1"])
+@each_row("answer", ["Not mentioned", "I don't know.", "The memories do not say."])
 async def test_a_refusal_is_right_exactly_where_nothing_can_be_answered(name: str, answer: str) -> None:
     answerable = await say(name, answer, ["Paris"])
     assert (answerable.value, answerable.correct, answerable.abstained) == (0.0, False, True)
@@ -154,7 +155,7 @@ async def test_an_invented_answer_to_what_cannot_be_answered_is_wrong(name: str)
     assert state_of(found, answerable=False) is State.INCORRECT
 
 
-@pytest.mark.parametrize(
+@each_row(
     "answer",
     ["I DON'T KNOW", "  i don’t   know  ", "**I don't know.**", "`I do not know`", "“I don't know”", "_I cannot say._",
      "Sorry, but I don't have any record of that.", "Unfortunately, there is no mention of it.", "I'm unsure",
@@ -167,7 +168,7 @@ def test_a_refusal_is_known_by_its_beginning_whatever_decorates_it(answer: str) 
     assert is_refusal(answer)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "answer",
     ["He said: I don't know", "Paris. I don't know the street.", "Notable people", "No", "None", "Never", "Nothing",
      "not Paris", "unknown Pleasures was the album", "Unclear Skies by Ana", "I know", "I can tell you: Paris",
@@ -181,7 +182,7 @@ def test_an_answer_that_only_sounds_like_a_refusal_is_an_answer(answer: str) -> 
 # ------------------------------------------------------------------------ states
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "correct", "abstained", "answerable", "threshold", "state"),
     [
         (1.0, True, False, True, 1.0, State.CORRECT),
@@ -215,7 +216,7 @@ def test_a_value_ends_in_exactly_one_of_three_states(value: float, threshold: fl
 # ------------------------------------------------------------------------ LoCoMo, choices, deletions
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("category", "answer", "gold", "value"),
     [
         (2, "7 May 2023", "7 May 2023", 1.0),
@@ -235,13 +236,13 @@ async def test_locomo_is_scored_by_the_category_of_the_question(
     assert found.value == pytest.approx(value)
 
 
-@pytest.mark.parametrize("metadata", [{}, {"category": 9}, {"category": None}, {"category": "music"}])
+@each_row("metadata", [{}, {"category": 9}, {"category": None}, {"category": "music"}])
 async def test_locomo_scores_nothing_of_an_unknown_category(metadata: dict[str, object]) -> None:
     found = await opened("locomo-f1").evaluate(item(metadata=metadata), "Paris", (), None)
     assert (found.value, found.reason) == (None, "no_category")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("answer", "abstention", "value", "reason", "abstained"),
     [
         ("I don't know", False, 0.0, "", True),
@@ -262,7 +263,7 @@ async def test_a_choice_that_is_not_made_is_wrong_only_as_a_refusal(
 DELETED = "The code of the vault is 4411"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("hits", "answer", "config", "value"),
     [
         ((), "", {}, 1.0),
@@ -315,23 +316,19 @@ def wrong(name: str, key: str, value: object) -> ConfigError:
     return caught.value
 
 
-@pytest.mark.parametrize("value", ["0.5", True, None, [1]])
-@pytest.mark.parametrize(
-    ("name", "key"), [(name, key) for name, one in BUILT_IN.items() for key in one.keys if key in NUMBERS]
-)
+@each_row("value", ["0.5", True, None, [1]])
+@each_row(("name", "key"), [(name, key) for name, one in BUILT_IN.items() for key in one.keys if key in NUMBERS])
 def test_a_number_must_be_one(name: str, key: str, value: object) -> None:
     assert wrong(name, key, value).message == f"evaluator {name}: {key} must be a number, not {value!r}"
 
 
-@pytest.mark.parametrize("value", ["yes", 1, None])
-@pytest.mark.parametrize(
-    ("name", "key"), [(name, key) for name, one in BUILT_IN.items() for key in one.keys if key in FLAGS]
-)
+@each_row("value", ["yes", 1, None])
+@each_row(("name", "key"), [(name, key) for name, one in BUILT_IN.items() for key in one.keys if key in FLAGS])
 def test_a_flag_is_true_or_false(name: str, key: str, value: object) -> None:
     assert wrong(name, key, value).message == f"evaluator {name}: {key} must be true or false, not {value!r}"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "key", "value", "hint"),
     [
         ("exact-match", "variant", "loose", 'use "plain" or "squad"'),
@@ -345,7 +342,7 @@ def test_a_word_is_one_of_its_list(name: str, key: str, value: object, hint: str
     assert (error.message, error.hint) == (f"evaluator {name}: {key} = {value!r} is not allowed", hint)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "key", "hint"),
     [
         ("exact-match", "variannt", 'did you mean "variant"?'),
@@ -359,14 +356,14 @@ def test_an_unknown_key_is_told_the_known_ones(name: str, key: str, hint: str) -
     assert (error.message, error.hint) == (f'evaluator {name}: unknown key "{key}"', hint)
 
 
-@pytest.mark.parametrize("name", BUILT_IN)
+@each_row("name", BUILT_IN)
 def test_every_evaluator_opens_without_options_and_is_called_by_its_own_name(name: str) -> None:
     found = open_evaluator(name, embedder=Nothing())
     assert found is not None
     assert (found.name, found.needs_judge) == (name, name in JUDGED)
 
 
-@pytest.mark.parametrize("name", [name for name, one in BUILT_IN.items() if "threshold" in one.keys])
+@each_row("name", [name for name, one in BUILT_IN.items() if "threshold" in one.keys])
 def test_every_threshold_that_can_be_set_is_in_force(name: str) -> None:
     found = open_evaluator(name, config={"threshold": 0.25}, embedder=Nothing())
     assert found is not None and getattr(found, "threshold") == 0.25  # noqa: B009  not part of the Protocol
