@@ -14,6 +14,7 @@ from bench import metrics
 from bench.errors import UnknownMetric
 from bench.metrics.citation import citations
 from bench.model import Row, State, Usage, Verdict
+from tests.rows import each_row
 
 TEXT = st.text(alphabet="abcXYZ é.,;!?'- 12\n", max_size=30)
 COMPARISONS = (
@@ -59,7 +60,7 @@ def test_more_references_never_lower_a_value(prediction: str, references: list[s
         assert one is None or (all_of_them is not None and all_of_them >= one)
 
 
-@pytest.mark.parametrize("name", COMPARISONS)
+@each_row("name", COMPARISONS)
 def test_a_row_without_an_answer_or_reference_is_not_scored(name: str) -> None:
     assert value(name, replace(ROW, prediction=None)) is None
     assert value(name, replace(ROW, references=())) is None
@@ -144,7 +145,7 @@ def test_answer_length_counts_characters() -> None:
     assert metrics.score("answer_length", prediction=2022) == 4
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         ("see Act 12, s. 4(2) and s. 7", ["act12:4(2)", ":7"]),

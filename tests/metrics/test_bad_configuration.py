@@ -12,6 +12,7 @@ from bench import metrics
 from bench.errors import ConfigError, UnknownMetric
 from bench.metrics import MetricSpec, open_metrics
 from bench.metrics.protocol import Parameter, canonical, near, or_list, split_cut
+from tests.rows import each_row
 
 PLACE = "b.yaml:7:3"
 
@@ -28,7 +29,7 @@ VARIANTS = 'use "any", "fraction", "all" or "capped"'
 KEYS = "a metric has name, method, config, breakdown, evaluator"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("entry", "text", "hint"),
     [
         # names
@@ -219,7 +220,7 @@ def test_a_breakdown_is_one_of_the_data_or_the_question_type() -> None:
 CLASS = "./m.py:C"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("source", "reference", "text", "hint"),
     [
         (None, CLASS, "./m.py:C: no file m.py in FOLDER", "paths are relative to the config"),
@@ -315,7 +316,7 @@ def test_every_problem_of_a_list_is_kept() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("call", "text", "hint"),
     [
         (
@@ -358,7 +359,7 @@ def test_wrong_inputs_of_one_item_are_told_whole(call: dict[str, object], text: 
     assert (caught.value.message, caught.value.hint) == (text, hint)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("row", "text", "hint"),
     [
         (
@@ -392,7 +393,7 @@ def test_a_wrong_row_is_told_whole(row: dict[str, object], text: str, hint: str)
 # ------------------------------------------------------------------------------------ names
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "spelled"),
     [
         (" nDCG@10 ", "ndcg_at_10"),
@@ -406,7 +407,7 @@ def test_a_name_has_one_spelling(name: str, spelled: str) -> None:
     assert canonical(name) == spelled == canonical(spelled)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "base", "k"),
     [
         ("ndcg_at_10", "ndcg", 10),
@@ -445,7 +446,7 @@ def test_every_spelling_of_a_number_is_one_definition() -> None:
     assert found == {"accuracy[threshold=1.0]/1"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("names", "text"), [([], ""), (["a"], '"a"'), (["a", "b"], '"a" or "b"'), (["a", "b", "c"], '"a", "b" or "c"')]
 )
 def test_names_are_listed_for_people(names: list[str], text: str) -> None:
@@ -505,7 +506,7 @@ PARAMETERS: Mapping[str, tuple[Parameter, list[object], list[object]]] = {
 }
 
 
-@pytest.mark.parametrize("kind", PARAMETERS)
+@each_row("kind", PARAMETERS)
 def test_an_option_takes_its_own_kind_and_nothing_else(kind: str) -> None:
     parameter, fitting, wrong = PARAMETERS[kind]
     assert [value for value in fitting if not parameter.accepts(value)] == []

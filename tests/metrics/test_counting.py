@@ -31,6 +31,7 @@ from bench.metrics.fold_input import (
 from bench.metrics.protocol import LARGEST
 from bench.model import FAILED_STATES, Measurement, State
 from tests.laws import examples
+from tests.rows import each_row
 
 Labels = tuple[tuple[str, str], ...]
 A: Labels = (("question_type", "a"),)
@@ -138,7 +139,7 @@ STATES_OF_NDCG = {
 }
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "reasons"),
     [
         ("ndcg_at_5", {**STATES_OF_NDCG}),
@@ -200,7 +201,7 @@ def test_a_column_that_is_not_there_is_a_column_of_nothing() -> None:
     assert (counted(mrr), mrr.value) == ((0, 42, 0), None)
 
 
-@pytest.mark.parametrize("size", [1, LONG - 1, LONG, LONG + 1, 3 * LONG])
+@each_row("size", [1, LONG - 1, LONG, LONG + 1, 3 * LONG])
 def test_long_and_short_runs_of_a_cluster_fold_alike(size: int) -> None:
     corpora = ["a"] * size + ["b"] * LONG + ["c", "a"]
     values = [float(at % 3 > 0) for at in range(len(corpora))]
@@ -297,7 +298,7 @@ def epochs(*states_and_values: tuple[str | None, float | None], item: str = "q")
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("values", "mean", "mode", "most"),
     [
         ([], None, None, None),
@@ -329,7 +330,7 @@ def test_equal_repeats_are_their_own_mean() -> None:
     assert found == set()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("repeats", "state", "value"),
     [
         ([("correct", 1.0), ("correct", 1.0), ("incorrect", 0.0)], "correct", 2 / 3),
@@ -366,7 +367,7 @@ def test_an_item_is_pending_until_its_last_repeat_has_ended() -> None:
     assert found["cost_total"].value == 2.5
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("repeats", "ended"),
     [
         ([], None),
@@ -492,7 +493,7 @@ def test_parts_of_phases_are_read_of_corpora_too() -> None:
     assert [one.value for one in found.values()] == [3.0, 6.0]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("wall", "memories", "value"), [(2_000_000, 30, 15.0), (None, 30, None), (0, 30, None), (2_000_000, None, None)]
 )
 def test_throughput_needs_memories_and_a_wall_time(wall: int | None, memories: int | None, value: float | None) -> None:

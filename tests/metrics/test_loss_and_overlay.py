@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from bench.metrics.failure_reason import LossFacts, LossKind, disagree, loss_of, tally
 from bench.metrics.overlay import Overlay, Suspect
 from bench.model import State, Verdict
+from tests.rows import each_row
 
 
 def kind(**facts: object) -> str | None:
@@ -23,7 +24,7 @@ def said(evaluator: str, value: float, *, judged: bool = False) -> Verdict:
 FOUND = {"evidence": ("a", "b"), "ingested": ("a", "b"), "returned": (("x",), ("a",), ("b",)), "kept": (("x",), ("a",))}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("facts", "expected"),
     [
         ({"state": State.CORRECT}, None),

@@ -9,9 +9,10 @@ import pytest
 from bench import metrics
 from bench.errors import ConfigError, UnknownMetric
 from bench.metrics import evaluators_needed, open_metrics
+from tests.rows import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "row", "said", "hint"),
     [
         (

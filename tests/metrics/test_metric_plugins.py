@@ -12,6 +12,7 @@ from bench import metrics
 from bench.errors import ConfigError, EvaluatorFailed
 from bench.metrics import FoldRow, fold, open_metrics
 from bench.model import Row, State, Verdict
+from tests.rows import each_row
 
 SHOUTING = """
 class Shouting:
@@ -75,7 +76,7 @@ def test_nan_infinity_and_other_types_are_errors_of_the_item(tmp_path: Path, sai
         metrics.values([metric], row("x"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("source", "reference", "text"),
     [
         ("import nonexistent_module_xyz\n", "./m.py:C", "cannot be imported"),

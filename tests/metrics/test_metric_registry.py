@@ -11,19 +11,20 @@ from bench.errors import ConfigError, UnknownMetric
 from bench.metrics import Measure, open_metrics
 from bench.metrics.protocol import canonical
 from bench.metrics.registry import FAMILIES, Registry
+from tests.rows import each_row
 
 
 def opened(*specs: object, k: int = 10, folder: Path = Path()) -> list[Measure]:
     return open_metrics(specs, k=k, folder=folder)
 
 
-@pytest.mark.parametrize("spelling", ["ndcg@10", "nDCG@10", "ndcg_at_10", "NDCG-at-10"])
+@each_row("spelling", ["ndcg@10", "nDCG@10", "ndcg_at_10", "NDCG-at-10"])
 def test_every_spelling_is_one_metric(spelling: str) -> None:
     assert canonical(spelling) == "ndcg_at_10"
     assert metrics.resolve(spelling).definition == "ndcg@10/1"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("alias", "name", "definition"),
     [
         ("success@5", "hit_at_5", "hit@5/1"),
@@ -66,7 +67,7 @@ def test_an_unknown_name_is_told_the_near_ones(wrong: str, near: str) -> None:
     assert str(caught.value).count('"') <= 2 * 4
 
 
-@pytest.mark.parametrize("name", ["hit_at_0", "accuracy_at_5", "accuracy.nonsense", "token_f1.nonsense", ""])
+@each_row("name", ["hit_at_0", "accuracy_at_5", "accuracy.nonsense", "token_f1.nonsense", ""])
 def test_a_name_that_means_nothing_is_refused(name: str) -> None:
     with pytest.raises(UnknownMetric):
         metrics.resolve(name)
@@ -98,9 +99,7 @@ def test_a_parameter_at_its_default_is_accepted_and_a_contradiction_is_not() -> 
         metrics.score("hit_at_5", params={"k": 3}, **inputs)
 
 
-@pytest.mark.parametrize(
-    "params", [{"gian": "exponential"}, {"gain": "cubic"}, {"duplicates": True}, {"k": 0}, {"k": "ten"}]
-)
+@each_row("params", [{"gian": "exponential"}, {"gain": "cubic"}, {"duplicates": True}, {"k": 0}, {"k": "ten"}])
 def test_a_wrong_parameter_is_refused(params: dict[str, object]) -> None:
     with pytest.raises(UnknownMetric):
         metrics.score("ndcg_at_k", params={"k": 10} | params, retrieved=[], relevant={"a"})
@@ -149,7 +148,7 @@ def test_every_mistake_of_a_list_is_told_at_once_with_its_place() -> None:
     assert "accuracy" in text and "method" in text
 
 
-@pytest.mark.parametrize(
+@each_row(
     "entry",
     [
         {"name": "accuracy", "method": "nonsense"},

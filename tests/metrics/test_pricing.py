@@ -16,6 +16,7 @@ from bench import metrics
 from bench.errors import ConfigError
 from bench.metrics.pricing import Prices
 from bench.model import Usage
+from tests.rows import each_row
 
 AT = "2026-01-01T00:00:00Z"
 PRICES: Prices = {
@@ -37,7 +38,7 @@ def tokens(total: object = 0, output: object = 0, read: object = None, write: ob
     return {"input_tokens": total, "output_tokens": output, "cache_read_tokens": read, "cache_write_tokens": write}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("usage", "model", "expected"),
     [
         (tokens(1_000_000, 0), "acme/m1", "3"),
@@ -64,7 +65,7 @@ def test_a_call_by_hand(usage: dict[str, object], model: str, expected: str | No
     assert cost(usage, model) == (None if expected is None else Decimal(expected))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "usage",
     [
         None,
@@ -88,7 +89,7 @@ def test_a_usage_that_says_too_little_or_too_much_has_no_price(usage: dict[str, 
     assert cost(usage, "ollama/any") is None
 
 
-@pytest.mark.parametrize("price", ["cheap", "", float("nan"), float("inf"), -1, "-0.1", [1], True])
+@each_row("price", ["cheap", "", float("nan"), float("inf"), -1, "-0.1", [1], True])
 def test_a_price_that_is_none_is_told(price: object) -> None:
     with pytest.raises(ConfigError) as caught:
         cost(tokens(10, 10), "a/b", {"a/b": {"input": price, "output": 1}})

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from bench import metrics
 from bench.metrics.retrieval import Ranking, graded, slot_ids, without_repeats
 from bench.model import Row
+from tests.rows import each_row
 
 LOG3, LOG5 = math.log2(3), math.log2(5)
 
@@ -20,7 +21,7 @@ BASIC = ["a", "d", "b", "e", "c"]
 ABC = {"a", "b", "c"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "expected"),
     [
         ("hit_at_1", 1.0),
@@ -58,7 +59,7 @@ def test_one_list_by_hand(name: str, expected: float) -> None:
     assert metrics.score(name, retrieved=BASIC, relevant=ABC) == pytest.approx(expected, rel=1e-14)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("retrieved", "relevant", "mrr", "mrr_2", "hit_2"),
     [
         (["a"], {"a"}, 1.0, 1.0, 1.0),
@@ -80,7 +81,7 @@ def test_the_first_relevant_slot_by_hand(
 GRADED = {"a": 3, "b": 2, "c": 1, "d": 0, "e": -1}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("retrieved", "linear", "exponential"),
     [
         (["a", "b", "c"], 1.0, 1.0),
@@ -120,7 +121,7 @@ def test_a_grade_that_is_not_finite_is_refused(grade: float) -> None:
 DUPLICATED = ["a", "a", "d", "d", "b"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "kept", "collapsed"),
     [
         ("precision_at_3", 1 / 3, 2 / 3),
@@ -144,7 +145,7 @@ def test_collapsing_drops_what_stood_before_and_keeps_what_says_nothing() -> Non
     assert without_repeats(slots) == [("a", "b"), (), ("b", "c"), ()]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("retrieved", "new", "gains"),
     [
         ([["a", "b"], "c"], (2, 1), (3.0, 1.0)),
@@ -164,7 +165,7 @@ def test_a_hit_for_several_ids_gains_the_best_new_one(
     assert (ranking.expected, ranking.returned) == (3, len(retrieved))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("entry", "ids"),
     [
         ("ab", ("ab",)),
@@ -192,16 +193,14 @@ def test_an_id_that_stands_alone_is_one_id_and_not_its_letters() -> None:
     assert metrics.score("precision@1", retrieved="d1", relevant=["d", "1"]) == 0
 
 
-@pytest.mark.parametrize("name", ["hit_at_5", "ndcg_at_5", "map", "mrr", "retrieval_f1", "retrieval_coverage"])
+@each_row("name", ["hit_at_5", "ndcg_at_5", "map", "mrr", "retrieval_f1", "retrieval_coverage"])
 def test_nothing_relevant_is_not_scored_and_nothing_returned_is_0(name: str) -> None:
     assert metrics.score(name, retrieved=["a"], relevant=[]) is None
     assert metrics.score(name, retrieved=[], relevant=[]) is None
     assert metrics.score(name, retrieved=[], relevant=["a"]) == 0
 
 
-@pytest.mark.parametrize(
-    ("returned", "expected"), [([], 0.0), (["a"], 1.0), (["d", "a"], 0.5), (["d", "e", "f", "a"], 0.0)]
-)
+@each_row(("returned", "expected"), [([], 0.0), (["a"], 1.0), (["d", "a"], 0.5), (["d", "e", "f", "a"], 0.0)])
 def test_precision_over_what_was_returned_never_divides_by_more_than_k(returned: list[str], expected: float) -> None:
     found = metrics.score("precision@3", params={"denominator": "returned"}, retrieved=returned, relevant=["a"])
     assert found == expected
@@ -221,7 +220,7 @@ def test_a_cut_beyond_the_list_changes_nothing_but_precision() -> None:
     assert metrics.score("precision_at_1000", retrieved=BASIC, relevant=ABC) == 3 / 1000
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("scores", "expected"),
     [
         ([0.5, 1.0], 0.75),

@@ -37,13 +37,14 @@ from bench.metrics.registry import from_plugin, registry
 from bench.model import Interval, Row
 from bench.stats import Tally
 from tests.laws import examples
+from tests.rows import each_row
 
 
 def sample(*values: float, **more: object) -> Sample:
     return Sample(values=Tally.of(values), **more)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("rule", "given_sample", "value", "as_zero", "note"),
     [
         (MEAN, sample(), None, None, ""),
@@ -93,7 +94,7 @@ def test_a_macro_mean_by_hand() -> None:
     assert Macro("kind").fold(Sample(values=Tally.of([]))) == Folded(value=None)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("rule", "name"),
     [
         (MEAN, "mean"),
@@ -129,8 +130,8 @@ def test_milliseconds_are_microseconds_by_a_thousand(values: list[int]) -> None:
 AMOUNTS = ("cost_per_query", "tokens_context", "latency_mean", "latency", "answer_length")
 
 
-@pytest.mark.parametrize("name", AMOUNTS)
-@pytest.mark.parametrize("value", [0.0, 1.0, 0.0025])
+@each_row("name", AMOUNTS)
+@each_row("value", [0.0, 1.0, 0.0025])
 def test_an_amount_that_never_varies_has_no_interval_of_a_share(name: str, value: float) -> None:
     rows = [FoldRow(f"q{n}", f"c{n % 3}", 1, "correct", (), (value,)) for n in range(9)]
     (metric,) = open_metrics([name], k=5, folder=Path())
@@ -181,7 +182,7 @@ def raising(error: Exception) -> Callable[[Sequence[float]], float]:
     return aggregate
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("aggregate", "value", "note"),
     [
         (lambda values: None, None, ""),
@@ -258,7 +259,7 @@ def test_what_a_class_says_of_itself_is_kept() -> None:
     assert isinstance(Whole(), Metric)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given_value", "text"),
     [
         (math.nan, "metric x returned nan for item q7"),
@@ -276,9 +277,7 @@ def test_a_value_that_is_no_number_is_an_error_of_its_item(given_value: object, 
     assert str(caught.value) == f"{text}; expected a finite number"
 
 
-@pytest.mark.parametrize(
-    ("given_value", "expected"), [(1, 1.0), (True, 1.0), (None, None), (-1e100, -1e100), (0.25, 0.25)]
-)
+@each_row(("given_value", "expected"), [(1, 1.0), (True, 1.0), (None, None), (-1e100, -1e100), (0.25, 0.25)])
 def test_a_value_that_is_a_number_is_a_double(given_value: object, expected: float | None) -> None:
     metric = from_plugin(Minimal, {}, label="x")
     row = Row(benchmark="b", corpus="c", item_id="q7", returned_scores=(given_value,))  # type: ignore[arg-type]

@@ -24,6 +24,7 @@ from bench.metrics.text_normalization import (
     stem,
 )
 from bench.model import Row, Verdict
+from tests.rows import each_row
 
 
 def score(name: str, prediction: object, reference: object, **params: object) -> float | None:
@@ -33,7 +34,7 @@ def score(name: str, prediction: object, reference: object, **params: object) ->
 # ------------------------------------------------------------------------------------ values to texts
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "text"),
     [
         (2022, "2022"),
@@ -56,7 +57,7 @@ def test_a_text_that_stands_alone_is_a_list_of_one() -> None:
     assert list(several(())) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "options", "expected"),
     [
         (" A \t\nB ", {}, "a b"),
@@ -83,7 +84,7 @@ def test_a_normal_form_is_its_own_normal_form(text: str) -> None:
     assert once == once.strip()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "squad", "locomo", "mem0"),
     [
         ("The cat, a dog", ["cat", "dog"], ["cat", "dog"], ["the", "cat", "a", "dog"]),
@@ -104,7 +105,7 @@ def test_three_dialects_of_tokens(text: str, squad: list[str], locomo: list[str]
     assert (squad_tokens(text), locomo_tokens(text), mem0_tokens(text)) == (squad, locomo, mem0)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("word", "root"),
     [("running", "run"), ("ponies", "poni"), ("relational", "relat"), ("sky", "sky"), ("a", "a"), ("2022", "2022")],
 )
@@ -115,7 +116,7 @@ def test_a_stem_is_porters(word: str, root: str) -> None:
 # ------------------------------------------------------------------------------------ exact and contained
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("prediction", "reference", "plain", "squad", "locomo"),
     [
         ("Paris", "paris", 1, 1, 1),
@@ -136,7 +137,7 @@ def test_exact_match_by_hand(prediction: object, reference: object, plain: int, 
     assert found == [plain, squad, locomo]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("params", "expected"),
     [({}, 1.0), ({"case_sensitive": True}, 0.0), ({"normalize_whitespace": False}, 0.0), ({"unicode": "nfkc"}, 1.0)],
 )
@@ -144,7 +145,7 @@ def test_the_options_of_exact_match(params: dict[str, object], expected: float) 
     assert score("exact_match", "New  York", "new york", **params) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("prediction", "reference", "whole", "anywhere"),
     [
         ("It was Paris.", "paris", 1, 1),
@@ -183,7 +184,7 @@ def test_whole_words_are_found_where_padded_text_has_them(text: str, wanted: str
 # ------------------------------------------------------------------------------------ token F1
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("prediction", "reference", "squad", "locomo", "mem0"),
     [
         ("red car", "the red car", 1.0, 1.0, 0.8),
@@ -202,7 +203,7 @@ def test_token_f1_by_hand(prediction: str, reference: str, squad: float, locomo:
     assert found == [pytest.approx(squad), pytest.approx(locomo), pytest.approx(mem0)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("prediction", "reference", "expected"),
     [
         ("cats, dogs", "dogs, cats", 1.0),
@@ -234,7 +235,7 @@ def test_token_f1_is_symmetric_and_blind_to_order(a: list[str], b: list[str], se
 # ------------------------------------------------------------------------------------ LoCoMo
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("category", "prediction", "reference", "expected"),
     [
         ("1", "cats", "cats, dogs", 0.5),
@@ -255,7 +256,7 @@ def test_locomos_own_score_by_category(category: str, prediction: str, reference
     assert metrics.score("locomo_qa_score", prediction=prediction, reference=reference, category=category) == wanted
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("category", "question_type", "expected"),
     [
         (1, None, "1"),
@@ -311,7 +312,7 @@ TEXTS = (
 )
 
 
-@pytest.mark.parametrize("name", TEXTS)
+@each_row("name", TEXTS)
 def test_none_is_no_text(name: str) -> None:
     assert metrics.score(name, prediction=None, reference="None s. 1") is None
     assert metrics.score(name, prediction="None s. 1", reference=None) is None
@@ -320,7 +321,7 @@ def test_none_is_no_text(name: str) -> None:
     assert metrics.score(name, prediction="s. 1", references=[None, "s. 1"]) is not None
 
 
-@pytest.mark.parametrize("name", TEXTS)
+@each_row("name", TEXTS)
 def test_references_that_are_one_text_are_one_reference(name: str) -> None:
     text = "see section 12 of it"
     assert metrics.score(name, prediction=text, references=text) == metrics.score(name, prediction=text, reference=text)
@@ -341,7 +342,7 @@ def test_items_without_an_answer_are_excluded_and_not_zero() -> None:
 # ------------------------------------------------------------------------------------ ROUGE and BLEU
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("prediction", "reference", "expected"),
     [
         ("the red car", "a red car", 2 / 3),
@@ -432,7 +433,7 @@ def test_bleu_says_whose_arithmetic_it_is() -> None:
 # ------------------------------------------------------------------------------------ vectors and deletions
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("a", "b", "expected"),
     [
         ([1, 0], [1, 0], 1.0),
@@ -479,7 +480,7 @@ def test_a_vector_that_is_none_is_no_perfect_match(a: list[float], b: list[float
     assert str(caught.value) == text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("deleted", "texts", "exact", "fuzzy"),
     [
         ("the code is 4411", ["nothing here"], 1, 1),
@@ -509,7 +510,7 @@ def test_one_text_is_searched_as_a_whole_and_none_is_no_text() -> None:
     assert metrics.score("deletion_check", deleted="none", texts=[None]) == 1
 
 
-@pytest.mark.parametrize(("threshold", "expected"), [(0.2, 0), (0.4, 0), (0.41, 1), (1, 1)])
+@each_row(("threshold", "expected"), [(0.2, 0), (0.4, 0), (0.41, 1), (1, 1)])
 def test_the_threshold_of_a_fuzzy_match_is_a_share_of_the_words(threshold: float, expected: float) -> None:
     params = {"fuzzy_match": True, "fuzzy_threshold": threshold}
     found = metrics.score("deletion_check", params=params, deleted="one two three four five", texts=["one two"])
@@ -519,7 +520,7 @@ def test_the_threshold_of_a_fuzzy_match_is_a_share_of_the_words(threshold: float
 # ------------------------------------------------------------------------------------ citations
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         ("Act 12, s. 4(2)", ["act12:4(2)"]),
@@ -534,7 +535,7 @@ def test_a_citation_has_one_form(text: str, expected: list[str]) -> None:
     assert citations(text) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("prediction", "reference", "expected"),
     [
         ("Act 12, s. 4(2)", "Act 12 section 4 (2)", 1),

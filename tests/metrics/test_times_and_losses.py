@@ -17,6 +17,7 @@ from bench.metrics.latency import PARTS, attempt_us, phase_us, total_us
 from bench.metrics.overlay import GoldScores, Overlay, Suspect
 from bench.metrics.pricing import cost_of
 from bench.model import Row, State, Verdict
+from tests.rows import each_row
 
 ROW = Row(benchmark="b", corpus="c", item_id="i")
 
@@ -28,7 +29,7 @@ def value(name: str, row: Row) -> float | None:
 # ------------------------------------------------------------------------------------ times
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("times", "bare", "queue"),
     [
         ({}, None, None),
@@ -47,7 +48,7 @@ def test_a_phase_is_what_the_provider_took_and_not_our_waiting(
     assert (phase_us(times, "search"), phase_us(times, "search", "queue")) == (bare, queue)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("times", "spent"),
     [({}, None), ({"total": 9}, 9), ({"total": 9, "network": 2}, 2), ({"network": 2, "provider": 3, "queue": 4}, 5)],
 )
@@ -55,7 +56,7 @@ def test_an_attempt_is_read_as_a_phase(times: dict[str, int], spent: int | None)
     assert attempt_us(times) == spent
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("times", "total", "queue"),
     [
         ({"search": 10, "answer": 20}, 30, None),
@@ -89,7 +90,7 @@ def test_a_time_by_name() -> None:
     assert value("ingest_to_searchable_p95", ROW) is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("alias", "definition"),
     [
         ("latency_p50_ms", "latency_p50/1"),
@@ -111,7 +112,7 @@ def test_a_time_has_many_names_and_one_definition(alias: str, definition: str) -
 # ------------------------------------------------------------------------------------ tokens and money
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("costs", "query", "judge", "whole"),
     [
         ({}, 0.0, 0.0, 0.0),
@@ -136,7 +137,7 @@ def test_money_is_added_as_decimals() -> None:
     assert cost_of(("search", "answer"))(replace(ROW, costs_usd={"search": "0.1", "answer": "0.2"})) == 0.3
 
 
-@pytest.mark.parametrize("role", ["context", "answer_in", "answer_out", "judge_in", "judge_out"])
+@each_row("role", ["context", "answer_in", "answer_out", "judge_in", "judge_out"])
 def test_tokens_of_a_role(role: str) -> None:
     name = f"tokens_{role}"
     assert value(name, replace(ROW, tokens={role: 7, "other": 1})) == 7
@@ -157,7 +158,7 @@ def said(evaluator: str, value: float | None, correct: bool | None, *, judged: b
     return Verdict(evaluator=evaluator, value=value, correct=correct, judged=judged)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("verdicts", "expected"),
     [
         ([], False),
@@ -182,7 +183,7 @@ def test_judges_disagree_with_themselves_or_with_an_exact_match(verdicts: list[V
 HITS = {"returned": (("x", "a"), ("b",)), "kept": (("x", "a"),)}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("facts", "kind", "partial"),
     [
         ({"evidence": ("a",), **HITS}, LossKind.ANSWER_WRONG, False),
@@ -199,7 +200,7 @@ HITS = {"returned": (("x", "a"), ("b",)), "kept": (("x", "a"),)}
         ({"evidence": ("a",), "gold_suspect": True}, LossKind.GOLD_SUSPECT, False),
     ],
 )
-@pytest.mark.parametrize("state", [State.INCORRECT, State.PARTIAL, State.ABSTAINED])
+@each_row("state", [State.INCORRECT, State.PARTIAL, State.ABSTAINED])
 def test_a_lost_item_by_hand(state: State, facts: dict[str, object], kind: LossKind, partial: bool) -> None:
     found = loss_of(LossFacts(state=state, **facts))  # type: ignore[arg-type]
     assert found is not None
@@ -246,7 +247,7 @@ def overlay(*ids: str) -> Overlay:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("listed", "values", "rescored", "expected"),
     [
         ((), {"a": 1.0, "b": 0.0}, None, (0.5, 0.5, 1.0, 2, 0)),
@@ -272,7 +273,7 @@ def test_raw_corrected_and_ceiling_by_hand(
     assert (found.raw, found.corrected, found.ceiling, found.n, found.n_listed) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("raw", "ceiling", "above"),
     [(0.6, 0.5, True), (0.5, 0.5, False), (0.5 + 1e-13, 0.5, False), (None, 0.5, False), (0.5, None, False)],
 )

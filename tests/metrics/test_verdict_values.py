@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from bench import metrics
 from bench.metrics.verdicts import METHODS, Judged, correct_of, share_of, value_of, verdict_of
 from bench.model import SCORED_STATES, Measurement, Row, State, Verdict
+from tests.rows import each_row
 
 ROW = Row(benchmark="b", corpus="c", item_id="i", state=State.CORRECT, prediction="x")
 
@@ -34,7 +35,7 @@ VERDICTS = (
 )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("evaluator", "value"),
     [
         (None, 0.0),
@@ -61,7 +62,7 @@ def test_a_row_without_verdicts_has_no_word() -> None:
     assert verdict_of(ROW, "custom") is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("verdict", "answerable", "by_evaluator", "at_08"),
     [
         (said("e", 1.0, True), True, True, True),
@@ -82,7 +83,7 @@ def test_correct_by_an_evaluator_or_by_a_threshold_of_its_own(
     assert (correct_of(row, "other"), correct_of(row, "other", 0.8)) == (None, None)
 
 
-@pytest.mark.parametrize("state", [*State, None])
+@each_row("state", [*State, None])
 def test_without_an_evaluator_the_state_of_the_item_counts(state: State | None) -> None:
     row = replace(ROW, state=state, verdicts=(said("e", 1.0, True),))
     expected = (state is State.CORRECT) if state in SCORED_STATES else None
@@ -91,7 +92,7 @@ def test_without_an_evaluator_the_state_of_the_item_counts(state: State | None) 
     assert value("correctness", row) == (1.0 if state in SCORED_STATES else None)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@each_row("method", METHODS)
 def test_every_method_reads_its_evaluator(method: str) -> None:
     row = replace(ROW, verdicts=(said("first", 0.0, False), said(METHODS[method], 0.5, True)))
     assert value(f"accuracy.{method}", row) == 1
@@ -103,7 +104,7 @@ def test_every_method_reads_its_evaluator(method: str) -> None:
 # ------------------------------------------------------------------------------------ inputs
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "params", "inputs", "expected"),
     [
         ("accuracy", {}, {"correct": True}, 1),
@@ -173,7 +174,7 @@ ROWS: list[dict[str, object]] = [
 ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "expected"),
     [
         ("accuracy", (2 / 4, 4, 1, 2)),
@@ -217,7 +218,7 @@ def test_rows_without_a_corpus_are_not_clustered() -> None:
     assert (alone.method, together.method) == ("wilson", "cluster_t")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("row", "reasons"),
     [
         ({"correct": None}, {"unscored": 1}),
