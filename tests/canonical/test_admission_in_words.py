@@ -27,6 +27,7 @@ from bench.canonical import (
 )
 from bench.errors import CanonicalError
 from tests.cpu_time import at_most
+from tests.rows import each_row
 
 TWICE = "the key occurs twice in one object"
 INTEGER = "an integer beyond 2^53-1 is read differently by different programs"
@@ -64,7 +65,7 @@ KEYS: list[tuple[str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "path"), KEYS)
+@each_row(("text", "path"), KEYS)
 def test_a_key_that_occurs_twice_is_named_by_its_place(text: str, path: str) -> None:
     assert refused(lambda: parse(text.encode())) == ("duplicate_key", path, TWICE)
 
@@ -77,7 +78,7 @@ def test_a_repeated_key_behind_very_many_others_is_found_at_once() -> None:
     assert found == ("duplicate_key", str(many - 1), TWICE)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     ['{"e\\u0301":1,"\\u00e9":2}', '{"a":1,"A":2}', '{"a":1,"a ":2}', '{"\\u212a":1,"K":2}', '{"а":1,"a":2}',
     '{"a":1,"a\\u200b":2}',
@@ -111,7 +112,7 @@ NUMBERS_READ: list[tuple[str, int | float, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "value", "written"), NUMBERS_READ)
+@each_row(("text", "value", "written"), NUMBERS_READ)
 def test_a_number_has_one_value_one_type_and_one_spelling(text: str, value: float, written: str) -> None:
     read = parse(text.encode())
     assert (read, type(read)) == (value, type(value))
@@ -147,7 +148,7 @@ NUMBERS_REFUSED: list[tuple[str, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "code", "message"), NUMBERS_REFUSED)
+@each_row(("text", "code", "message"), NUMBERS_REFUSED)
 def test_a_number_that_programs_read_differently_is_refused_where_it_stands(text: str, code: str, message: str) -> None:
     assert refused(lambda: parse(text.encode())) == (code, "", message)
     assert refused(lambda: parse(f'{{"a":[0,{{"b":{text}}}]}}'.encode())) == (code, "a[1].b", message)
@@ -159,7 +160,7 @@ NO_NUMBERS = ["01", "-01", "+1", ".5", "1.", "1.e5", "1e", "1e+", "0x10", "1_000
               "-NaN", "+Infinity", "Infinityx", "1f", "0b1", "1e1.5", "1e5e5"]  # fmt: skip
 
 
-@pytest.mark.parametrize("text", NO_NUMBERS)
+@each_row("text", NO_NUMBERS)
 def test_what_is_no_number_of_the_grammar_is_syntax(text: str) -> None:
     assert refused(lambda: parse(text.encode()))[0] == "syntax"
     assert text == "1,0" or refused(lambda: parse(f"[{text}]".encode()))[0] == "syntax"
@@ -174,13 +175,13 @@ TEXTS: list[tuple[str, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("text", "value"), TEXTS)
+@each_row(("text", "value"), TEXTS)
 def test_a_text_is_its_code_points_and_is_never_normalised(text: str, value: str) -> None:
     assert parse(text.encode()) == value
     assert parse(dumps(value)) == value
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "written"),
     [
         ("\0\x01\x1f\x7f", '"\\u0000\\u0001\\u001f\x7f"'), ("\b\t\n\f\r", '"\\b\\t\\n\\f\\r"'),
@@ -205,7 +206,7 @@ LONE = [
 ]
 
 
-@pytest.mark.parametrize("half", LONE)
+@each_row("half", LONE)
 def test_half_a_surrogate_pair_is_refused_in_values_and_in_keys(half: str) -> None:
     assert refused(lambda: parse(f'"{half}"'.encode())) == ("lone_surrogate", "", SURROGATE)
     assert refused(lambda: parse(f'{{"a":["{half}"]}}'.encode())) == ("lone_surrogate", "a[0]", SURROGATE)
@@ -222,7 +223,7 @@ SYNTAX = ["", " ", "{", "}", "[", "]", '"', "{]", "[1,]", '{"a":1,}', "{,}", "[,
           "\u20281", "\ufeff1", "1\u3000", "undefined", "[1;2]"]  # fmt: skip
 
 
-@pytest.mark.parametrize("text", SYNTAX)
+@each_row("text", SYNTAX)
 def test_what_is_outside_the_grammar_is_syntax_with_its_line(text: str) -> None:
     data = text.encode()
     code, path, message = refused(lambda: parse(data))
@@ -240,7 +241,7 @@ BYTES: list[tuple[bytes, int]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("data", "place"), BYTES)
+@each_row(("data", "place"), BYTES)
 def test_bytes_that_are_not_utf8_are_refused_at_their_place(data: bytes, place: int) -> None:
     assert refused(lambda: parse(data)) == ("not_utf8", "", f"byte {place} is not UTF-8")
 
@@ -254,9 +255,7 @@ def test_sixty_four_levels_are_read_and_written(levels: int) -> None:
         assert dumps(parse(text.encode())).decode() == text
 
 
-@pytest.mark.parametrize(
-    "text", ["[" * 65 + "]" * 65, '{"a":' * 64 + "{}" + "}" * 64, "[" * 100_000, '[{"a":' * 33 + "1"]
-)
+@each_row("text", ["[" * 65 + "]" * 65, '{"a":' * 64 + "{}" + "}" * 64, "[" * 100_000, '[{"a":' * 33 + "1"])
 def test_one_level_more_is_refused_before_anything_is_built(text: str) -> None:
     assert refused(lambda: parse(text.encode())) == ("too_deep", "", DEEP)
     assert refused(lambda: read_line(b'{"x":' + text.encode(), ()))[0] == "too_deep"
@@ -323,7 +322,7 @@ VALUES: list[tuple[object, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("value", "written"), VALUES)
+@each_row(("value", "written"), VALUES)
 def test_a_python_value_has_one_form(value: object, written: str) -> None:
     assert dumps(value).decode() == written
     assert dumps({"x": [value]}).decode() == f'{{"x":[{written}]}}'
@@ -343,7 +342,7 @@ KINDS: list[tuple[object, str, str]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("value", "path", "code"), KINDS)
+@each_row(("value", "path", "code"), KINDS)
 def test_a_python_value_without_a_form_is_refused_at_its_place(value: object, path: str, code: str) -> None:
     assert refused(lambda: dumps(value))[:2] == (code, path)
     assert refused(lambda: dumps_with_part({"whole": value}, ("whole",)))[0] == code
@@ -399,7 +398,7 @@ LINES: list[tuple[str, object, str, bool]] = [
 ]
 
 
-@pytest.mark.parametrize(("text", "value", "part", "canonical"), LINES)
+@each_row(("text", "value", "part", "canonical"), LINES)
 def test_a_line_gives_its_value_its_part_and_whether_it_is_canonical(
     text: str, value: object, part: str, canonical: bool
 ) -> None:

@@ -15,6 +15,7 @@ import pytest
 
 from bench.canonical import digest, dumps, parse, sha256_hex
 from bench.errors import CanonicalError
+from tests.rows import each_row
 
 
 def load(shared: pathlib.Path, name: str) -> list[dict[str, object]]:
@@ -104,7 +105,7 @@ def test_a_file_above_64_mebibytes_is_not_even_decoded() -> None:
     assert caught.value.code == "too_large"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "code", "path"),
     [
         ('{"a": [1, {"b": 1e400}]}', "number_not_finite", "a[1].b"),
