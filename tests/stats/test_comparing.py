@@ -14,6 +14,7 @@ from bench import stats
 from bench.model import Interval
 from bench.stats import Comparison
 from bench.stats.comparison import ratio, ratio_interval
+from tests.rows import each_row
 
 Side = Mapping[str, float | None]
 
@@ -30,7 +31,7 @@ MIXED = [(1.0, 0.0), (0.5, 0.5), (0.0, 1.0), (1.0, 0.25), (0.75, 0.0), (0.2, 0.1
 BINARY = [(1.0, 0.0), (1.0, 1.0), (0.0, 1.0), (1.0, 0.0), (0.0, 0.0), (1.0, 0.0)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("pairs", "size", "test", "method", "n_clusters"),
     [
         (BINARY, None, "mcnemar_exact", "t", None),
@@ -288,7 +289,7 @@ def test_a_macro_comparison_of_clusters_has_their_degrees_of_freedom() -> None:
     assert found.mde == pytest.approx((4.302652729749462 + 1.0606601717798214) * found.se)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("labels", "note"),
     [
         ([], "no item is scored on both sides"),

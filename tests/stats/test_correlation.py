@@ -9,12 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.stats import kendall_tau_b, pearson, spearman
+from tests.rows import each_row
 
 ALL = (pearson, spearman, kendall_tau_b)
 COLUMNS = st.lists(st.tuples(st.integers(-9, 9), st.integers(-9, 9)), min_size=2, max_size=20)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("x", "y", "r", "rho", "tau"),
     [
         ([1, 2, 3, 4, 5, 6, 7], [2, 1, 4, 3, 7, 5, 6], 0.8214285714285715, 0.8214285714285715, 0.6190476190476191),
@@ -73,17 +74,15 @@ def test_zeros_and_ones_give_the_same_counted_as_multiplied(pairs: list[tuple[bo
     assert (counted is None and long_way is None) or counted == pytest.approx(long_way, abs=1e-12)
 
 
-@pytest.mark.parametrize("measure", ALL)
-@pytest.mark.parametrize(
-    ("x", "y"), [([], []), ([1.0], [2.0]), ([1.0, 1.0, 1.0], [1.0, 2.0, 3.0]), ([1.0, 2.0], [5.5, 5.5])]
-)
+@each_row("measure", ALL)
+@each_row(("x", "y"), [([], []), ([1.0], [2.0]), ([1.0, 1.0, 1.0], [1.0, 2.0, 3.0]), ([1.0, 2.0], [5.5, 5.5])])
 def test_a_column_that_does_not_vary_has_no_correlation(measure: object, x: list[float], y: list[float]) -> None:
     assert callable(measure)
     assert measure(x, y) is None
 
 
-@pytest.mark.parametrize("measure", ALL)
-@pytest.mark.parametrize("wrong", [math.nan, math.inf, -math.inf])
+@each_row("measure", ALL)
+@each_row("wrong", [math.nan, math.inf, -math.inf])
 def test_a_correlation_of_what_is_not_finite_is_refused(measure: object, wrong: float) -> None:
     assert callable(measure)
     for x, y in (([1.0, wrong, 3.0], [1.0, 2.0, 3.0]), ([1.0, 2.0, 3.0], [1.0, 2.0, wrong])):

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from bench.stats.distributions import beta_cdf, fair_point, fair_tail, normal_cdf, normal_quantile, t_quantile
 from bench.stats.distributions import t_two_sided as two_sided
+from tests.rows import each_row
 
 QUANTILES = {
     1: (1.3763819204711738, 12.706204736174694, 63.656741162871526),
@@ -24,13 +25,13 @@ QUANTILES = {
 }
 
 
-@pytest.mark.parametrize("df", QUANTILES)
+@each_row("df", QUANTILES)
 def test_a_t_quantile_is_the_table_of_scipy(df: int) -> None:
     found = [t_quantile(p, df=df) for p in (0.8, 0.975, 0.995)]
     assert found == [pytest.approx(expected, rel=1e-9) for expected in QUANTILES[df]]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("t", "df", "expected"),
     [
         (0.0, 7, 1.0),
@@ -67,16 +68,14 @@ def test_the_middle_of_every_distribution_is_0() -> None:
     assert (normal_quantile(0.5), normal_cdf(0.0)) == (0.0, 0.5)
 
 
-@pytest.mark.parametrize(
-    ("p", "df"), [(1.0, 5), (0.0, 5), (48.0, 5), (-0.5, 5), (math.nan, 5), (0.9, 0), (0.9, -1), (0.9, math.nan)]
-)
+@each_row(("p", "df"), [(1.0, 5), (0.0, 5), (48.0, 5), (-0.5, 5), (math.nan, 5), (0.9, 0), (0.9, -1), (0.9, math.nan)])
 def test_a_t_quantile_outside_its_domain_is_refused_and_does_not_search_for_ever(p: float, df: float) -> None:
     with pytest.raises(ValueError) as caught:
         t_quantile(p, df=df)
     assert str(caught.value) == f"no t quantile of p = {p} with {df} degrees of freedom"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("k", "n", "tail", "point"),
     [
         (0, 1, 0.5, 0.5),
@@ -105,14 +104,14 @@ def test_points_add_up_to_tails(n: int) -> None:
         assert fair_tail(k, n) == pytest.approx(math.fsum(points[: k + 1]), rel=1e-12)
 
 
-@pytest.mark.parametrize("n", [9_999, 10_000, 10_001, 10_002])
+@each_row("n", [9_999, 10_000, 10_001, 10_002])
 def test_the_two_ways_to_a_tail_meet_where_one_takes_over(n: int) -> None:
     half = fair_tail(n // 2 - 50, n)
     assert half == pytest.approx(normal_cdf((n // 2 - 49.5 - n / 2) / (math.sqrt(n) / 2)), rel=1e-3)
     assert fair_tail(n // 2, n) + fair_tail(n - n // 2 - 1, n) == pytest.approx(1, abs=1e-10)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("x", "a", "b", "expected"),
     [
         (0.5, 2, 3, 0.6875),

@@ -13,6 +13,7 @@ from bench import stats
 from bench.model import Interval
 from bench.stats import Tally
 from bench.stats.descriptive import above_rounding
+from tests.rows import each_row
 
 WILSON = [
     (0, 1, 0.0, 0.7934506856227626),
@@ -33,7 +34,7 @@ def near(found: Interval | None, low: float, high: float, method: str) -> None:
     assert (found.method, found.level) == (method, 0.95)
 
 
-@pytest.mark.parametrize(("successes", "n", "low", "high"), WILSON)
+@each_row(("successes", "n", "low", "high"), WILSON)
 def test_wilson_is_the_table_of_scipy(successes: int, n: int, low: float, high: float) -> None:
     near(stats.interval_wilson(successes, n), low, high, "wilson")
     near(stats.interval([1] * successes + [0] * (n - successes)), low, high, "wilson")
@@ -67,7 +68,7 @@ def test_a_wilson_interval_of_nothing_is_none() -> None:
     assert stats.interval_wilson(0, 0) is None
 
 
-@pytest.mark.parametrize(("successes", "n"), [(5, 3), (-1, 3), (3.0000001, 3), (math.nan, 3)])
+@each_row(("successes", "n"), [(5, 3), (-1, 3), (3.0000001, 3), (math.nan, 3)])
 def test_more_successes_than_trials_are_refused(successes: float, n: int) -> None:
     with pytest.raises(ValueError) as caught:
         stats.interval_wilson(successes, n)
@@ -81,7 +82,7 @@ def test_a_level_that_is_none_is_refused(level: float) -> None:
             stats.interval(values, level=level)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("values", "se", "low", "high"),
     [
         ([1, 2, 3, 4, 5], 0.7071067811865476, 1.0367568385224428, 4.963243161477557),
@@ -142,8 +143,8 @@ def test_an_interval_scales_with_its_values(values: list[float], scale: float) -
 EQUAL = [0.0, 0.1, 1.0, 7.7, 1234.56, 99999.9, 1e15 / 3, -2.2]
 
 
-@pytest.mark.parametrize("value", EQUAL)
-@pytest.mark.parametrize("n", [2, 3, 6, 7, 10, 30, 49])
+@each_row("value", EQUAL)
+@each_row("n", [2, 3, 6, 7, 10, 30, 49])
 def test_equal_values_do_not_vary_however_large_they_are(value: float, n: int) -> None:
     pairs = [i // 2 for i in range(n)]
     assert stats.stderr([value] * n) == 0.0
@@ -178,7 +179,7 @@ def test_shares_without_spread_get_the_wilson_interval_of_their_mean(
     near(stats.interval(values, clusters), wilson.low, wilson.high, "wilson_degenerate")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("values", "clusters"),
     [
         ([], None),
@@ -195,8 +196,8 @@ def test_no_interval_can_be_given(values: list[float], clusters: list[str] | Non
     assert stats.interval(values, clusters) is None
 
 
-@pytest.mark.parametrize("values", [[0.0] * 6, [1.0] * 6, [0.0025] * 6])
-@pytest.mark.parametrize("clusters", [None, ["a", "a", "b", "b", "c", "c"]])
+@each_row("values", [[0.0] * 6, [1.0] * 6, [0.0025] * 6])
+@each_row("clusters", [None, ["a", "a", "b", "b", "c", "c"]])
 def test_amounts_that_never_vary_have_no_interval_of_a_share(values: list[float], clusters: list[str] | None) -> None:
     tally = Tally.of(values, clusters)
     assert stats.interval_of(tally, shares=False) is None
@@ -227,7 +228,7 @@ def coverage(rounds: int, hits: int) -> float:
     return hits / rounds
 
 
-@pytest.mark.parametrize("n", [2, 3, 8, 25])
+@each_row("n", [2, 3, 8, 25])
 def test_a_t_interval_holds_the_mean_of_normal_values_19_times_in_20(n: int) -> None:
     rng, rounds = random.Random(n), 800
     found = [stats.interval_t([rng.gauss(10, 3) for _ in range(n)]) for _ in range(rounds)]

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from bench import stats
 from bench.stats.descriptive import nearest_rank
 from bench.stats.distributions import fair_tail
+from tests.rows import each_row
 
 P = (0, 1, 25, 50, 75, 90, 99, 100)
 
@@ -43,7 +44,7 @@ def test_a_rank_is_the_ceiling_of_an_exact_fraction(n: int, tenths: int) -> None
     assert nearest_rank(n, tenths / 10) == max(1, math.ceil(Fraction(tenths, 1_000) * n))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("n", "p", "rank"),
     [
         (1, 0, 1),
@@ -71,7 +72,7 @@ def test_no_values_have_no_percentile() -> None:
     assert stats.percentile([], 50) is None and stats.percentile([], 50, "linear") is None
 
 
-@pytest.mark.parametrize("p", [-0.1, 100.1, math.nan, math.inf])
+@each_row("p", [-0.1, 100.1, math.nan, math.inf])
 def test_a_percentile_beyond_0_and_100_names_itself(p: float) -> None:
     with pytest.raises(ValueError) as caught:
         stats.percentile([1.0], p)
@@ -183,8 +184,8 @@ def test_clusters_that_differ_widen_the_interval_of_a_median() -> None:
     assert whole.high - whole.low > 1.5 * (single.high - single.low)
 
 
-@pytest.mark.parametrize("names", [4, 25])
-@pytest.mark.parametrize("p", [10, 50, 90])
+@each_row("names", [4, 25])
+@each_row("p", [10, 50, 90])
 def test_a_percentile_of_drawn_clusters_is_that_of_the_clusters_written_out(p: float, names: int) -> None:
     from bench.stats.intervals import _cluster_percentiles, cluster_draws
 
@@ -200,8 +201,8 @@ def test_a_percentile_of_drawn_clusters_is_that_of_the_clusters_written_out(p: f
     assert _cluster_percentiles(values, clusters, p, 50, 7) == expected
 
 
-@pytest.mark.parametrize("level", [0.8, 0.95, 0.99])
-@pytest.mark.parametrize("n", [5_001, 5_002, 5_003, 6_000, 9_999, 10_001, 40_000])
+@each_row("level", [0.8, 0.95, 0.99])
+@each_row("n", [5_001, 5_002, 5_003, 6_000, 9_999, 10_001, 40_000])
 def test_the_order_statistic_interval_of_a_median_is_exact(n: int, level: float) -> None:
     """The widest tail of fair tosses that stays within its half of the error, by the binomial itself."""
     found = stats.percentile_interval([float(i) for i in range(1, n + 1)], 50, level=level)
@@ -259,7 +260,7 @@ def test_a_percentile_ratio_by_hand() -> None:
     assert found.note == "delta is the ratio minus 1"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("left", "right", "groups", "note"),
     [
         ([], [], None, "no item is scored on both sides"),

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 from bench.stats.significance import clusters_needed, planned_mde
+from tests.rows import each_row
 
 
-@pytest.mark.parametrize("per_cluster", [1.0, 5.0, 20.0, 199.0])
-@pytest.mark.parametrize("difference", [0.02, 0.05, 0.1, 0.3])
+@each_row("per_cluster", [1.0, 5.0, 20.0, 199.0])
+@each_row("difference", [0.02, 0.05, 0.1, 0.3])
 def test_so_many_clusters_are_enough_and_one_less_is_not(difference: float, per_cluster: float) -> None:
     needed = clusters_needed(difference, per_cluster)
     assert needed is not None

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from bench import stats
 from bench.stats.distributions import normal_quantile, t_quantile
+from tests.rows import each_row
 
 
 def test_a_paired_t_test_is_that_of_scipy() -> None:
@@ -119,7 +120,7 @@ def test_twenty_clusters_are_enumerated_and_twenty_one_are_not() -> None:
     assert str(caught.value) == "21 clusters are too many: the exact sign-flip test supports at most 20"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("b", "c", "p", "mid_p"),
     [
         (0, 0, 1.0, 1.0),
@@ -161,7 +162,7 @@ def test_mcnemar_of_a_million_pairs_is_near_its_normal_limit() -> None:
     assert found.mid_p < found.p
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("p", "adjusted"),
     [
         ([], []),

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from bench import stats
 from bench.stats import Heap, Strays, Tally, exact, exact_sum, rounded
 from bench.stats.tally import FEW, UNIT_BITS, clusters_of
+from tests.rows import each_row
 
 DOUBLES = st.floats(allow_nan=False, allow_infinity=False, min_value=-1e150, max_value=1e150)
 SOME = st.one_of(
@@ -36,7 +37,7 @@ def test_a_double_is_a_whole_number_of_units(value: float) -> None:
     assert rounded(exact(value)) == value
 
 
-@pytest.mark.parametrize("value", [5e-324, -5e-324, 2.2250738585072014e-308, 1.7976931348623157e308, 0.0, -0.0])
+@each_row("value", [5e-324, -5e-324, 2.2250738585072014e-308, 1.7976931348623157e308, 0.0, -0.0])
 def test_the_smallest_and_largest_doubles_are_exact(value: float) -> None:
     assert rounded(exact(value)) == value
 
@@ -48,7 +49,7 @@ def test_an_exact_sum_is_the_sum_of_fractions_and_rounds_as_fsum(values: list[fl
     assert rounded(found) == math.fsum(values)
 
 
-@pytest.mark.parametrize("values", [[math.nan], [1.0, math.nan, 2.0], [math.inf], [-math.inf, 1.0]])
+@each_row("values", [[math.nan], [1.0, math.nan, 2.0], [math.inf], [-math.inf, 1.0]])
 def test_a_sum_of_what_is_not_finite_is_refused_and_does_not_go_on_for_ever(values: list[float]) -> None:
     with pytest.raises(ValueError) as caught:
         exact_sum(values)
@@ -154,7 +155,7 @@ def test_an_empty_tally_is_false_and_holds_nothing() -> None:
     assert empty.bounded() and empty.binary()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("values", "bounded", "binary"),
     [
         ([0.0, 1.0], True, True),
