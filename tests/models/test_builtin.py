@@ -16,9 +16,10 @@ from bench.model import ChatMessage, Prompt, Usage
 from bench.models import open_model
 from bench.models.extractive import NOTHING, best_sentence
 from bench.settings import Environment
+from tests.rows import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("question", "context", "answer"),
     [
         ("Where does Ann live?", ["Ann has a cat. Ann does live in Lisbon!", "Bob."], "Ann does live in Lisbon!"),
@@ -88,7 +89,7 @@ async def test_no_match_names_the_digest_of_the_prompt(tmp_path: Path) -> None:
         await model.complete(said("nothing"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line",
     [
         "{",

@@ -16,6 +16,7 @@ from bench.models.chat import learn, spelled_out
 from bench.models.dialect import Dialect, Reply, Wish, error_inside, text_of, vector
 from bench.models.google import Google
 from bench.models.openai import Azure, OpenAI
+from tests.rows import each_row
 
 DIALECTS: Mapping[str, Dialect] = {"openai": OpenAI(), "anthropic": Anthropic(), "google": Google()}
 SCHEMA: dict[str, object] = {"type": "object"}
@@ -97,7 +98,7 @@ def test_google_calls_the_assistant_model_and_keeps_settings_together() -> None:
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("dialect", "base", "model", "chat", "embed"),
     [
         (OpenAI(), "http://h/v1", "a/b", "http://h/v1/chat/completions", "http://h/v1/embeddings"),
@@ -159,7 +160,7 @@ def google(*parts: object, finish: str = "STOP") -> dict[str, object]:
     return {"modelVersion": "m-1", "candidates": [{"content": {"parts": list(parts)}, "finishReason": finish}]}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("dialect", "body", "reply"),
     [
         ("openai", openai(content="Lisbon"), Reply(text="Lisbon", model="m-1", finish="stop")),
@@ -223,7 +224,7 @@ def test_a_reply_is_its_text_its_model_and_how_it_ended(dialect: str, body: obje
     assert DIALECTS[dialect].read_chat(body) == reply
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("dialect", "body", "said"),
     [
         ("openai", [], "chat answer: expected an object; got []"),
@@ -256,7 +257,7 @@ def test_vectors_are_read_in_the_order_of_the_texts(dialect: str, body: object) 
     assert DIALECTS[dialect].read_vectors(body) == [(1.0,), (2.0,)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("dialect", "body", "said"),
     [
         (
@@ -282,13 +283,13 @@ def test_vectors_of_another_form_are_refused(dialect: str, body: object, said: s
     assert said in caught.value.message
 
 
-@pytest.mark.parametrize("number", [float("nan"), float("inf"), float("-inf"), 10**400, True, "1", None, [1]])
+@each_row("number", [float("nan"), float("inf"), float("-inf"), 10**400, True, "1", None, [1]])
 def test_a_part_of_a_vector_is_a_finite_number(number: object) -> None:
     with pytest.raises(MappingError, match="finite numbers"):
         vector([0.5, number], "embeddings")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("error", "kind"),
     [
         ({"code": 401}, AuthError),
@@ -362,7 +363,7 @@ def test_any_body_is_a_reply_or_an_error_of_the_call(dialect: str, body: object)
             assert str(error)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "text"),
     [
         ("x", "x"),
@@ -378,7 +379,7 @@ def test_text_is_a_text_or_the_texts_of_blocks(value: object, text: str) -> None
 # ------------------------------------------------------------------------ what is learnt of a refusal
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("refusal", "learnt"),
     [
         ("m -> 400: use max_completion_tokens", Wish(tokens_name="max_completion_tokens")),

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from bench.model import ChatMessage, Completion, Prompt, Usage
 from bench.models.chat import SchemaJudge
 from bench.structured import ReplySchema
+from tests.rows import each_row
 
 SCHEMA = ReplySchema(
     {
@@ -28,7 +29,7 @@ SCHEMA = ReplySchema(
 )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "value"),
     [
         ('{"correct": true}', {"correct": True}),
@@ -70,7 +71,7 @@ def test_every_value_fits_the_empty_schema(value: object) -> None:
     assert ReplySchema({}).fits(value)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "schema", "right"),
     [
         (1, {"type": "integer"}, True),

@@ -11,11 +11,12 @@ from bench.errors import BenchError, ConfigError
 from bench.models import check_model, resolve_name, variables
 from bench.models.names import target
 from bench.settings import Environment
+from tests.rows import each_row
 
 EMPTY = Environment(values={})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given", "full"),
     [
         ("gpt-4o", "openai/gpt-4o"),
@@ -54,7 +55,7 @@ def test_only_the_first_slash_parts() -> None:
     assert (place.prefix, place.model) == ("openrouter", "meta-llama/llama-3")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "variable"),
     [
         ("openai/gpt-4o", "OPENAI_API_KEY"),
@@ -130,7 +131,7 @@ def test_a_file_makes_a_prefix_of_one_s_own(tmp_path: Path) -> None:
         target("vllm/q", EMPTY, {"vllm": file})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("auth", "headers", "query"),
     [
         ("{type: bearer, envVar: K}", {"Authorization": "Bearer k-123456"}, ()),
@@ -159,7 +160,7 @@ def test_a_file_of_a_known_prefix_only_adds_to_it(tmp_path: Path) -> None:
     assert place.file is not None and place.file.limits.rpm == 60
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "text", "says"),
     [
         ("vllm", "name: other\ndialect: openai\nbase_url: http://127.0.0.1/\n", "vllm.yaml:1:1"),

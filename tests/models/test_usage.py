@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Literal
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.model import Usage
 from bench.models.reply import add, normalise, unreadable
 from bench.tokens import count_tokens, quarters
+from tests.rows import each_row
 
 COUNT = st.integers(0, 10**9)
 DIALECTS: tuple[Literal["openai", "anthropic", "google"], ...] = ("openai", "anthropic", "google")
@@ -89,8 +89,8 @@ def test_cache_writes_of_an_openai_like_vendor_are_kept() -> None:
     assert (used.input_tokens, used.cache_read_tokens, used.cache_write_tokens) == (9, 2, 3)
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize("body", [{}, {"usage": None, "usageMetadata": None}, {"usage": {}, "usageMetadata": {}}])
+@each_row("dialect", DIALECTS)
+@each_row("body", [{}, {"usage": None, "usageMetadata": None}, {"usage": {}, "usageMetadata": {}}])
 def test_without_usage_characters_are_counted_and_it_says_so(
     dialect: Literal["openai", "anthropic", "google"], body: dict[str, object]
 ) -> None:
@@ -103,8 +103,8 @@ def test_missing_or_null_details_count_nothing() -> None:
     assert normalise("openai", body) == Usage(input_tokens=3, output_tokens=2, total_tokens=5)
 
 
-@pytest.mark.parametrize("count", [-1, 1.5, "3", True, [1], float("nan"), float("inf"), 1e300, 10**40])
-@pytest.mark.parametrize("dialect", DIALECTS)
+@each_row("count", [-1, 1.5, "3", True, [1], float("nan"), float("inf"), 1e300, 10**40])
+@each_row("dialect", DIALECTS)
 def test_a_count_that_is_no_whole_number_makes_the_usage_an_estimate(
     dialect: Literal["openai", "anthropic", "google"], count: object
 ) -> None:
