@@ -11,6 +11,7 @@ import pytest
 from bench.datasets.row_reader import DEEPEST, RowFile
 from bench.errors import BenchError, DataError
 from tests.datasets.conftest import Workspace
+from tests.rows import each_row
 
 ROW = '{"id": "1", "q": "Q?", "a": "A", "c": "C"}'
 TWO = '{"id": "2", "q": "Q?", "a": "A", "c": "C"}'
@@ -43,7 +44,7 @@ def told(workspace: Workspace, file: str, data: bytes) -> tuple[str, str]:
     return str(caught.value).replace(f"{path.parent}/", ""), caught.value.hint
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("data", "text", "hint"),
     [
         ("", "x.json: there are no rows", ROWS),
@@ -74,11 +75,12 @@ def told(workspace: Workspace, file: str, data: bytes) -> tuple[str, str]:
         ),
     ],
 )
-def test_a_json_file_that_is_no_array_of_objects(workspace: Workspace, data: str, text: str, hint: str) -> None:
+def test_a_json_file_that_is_no_array_of_objects(tmp_path: Path, data: str, text: str, hint: str) -> None:
+    workspace = Workspace(tmp_path)
     assert told(workspace, "x.json", data.encode()) == (text, hint)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("data", "text", "hint"),
     [
         ("", "x.jsonl: there are no rows", ROWS),
@@ -99,7 +101,8 @@ def test_a_json_file_that_is_no_array_of_objects(workspace: Workspace, data: str
         ),
     ],
 )
-def test_a_jsonl_file_with_a_line_that_is_no_object(workspace: Workspace, data: str, text: str, hint: str) -> None:
+def test_a_jsonl_file_with_a_line_that_is_no_object(tmp_path: Path, data: str, text: str, hint: str) -> None:
+    workspace = Workspace(tmp_path)
     assert told(workspace, "x.jsonl", data.encode()) == (text, hint)
 
 
@@ -107,7 +110,7 @@ HEAD = "id,q,a,c\n"
 COMMA = "quote a field that holds a comma or a line end"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("data", "text", "hint"),
     [
         ("", "x.csv: there are no rows", ROWS),
@@ -137,7 +140,8 @@ COMMA = "quote a field that holds a comma or a line end"
         ("id,q,a\n1,Q,A\n", "x.csv:2: c is missing (row 1)", "fix the row, or the config that maps it"),
     ],
 )
-def test_a_csv_file_that_is_no_table(workspace: Workspace, data: str, text: str, hint: str) -> None:
+def test_a_csv_file_that_is_no_table(tmp_path: Path, data: str, text: str, hint: str) -> None:
+    workspace = Workspace(tmp_path)
     assert told(workspace, "x.csv", data.encode()) == (text, hint)
 
 
@@ -182,7 +186,7 @@ def test_what_was_found_before_the_bad_bytes_is_told_too(workspace: Workspace) -
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("data", "kind", "hint"),
     [
         (gzip.compress(ROW.encode(), mtime=0), "gzip", "give it the suffix .gz"),
@@ -193,10 +197,11 @@ def test_what_was_found_before_the_bad_bytes_is_told_too(workspace: Workspace) -
         (b"PAR1\x15\x04", "parquet", "set data.format: parquet"),
     ],
 )
-@pytest.mark.parametrize("file", ["x.json", "x.jsonl", "x.csv"])
+@each_row("file", ["x.json", "x.jsonl", "x.csv"])
 def test_a_packed_file_is_known_by_its_first_bytes(
-    workspace: Workspace, file: str, data: bytes, kind: str, hint: str
+    tmp_path: Path, file: str, data: bytes, kind: str, hint: str
 ) -> None:
+    workspace = Workspace(tmp_path)
     assert told(workspace, file, data) == (f"{file}: the file is {kind}, not {file[2:]}", hint)
 
 
@@ -310,9 +315,10 @@ def test_a_file_that_may_not_be_read_is_named(tmp_path: Path) -> None:
         RowFile.open(tmp_path / "gone.json", "json")
 
 
-@pytest.mark.parametrize(("file", "data"), [("x.json", f"[{ROW}]"), ("x.jsonl", ROW), ("x.csv", f"{HEAD}1,Q,A,C\n")])
-@pytest.mark.parametrize("later", ["", "{", "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]" * 4, "1" * 60, "\n" * 60])
-def test_a_file_that_changed_after_its_check_is_told(workspace: Workspace, file: str, data: str, later: str) -> None:
+@each_row(("file", "data"), [("x.json", f"[{ROW}]"), ("x.jsonl", ROW), ("x.csv", f"{HEAD}1,Q,A,C\n")])
+@each_row("later", ["", "{", "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]" * 4, "1" * 60, "\n" * 60])
+def test_a_file_that_changed_after_its_check_is_told(tmp_path: Path, file: str, data: str, later: str) -> None:
+    workspace = Workspace(tmp_path)
     workspace.yaml("table", TABLE.format(file=file))
     path = workspace.data(file, data)
     dataset = workspace.open("table")

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
-
 from bench.config.catalog import Catalog
 from bench.datasets import open_benchmark
 from bench.datasets.dataset import describe, item_lines, memory_lines
 from bench.datasets.validation import validate_benchmark
 from bench.errors import BenchError, UnknownMetric
+from tests.rows import each_row
 
 CASES = [
     "csv-quoted",
@@ -42,7 +41,7 @@ def _expected(shared: Path, case: str) -> tuple[Path, dict]:
     return folder, json.loads((folder / "expect.json").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("case", CASES)
+@each_row("case", CASES)
 def test_case_loads_as_it_says(shared: Path, case: str) -> None:
     folder, expected = _expected(shared, case)
     dataset = open_benchmark(Catalog.load(folder).benchmark(expected["benchmark"]), folder)
@@ -58,7 +57,7 @@ def test_case_loads_as_it_says(shared: Path, case: str) -> None:
     json.dumps(shown)
 
 
-@pytest.mark.parametrize("case", ERRORS)
+@each_row("case", ERRORS)
 def test_case_fails_with_its_texts(shared: Path, case: str) -> None:
     folder, expected = _expected(shared, case)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import locale
 from datetime import UTC, date, datetime, timedelta, timezone
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.datasets.dates import DateReader
+from tests.rows import each_row
 
 MONTHS = [f"{datetime(2000, month, 1):%B}" for month in range(1, 13)]  # the test process runs in the C locale
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -73,7 +73,7 @@ def test_no_text_raises_and_none_is_now(text: str) -> None:
     assert when == utc(text), "the same text is the same instant, whenever it is asked"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         ("12:06 am on 11 November, 2022", "2022-11-11T00:06:00"),
@@ -103,7 +103,7 @@ def test_spellings_that_people_use(text: str, expected: str) -> None:
     assert utc(text) == datetime.fromisoformat(expected).replace(tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "",
@@ -141,7 +141,7 @@ def test_what_is_no_date(text: str) -> None:
     assert utc(text) is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("zone", "text", "expected"),
     [
         ("America/New_York", "2023-07-01 08:00", "2023-07-01T12:00:00"),
@@ -156,7 +156,7 @@ def test_the_time_zone_is_for_dates_without_an_offset(zone: str, text: str, expe
     assert DateReader(zone).read(text) == datetime.fromisoformat(expected).replace(tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("formats", "text", "expected"),
     [
         (["%d.%m.%Y"], "30.05.2023", "2023-05-30T00:00:00"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Annotated, get_args, get_origin
 
 import pytest
@@ -16,6 +17,7 @@ from bench.config.benchmark_terms import FieldPath
 from bench.config.catalog import Catalog
 from bench.datasets.validation import validate_benchmark
 from tests.datasets.conftest import Workspace
+from tests.rows import each_row
 
 IS_PATH = next(one for one in get_args(FieldPath) if isinstance(one, AfterValidator))
 NOWHERE = "zzz"
@@ -212,10 +214,11 @@ def test_of_a_config_that_fits_nothing_is_told(workspace: Workspace, tree: Mappi
     assert [text for text in told(workspace, tree, ()) if "name evidence that is neither a session" not in text] == []
 
 
-@pytest.mark.parametrize(("tree", "at"), [pytest.param(*case, id=".".join(map(str, case[1]))) for case in cases()])
+@each_row(("tree", "at"), cases())
 def test_a_path_that_leads_nowhere_is_told_by_its_name(
-    workspace: Workspace, tree: Mapping[str, object], at: tuple[str, ...]
+    tmp_path: Path, tree: Mapping[str, object], at: tuple[str, ...]
 ) -> None:
+    workspace = Workspace(tmp_path)
     found = told(workspace, tree, at)
     assert any(NOWHERE in text for text in found), found
 

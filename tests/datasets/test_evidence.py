@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import permutations
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -16,6 +17,7 @@ from bench.datasets.row import RowPlace
 from bench.errors import BenchError
 from bench.model import Evidence
 from tests.datasets.conftest import Workspace, row, turn
+from tests.rows import each_row
 
 PLACE = RowPlace(file="d.json", index=0)
 
@@ -117,7 +119,7 @@ D = {
 }
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("gold", "turns", "flags"),
     [
         (["D1:1"], ("D1:1",), ()),
@@ -134,7 +136,8 @@ D = {
         ([None], (), ("evidence_missing",)),
     ],
 )
-def test_dialog_references(workspace: Workspace, gold: object, turns: tuple[str, ...], flags: tuple[str, ...]) -> None:
+def test_dialog_references(tmp_path: Path, gold: object, turns: tuple[str, ...], flags: tuple[str, ...]) -> None:
+    workspace = Workspace(tmp_path)
     workspace.yaml("talk", TALK % ", parser: dialog_refs")
     workspace.data("talk.json", [{"id": "r", "q": "?", "a": "!", "talk": D, "gold": gold}])
     item = workspace.open("talk").item("r")

@@ -12,6 +12,7 @@ from bench.datasets.dates import DateReader
 from bench.datasets.evidence import repair
 from bench.errors import BenchError
 from tests.datasets.conftest import CHAT, row, turn
+from tests.rows import each_row
 
 
 def test_sessions_go_by_date_and_evidence_in_their_order(chat) -> None:
@@ -205,7 +206,7 @@ def test_lazy_keeps_evidence_sessions_and_shared_adds_the_first_others(workspace
         assert [s.id for s in workspace.open("talk").corpus("r").sessions] == kept
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("reference", "parts"),
     [
         ("D:11:26", ["D11:26"]),
@@ -219,7 +220,7 @@ def test_evidence_repair(reference, parts) -> None:
     assert repair(reference) == parts
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         ("2023/05/30 (Tue) 23:40", "2023-05-30T23:40:00Z"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,7 @@ from bench.config.catalog import Catalog
 from bench.datasets.validation import validate_benchmark
 from bench.errors import ConfigError
 from tests.datasets.conftest import Workspace
+from tests.rows import each_row
 
 FLAT = """name: t
 version: "1"
@@ -37,7 +39,7 @@ def notes(workspace: Workspace, extra: str, *rows: Mapping[str, object], text: s
     return [note.removeprefix(f"{path}:") for note in found.notes]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("extra", "told"),
     [
         ("  metadata: {questionType: knd}",
@@ -59,7 +61,8 @@ def notes(workspace: Workspace, extra: str, *rows: Mapping[str, object], text: s
         ("evidence: {turnFlag: gold}", '9:12: evidence.turnFlag names "gold", and no turn has it'),
     ],
 )  # fmt: skip
-def test_a_misspelt_name_is_told_at_its_place_under_its_own_key(workspace: Workspace, extra: str, told: str) -> None:
+def test_a_misspelt_name_is_told_at_its_place_under_its_own_key(tmp_path: Path, extra: str, told: str) -> None:
+    workspace = Workspace(tmp_path)
     assert notes(workspace, extra) == [told]
 
 

@@ -16,6 +16,7 @@ from bench.datasets.history import chunks
 from bench.datasets.questions import expanded
 from bench.errors import BenchError
 from tests.datasets.conftest import Workspace
+from tests.rows import each_row
 
 BASE = {
     "name": "t", "version": "1",
@@ -79,7 +80,7 @@ DIGESTS = {
 }
 
 
-@pytest.mark.parametrize("name", DIGESTS)
+@each_row("name", DIGESTS)
 def test_a_config_that_says_nothing_new_keeps_its_digest(name: str) -> None:
     config = Catalog.load(builtin_root()).benchmark(name)
     assert config_sha256(config)[:16] == DIGESTS[name]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ from bench.datasets import Dataset
 from bench.errors import BenchError
 from bench.model import Item
 from tests.datasets.conftest import Workspace, row
+from tests.rows import each_row
 
 NESTED = """
 name: n
@@ -91,7 +93,7 @@ def test_metadata_is_looked_for_in_the_question_then_in_the_row(workspace: Works
     assert [item.metadata["category"] for item in found] == ["1", "1", "1"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("child", "text"),
     [
         (5, "[0].qa[1]: qa[1] must be an object, not: 5 (row r)"),
@@ -106,7 +108,8 @@ def test_metadata_is_looked_for_in_the_question_then_in_the_row(workspace: Works
         (QA | {"asked": "soon"}, '[0].asked: asked is not a date that can be read: "soon" (row r)'),
     ],
 )
-def test_what_is_no_nested_question(workspace: Workspace, child: object, text: str) -> None:
+def test_what_is_no_nested_question(tmp_path: Path, child: object, text: str) -> None:
+    workspace = Workspace(tmp_path)
     assert refusal(workspace, QA, child)[0] == text
 
 
@@ -197,7 +200,7 @@ def test_an_empty_text_among_answers_is_left_out(chat) -> None:
 # ------------------------------------------------------------------ who abstains
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("rule", "child", "abstains"),
     [
         ("", {}, False),
@@ -216,8 +219,9 @@ def test_an_empty_text_among_answers_is_left_out(chat) -> None:
     ],
 )
 def test_any_rule_that_matches_makes_an_abstention_item(
-    workspace: Workspace, rule: str, child: Mapping[str, object], abstains: bool
+    tmp_path: Path, rule: str, child: Mapping[str, object], abstains: bool
 ) -> None:
+    workspace = Workspace(tmp_path)
     (item,) = items(nested(workspace, QA | child, extra=rule))
     assert item.abstention == abstains
     if abstains:

@@ -13,6 +13,7 @@ import pytest
 from bench.config.catalog import Catalog
 from bench.datasets.config_draft import Started, new_benchmark
 from bench.datasets.dataset import Dataset, open_benchmark
+from tests.rows import each_row
 
 WHOLE = {
     "ama-bench", "beam-100k", "beam-10m", "beir", "halumem", "hotpotqa", "hotpotqa-hf", "msc-dmr", "multihop-rag",
@@ -87,7 +88,7 @@ def paired(turns: Sequence[Mapping[str, str]], who: str, words: str) -> list[dic
     return [{who: turn["role"], words: turn["content"]} for turn in turns]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "row",
     [
         {"messages": TALK},
@@ -129,9 +130,7 @@ def test_an_export_that_asks_nothing_says_how_to_ask(tmp_path: Path) -> None:
     assert any(text.startswith("the data has no questions: write a file of questions") for text in made.unmapped)
 
 
-@pytest.mark.parametrize(
-    "field", ["evidence", "supporting_facts", "related_snippet", "gold_sessions", "answer_notes", "R"]
-)
+@each_row("field", ["evidence", "supporting_facts", "related_snippet", "gold_sessions", "answer_notes", "R"])
 def test_gold_is_never_remembered(tmp_path: Path, field: str) -> None:
     gold = [{"role": "user", "content": "The spare key is in the blue pot."}]
     row = {"id": "c1", **ASKED, field: gold, "log": [{"role": "user", "content": "A long talk about pots and keys."}]}

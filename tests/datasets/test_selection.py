@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from bench.datasets.selection import Selection, deal, select
 from bench.errors import UsageError
+from tests.rows import each_row
 
 
 class Items:
@@ -88,7 +89,7 @@ def test_shares_add_up_and_never_exceed_a_type(sizes: dict[str, int], sample: in
     assert all(shares[name] <= size for name, size in sizes.items())
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("selection", "part"),
     [
         (Selection(items=("nobody",)), 'no item "nobody"'),
@@ -157,7 +158,7 @@ def test_items_without_a_type_are_a_type_of_their_own_in_a_sample() -> None:
     assert len(ids(Selection(sample=2, per_type=True), items)) == 4
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("sizes", "sample", "shares"),
     [
         ({"a": 3, "b": 3, "c": 3}, 4, {"a": 2, "b": 1, "c": 1}),
@@ -183,7 +184,7 @@ def test_parts_are_selected_from_apart_and_united() -> None:
     assert ids(Selection(parts=((1, 3), (2, 4)), limit=2)) == ["i0", "i1", "i2"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("selection", "hint"),
     [
         (Selection(items=("i99",)), "bench describe toy --items"),

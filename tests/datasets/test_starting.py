@@ -15,6 +15,7 @@ from bench.datasets.config_draft import Started, first_row, new_benchmark
 from bench.datasets.validation import validate_benchmark
 from bench.errors import BenchError, DataError, UsageError
 from tests.datasets.conftest import Workspace
+from tests.rows import each_row
 
 
 def started(workspace: Workspace, row: Mapping[str, object], *, file: str = "mine.json") -> Started:
@@ -59,7 +60,7 @@ def test_of_turns_that_a_config_does_not_map_the_key_that_would_is_told(workspac
 CHAT = [[{"role": "user", "content": "x"}]]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("row", "field", "kind"),
     [
         ({"id": 1, "content": "C", "question": "Q", "answer": "A"}, "content", "string"),
@@ -80,8 +81,9 @@ CHAT = [[{"role": "user", "content": "x"}]]
     ],
 )
 def test_the_history_is_what_nothing_else_claims(
-    workspace: Workspace, row: Mapping[str, object], field: str, kind: str
+    tmp_path: Path, row: Mapping[str, object], field: str, kind: str
 ) -> None:
+    workspace = Workspace(tmp_path)
     context = written(workspace, row).fields.context
     assert (context.field, context.type) == (field, kind)
 
@@ -161,10 +163,9 @@ def test_lists_beside_the_history_become_its_dates_and_ids(workspace: Workspace)
     assert (context.date_field, context.session_id_field) == ("dates", "session_ids")
 
 
-@pytest.mark.parametrize(
-    "name", ["the story: all of it", "#1", "'quoted'", 'a "b"', "日本", "yes", "- x", "{a}", "$x", "@x"]
-)
-def test_a_field_of_any_name_is_written_as_yaml_takes_it(workspace: Workspace, name: str) -> None:
+@each_row("name", ["the story: all of it", "#1", "'quoted'", 'a "b"', "日本", "yes", "- x", "{a}", "$x", "@x"])
+def test_a_field_of_any_name_is_written_as_yaml_takes_it(tmp_path: Path, name: str) -> None:
+    workspace = Workspace(tmp_path)
     row = {name: "x", "question": "Q", "answer": "A"}
     config = written(workspace, row)
     for path in (config.fields.item_id, config.fields.context.field):
@@ -180,7 +181,7 @@ def test_a_data_file_elsewhere_is_named_by_its_whole_path(workspace: Workspace, 
     assert f'\n  path: "{outside}"' in new_benchmark("mine", outside, workspace.root).text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("file", "data", "kind", "text"),
     [
         ("x.txt", "", UsageError, 'cannot tell the format of "{path}"'),
@@ -209,7 +210,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
         first_row(tmp_path / "gone.jsonl")
 
 
-@pytest.mark.parametrize("file", ["x.json", "x.jsonl", "x.ndjson", "X.CSV"])
+@each_row("file", ["x.json", "x.jsonl", "x.ndjson", "X.CSV"])
 def test_the_first_row_of_every_format(tmp_path: Path, file: str) -> None:
     path = tmp_path / file
     data = {"x.json": '[{"a": "1"}, {"a": "2"}]', "X.CSV": "a\n1\n2\n"}.get(file, '{"a": "1"}\n{"a": "2"}')

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,7 @@ from bench.datasets import Dataset
 from bench.errors import BenchError
 from bench.model import Session
 from tests.datasets.conftest import Workspace
+from tests.rows import each_row
 
 HEAD = """
 name: t
@@ -50,7 +52,7 @@ def said(*texts: str) -> list[dict[str, str]]:
 # ------------------------------------------------------------------ turns
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("turn", "expected"),
     [
         ({"role": "user", "content": "C"}, ("user", None, "C", None)),
@@ -66,7 +68,8 @@ def said(*texts: str) -> list[dict[str, str]]:
         ("bare", (None, None, "bare", None)),
     ],
 )
-def test_the_usual_names_are_read_where_none_are_given(workspace: Workspace, turn: object, expected: object) -> None:
+def test_the_usual_names_are_read_where_none_are_given(tmp_path: Path, turn: object, expected: object) -> None:
+    workspace = Workspace(tmp_path)
     (session,) = sessions(workspace, LISTED % "", [[turn]])
     (found,) = session.turns
     assert (found.role, found.speaker, found.text, found.caption) == expected
@@ -90,7 +93,7 @@ def test_only_what_is_mapped_is_read(workspace: Workspace) -> None:
 NO_DATE = "at: talk[0][1].at is not a date that can be read"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("changes", "text"),
     [
         ({"words": ...}, "words: talk[0][1].words is missing"),
@@ -112,7 +115,8 @@ NO_DATE = "at: talk[0][1].at is not a date that can be read"
         ({"at": [1]}, f"{NO_DATE}: a list"),
     ],
 )
-def test_a_turn_that_lacks_what_is_mapped(workspace: Workspace, changes: dict[str, object], text: str) -> None:
+def test_a_turn_that_lacks_what_is_mapped(tmp_path: Path, changes: dict[str, object], text: str) -> None:
+    workspace = Workspace(tmp_path)
     schema = SCHEMA % "content: words, role: role, dialogId: key, date: at, caption: alt"
     whole = {"role": "user", "words": "x", "key": 1, "at": "2024-01-01", "alt": "a cat"}
     turn = {name: value for name, value in (whole | changes).items() if value is not ...}
@@ -244,7 +248,7 @@ def test_what_is_no_keyed_history(workspace: Workspace, talk: object, text: str)
 PARALLEL = ", dateField: dates, sessionIdField: ids"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("dates", "ids", "text"),
     [
         (["2024-01-01"], ["a", "b"], "dates: dates has 1 entries for 2 sessions (row r)"),
@@ -262,7 +266,8 @@ PARALLEL = ", dateField: dates, sessionIdField: ids"
         (["2024-01-01"] * 2, [["a"], "b"], "ids[0]: ids[0] must be a session id, not: a list (row r)"),
     ],
 )
-def test_lists_beside_the_sessions_must_fit_them(workspace: Workspace, dates: object, ids: object, text: str) -> None:
+def test_lists_beside_the_sessions_must_fit_them(tmp_path: Path, dates: object, ids: object, text: str) -> None:
+    workspace = Workspace(tmp_path)
     found = refusal(workspace, LISTED % PARALLEL, [said("x"), said("y")], dates=dates, ids=ids)
     assert found == f"t.json: [0].{text}"
 

@@ -10,13 +10,14 @@ import pytest
 
 from bench.datasets.config_draft import new_benchmark
 from tests.datasets.test_recognizing import drafted, written
+from tests.rows import each_row
 
 PLACE = "The mill stood by the weir, and old Tam kept the sluice."
 TURNS = [{"speaker": "Ann", "clean_text": "I run a mill.", "dia_id": "D1:1"},
          {"speaker": "Bo", "clean_text": "Nice.", "dia_id": "D1:2"}]  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("rows", "answers", "memories"),
     [
         ([{"Prompt": "Who kept the sluice?", "Answer": "Tam", "article": PLACE}], [("Tam",)], 1),
@@ -79,7 +80,7 @@ QRELS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", QRELS)
+@each_row("name", QRELS)
 def test_judgements_of_relevance_are_gold_with_their_grades(tmp_path: Path, name: str) -> None:
     folder = tmp_path / "d"
     written(folder, "topics.jsonl", [{"_id": "q1", "text": "Who kept the sluice?"}, {"_id": "q2", "text": "When?"}])

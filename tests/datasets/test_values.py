@@ -23,6 +23,7 @@ from bench.datasets.row import (
     value_at,
 )
 from bench.errors import DataError
+from tests.rows import each_row
 
 PLACE = RowPlace(file="d.jsonl", index=4, line=7)
 ROW = loads(
@@ -36,7 +37,7 @@ def take(how: Take, path: str) -> object:
     return how(ROW, compile_path(path, bare=True), PLACE)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("how", "path", "value"),
     [
         (value_at, "text", "T"),
@@ -58,7 +59,7 @@ def test_what_is_taken(how: Take, path: str, value: object) -> None:
     assert take(how, path) == value
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("how", "path", "text"),
     [
         (value_at, "null", "null is null"),
@@ -86,7 +87,7 @@ def test_what_is_not(how: Take, path: str, text: str) -> None:
     assert caught.value.hint == "fix the row, or the config that maps it"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "text"),
     [("x", "x"), ("", ""), (True, "true"), (False, "false"), (0, "0"), (-5, "-5"), (10**20, f"{10**20}"),
      (2.5, "2.5"), (None, None), ([], None), ({}, None)],
@@ -102,7 +103,7 @@ def test_a_number_of_the_file_keeps_its_own_text(number: float) -> None:
         assert scalar_text(value) == text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "texts"),
     [(None, ()), ("a", ("a",)), ("", ("",)), (5, ("5",)), (["a", 2, True], ("a", "2", "true")), ([None, "b"], ("b",)),
      ([], ())],
@@ -124,7 +125,7 @@ def test_choices_are_a_list_or_a_map_in_the_order_of_the_file() -> None:
     assert choices_of(None, "c", PLACE) == ()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "name"),
     [("a", "a"), ("$.a", "a"), ("$.a[0].b", "a[0].b"), ("$", "$"), ("$[0]", "[0]"), ("a.b", "a.b")],
 )
@@ -139,7 +140,7 @@ def test_a_missing_field_may_stand_in_something_nested() -> None:
     assert str(missing(path, "no map", PLACE)) == "d.jsonl:7: answr is missing"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("place", "field", "text"),
     [
         (RowPlace(file="d.json", index=0), "a[1]", "d.json: [0].a[1]: a[1] is odd: 5"),
