@@ -18,6 +18,7 @@ from bench.cli import console
 from bench.cli.global_flags import Globals, current
 from bench.errors import UsageError
 from bench.visible import HIDDEN, visible
+from tests.rows import each_row
 
 Capture = pytest.CaptureFixture[str]
 
@@ -61,7 +62,7 @@ def test_ordinary_text_is_shown_as_it_is(text: str) -> None:
     assert visible(text) == text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "shown"),
     [
         ("a\rb", "a\\x0db"),
@@ -88,9 +89,7 @@ def test_what_is_dumped_can_be_read_back_from_utf_8(value: object, indent: int |
     assert json.loads(text) == value
 
 
-@pytest.mark.parametrize(
-    "value", [float("nan"), float("inf"), {"a": [float("-inf")]}, {"half": "\ud83d", "n": float("nan")}]
-)
+@each_row("value", [float("nan"), float("inf"), {"a": [float("-inf")]}, {"half": "\ud83d", "n": float("nan")}])
 def test_a_number_that_json_has_not_is_never_written(value: object) -> None:
     with pytest.raises(ValueError, match="JSON compliant"):
         console.dump(value)

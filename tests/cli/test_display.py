@@ -36,6 +36,7 @@ from bench.cli.schema import schema_of
 from bench.engine.progress import Count, JobProgress, LaneProgress, Progress
 from bench.engine.stopping import Stop
 from bench.model import Phase, State
+from tests.rows import each_row
 
 Capture = pytest.CaptureFixture[str]
 FLAGS = Globals()
@@ -106,7 +107,7 @@ def test_the_display_is_the_one_that_was_asked_for_or_that_suits_the_stream(
 # ------------------------------------------------------------------------- texts
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("seconds", "text"),
     [
         (None, "-"),
@@ -149,7 +150,7 @@ def test_a_run_without_models_says_none() -> None:
     assert "models     none" in display.launch_text(progress(job(answering=None)))
 
 
-@pytest.mark.parametrize("reason", list(Stop))
+@each_row("reason", list(Stop))
 def test_a_stop_says_why_how_many_are_in_flight_and_how_long_they_get(reason: Stop) -> None:
     text = display.stop_text(reason, 3)
     assert text == f"stopping ({reason.value}): 3 requests in flight get 8 s; once more to stop now"
@@ -271,7 +272,7 @@ async def test_an_error_of_the_display_ends_the_block() -> None:
 # ------------------------------------------------------------------- the live table
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("jobs", "names"),
     [
         ([job("a")], ["provider"]),
@@ -302,7 +303,7 @@ def test_a_row_shows_names_as_text_and_why_a_job_stopped() -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("values", "text"),
     [
         ({}, "-"),

@@ -14,6 +14,7 @@ from bench.errors import UsageError
 from bench.journal import Reader
 from bench.plan import Plan
 from bench.report import Report, fold
+from tests.rows import each_row
 from tests.small_journal import Job, made, measuring, record
 
 
@@ -34,7 +35,7 @@ def test_a_gate_may_be_spelt_as_any_name_of_its_metric(tmp_path: Path, name: str
     check_gates(planned(tmp_path, name if "=" in name else f"{name}=0.5"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("gate", "text", "hint"),
     [
         ("bleu=0.5", "--min-score bleu: no benchmark of this run computes this metric", "add it with --metrics"),

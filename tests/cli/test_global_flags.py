@@ -11,6 +11,7 @@ from hypothesis import strategies as some
 
 from bench.cli.global_flags import DISPLAYS, SWITCHES, VALUES, Globals, command, current, split
 from bench.errors import UsageError
+from tests.rows import each_row
 
 OURS = {*SWITCHES, *VALUES, "--"}
 WORDS = some.lists(some.text(max_size=8).filter(lambda word: word.partition("=")[0] not in OURS), max_size=6)
@@ -33,7 +34,7 @@ def test_after_two_dashes_everything_belongs_to_the_command(before: list[str], a
     assert split([*before, "--", *after]) == (Globals(), [*before, "--", *after])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("word", "expected"),
     [
         ("-q", Globals(quiet=True)),
@@ -66,18 +67,18 @@ def test_a_value_may_look_like_a_flag() -> None:
     assert (flags.log_file, flags.json, rest) == (Path("--json"), False, ["run"])
 
 
-@pytest.mark.parametrize("name", sorted(VALUES))
+@each_row("name", sorted(VALUES))
 def test_a_flag_at_the_end_of_the_line_wants_its_value(name: str) -> None:
     with pytest.raises(UsageError, match=f"^{name} needs a value$"):
         split(["run", name])
 
 
-@pytest.mark.parametrize("display", DISPLAYS)
+@each_row("display", DISPLAYS)
 def test_every_display_is_known(display: str) -> None:
     assert split(["--display", display])[0].display == display
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("words", "text", "hint"),
     [
         (["--display", ""], "--display : not one of auto, live, plain, json, none", "see bench --help"),
@@ -92,7 +93,7 @@ def test_a_value_that_cannot_be_is_refused_with_what_can(words: list[str], text:
     assert (str(told.value), told.value.hint) == (text, hint)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("workspace", "typed"),
     [
         (Path(), "bench results r"),

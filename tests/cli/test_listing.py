@@ -20,6 +20,7 @@ from bench.cli.workspace import list_
 from bench.config.catalog import builtin_root
 from bench.errors import UsageError
 from bench.journal import RunState
+from tests.rows import each_row
 from tests.small_journal import Job, made, record
 
 Bench = Callable[..., Any]
@@ -46,7 +47,7 @@ def write(folder: Path, kind: str, name: str, text: str) -> Path:
 # -------------------------------------------------------------------------- flags
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "kinds", "tags"),
     [
         ("", [], set()),
@@ -65,7 +66,7 @@ def test_kinds_and_tags_stand_in_any_order(line: str, kinds: list[str], tags: se
     assert read_flags(line.split()) == (kinds, frozenset(tags))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "text"),
     [
         ("cats", 'bench list does not know "cats"'),

@@ -14,6 +14,7 @@ import pytest
 
 from bench.cli.display import bar
 from tests import forked
+from tests.rows import each_row
 
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 
@@ -54,7 +55,7 @@ def test_no_color_leaves_only_the_codes_that_move_the_cursor(tmp_path: Path) -> 
     assert not [code for code in ESCAPES.findall(text) if code.endswith("m")]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("done", "total", "cells", "text"),
     [(0, 0, 8, "-"), (1, 2, 8, "████░░░░ 1/2"), (3, 2, 4, "████ 3/2"), (1, 3, 0, "1/3")],
 )

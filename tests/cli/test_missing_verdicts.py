@@ -11,6 +11,7 @@ import pytest
 from bench.evaluators.calibration import Kind, answers
 from bench.plan.validity import related
 from tests.cli.conftest import Bench
+from tests.rows import each_row
 
 GOOD = json.dumps({"correctness": 1, "faithfulness": 1, "reasoning": ""})
 RUN = ("run", "-q", "--run-id", "r", "--benchmarks", "judged", "--providers", "bm25")
@@ -107,7 +108,7 @@ def test_a_judge_that_tells_right_from_wrong_is_shown_with_its_rates_and_stays_v
     assert job(bench)["valid"] is True
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("answering", "judge", "said"),
     [
         ("openai/gpt-4o", "openai/gpt-4o", "the answering model itself"),

@@ -12,12 +12,13 @@ import pytest
 from bench.cli.workspace import write_new
 from bench.config.provider_file import load_provider
 from bench.errors import DataError, UsageError
+from tests.rows import each_row
 
 Bench = Callable[..., Any]
 NAMING = "lower case letters, digits, dots, dashes and underscores"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "variable"),
     [
         ("mine", "MINE"),
@@ -56,7 +57,7 @@ def test_the_sample_benchmark_runs_and_is_right(bench: Bench) -> None:
     assert job["counts"] == {"correct": 2}
 
 
-@pytest.mark.parametrize("name", ["", "Mine", "-x", ".x", "a b", "a/b", "../x", "é", "x" * 65])
+@each_row("name", ["", "Mine", "-x", ".x", "a b", "a/b", "../x", "é", "x" * 65])
 def test_a_name_that_is_none_writes_nothing(tmp_path: Path, name: str) -> None:
     with pytest.raises(UsageError) as told:
         write_new("provider", name, data=None, workspace=tmp_path)

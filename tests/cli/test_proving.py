@@ -12,6 +12,7 @@ import pytest
 
 from bench.cli.keys import read_roles, shown
 from bench.errors import UsageError
+from tests.rows import each_row
 
 Bench = Callable[..., Any]
 PRINT = re.compile(r"sha256:[0-9a-f]{64}")
@@ -47,7 +48,7 @@ def test_signing_twice_keeps_the_receipt_and_says_so(bench: Bench, receipt: str)
     assert bench("sign", "r").stdout.startswith("signed   demo x bm25  ")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("names", "roles"),
     [
         (None, ("receipt", "log")),
@@ -69,7 +70,7 @@ def test_a_role_that_is_none_names_those_there_are(names: list[str], word: str) 
     assert (str(told.value), told.value.hint) == (f"unknown role {word}", "roles are receipt and log")
 
 
-@pytest.mark.parametrize(("value", "text"), [(None, ""), (0, "0"), ("x", "x"), (["a", "b"], "a, b"), ([], "")])
+@each_row(("value", "text"), [(None, ""), (0, "0"), ("x", "x"), (["a", "b"], "a, b"), ([], "")])
 def test_a_cell_shows_a_list_as_words_and_nothing_as_nothing(value: object, text: str) -> None:
     assert shown(value) == text
 

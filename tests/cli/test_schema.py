@@ -12,6 +12,7 @@ from jsonschema import Draft202012Validator, ValidationError  # type: ignore[imp
 from ruamel.yaml import YAML
 
 from bench.cli.schema import DRAFT, Kind, editors_schema, schema_of
+from tests.rows import each_row
 
 Bench = Callable[..., Any]
 KINDS: tuple[Kind, ...] = ("benchmark", "manifest", "provider", "run", "receipt", "event")
@@ -41,7 +42,7 @@ def test_every_shipped_config_fits_its_schema(root: Path) -> None:
     assert checked > 30
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("kind", "document"),
     [
         ("run", {"benchmark": ["demo"]}),
@@ -60,7 +61,7 @@ def test_what_is_no_such_file_does_not_fit(kind: Kind, document: dict[str, Any])
         Draft202012Validator(editors_schema(kind)).validate(document)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("kind", "document"),
     [
         ("run", {"benchmarks": "demo", "providers": ["bm25", "oracle"], "answeringModel": "none"}),

@@ -16,6 +16,7 @@ from bench.errors import CanonicalError, Unavailable
 from bench.http import Response, Timings
 from bench.providers.declarative.response import BodyErrors
 from bench.visible import HIDDEN
+from tests.rows import each_row
 from tests.small_world import World
 
 Bench = Callable[..., Any]
@@ -96,7 +97,7 @@ def test_an_error_beside_an_empty_result_is_no_empty_result(body: dict[str, obje
     assert own_rule.read(answer(body)) is None, "a file that has rules says itself what an error is"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "body",
     [
         {"error": None, "results": []}, {"error": "", "results": []}, {"error": "partial", "results": [{"id": 1}]},
