@@ -9,6 +9,7 @@ import pytest
 
 from bench.visible import is_blank
 from tests.cli.conftest import Bench
+from tests.rows import each_row
 
 HEAD = """
 name: trips
@@ -104,8 +105,6 @@ def test_a_blank_turn_that_is_named_as_evidence_is_no_miss(tmp_path: Path, bench
     assert job["metrics"]["hit_at_5"]["n"] == 0
 
 
-@pytest.mark.parametrize(
-    "text", ["", " \t\n", "\u200b", "\ufeff", "\u2800", "\u3164", "\u3000", "\u00ad\u200d", "\ufe0f"]
-)
+@each_row("text", ["", " \t\n", "\u200b", "\ufeff", "\u2800", "\u3164", "\u3000", "\u00ad\u200d", "\ufe0f"])
 def test_what_a_reader_sees_nothing_of_is_blank(text: str) -> None:
     assert is_blank(text) and not is_blank(f"{text}.") and not is_blank(f"{text}水")

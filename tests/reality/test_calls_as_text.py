@@ -16,6 +16,7 @@ from tests.cli.conftest import Bench
 from tests.reality.chat_stub import completion, serving
 from tests.reality.conftest import WorldOn
 from tests.reality.memory_stub import MemoryStub
+from tests.rows import each_row
 from tests.small_world import World
 
 CALLS = [
@@ -41,12 +42,12 @@ ANSWERS = [
 ]
 
 
-@pytest.mark.parametrize("text", CALLS)
+@each_row("text", CALLS)
 def test_a_text_that_is_a_call_of_a_tool_is_known(text: str) -> None:
     assert is_tool_call(text) and not_said(text) is None
 
 
-@pytest.mark.parametrize("text", [*ANSWERS, CALLS[0] + " So the answer is vault.", '{"a":' * 9999])
+@each_row("text", [*ANSWERS, CALLS[0] + " So the answer is vault.", '{"a":' * 9999])
 def test_an_answer_is_no_call(text: str) -> None:
     assert not is_tool_call(text)
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
-
 from bench.metrics.choices import chosen_index, listed
+from tests.rows import each_row
 
 DRINKS = ("Green tea", "Black coffee", "Oat milk", "Cider")
 CITIES = ("Rome", "Paris", "New York")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("answer", "options", "place"),
     [
         ("I considered (A), but that was her old habit. Final answer: D", DRINKS, 3),

@@ -13,6 +13,7 @@ import pytest
 from bench.metrics.choices import chosen_index
 from tests.cli.conftest import Bench
 from tests.reality.chat_stub import completion, serving
+from tests.rows import each_row
 
 OPEN = """
 name: sheds
@@ -109,7 +110,7 @@ def test_columns_of_parquet_that_json_has_no_type_for_are_read(bench: Bench, tmp
     assert json.loads(bench("describe", "sheds", "--items").stdout.splitlines()[0])["answers"] == ["4.50"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("answer", "place"),
     [
         ("<answer>B</answer>", 1),

@@ -22,6 +22,7 @@ from tests.cli.test_builds import in_thread
 from tests.reality.chat_stub import Stub, completion, serving
 from tests.reality.conftest import WorldOn
 from tests.reality.memory_stub import MemoryStub
+from tests.rows import each_row
 from tests.small_world import World
 
 PRICES = {"faulty": {"add": "0.01", "search": "0.0001"}, "acme/m": {"input": "10", "output": "20"}}
@@ -129,7 +130,7 @@ CONTEXT = ContextSize(answers=4, tokens=400, corpus_tokens=4_000_400, corpora=2)
 UNKNOWN = CallTotals(cost_unknown_calls=3)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("build", "query", "context", "input_usd", "questions", "told"),
     [
         (BUILD, QUERY, CONTEXT, "5", 2, ""),  # 4 a corpus; 1.5 against 0.5 + 5: after one question it is 5.5 each

@@ -13,13 +13,14 @@ from bench.model import Completion
 from bench.models.reply import cleaned
 from tests.reality.chat_stub import Reply, completion
 from tests.reality.test_answers import Job, Serve, job, serve, workspace
+from tests.rows import each_row
 
 __all__ = ["job", "serve", "workspace"]
 
 CITIES = ("Lund", "Paris", "Oslo", "Rome")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "answer"),
     [
         ("<|START_THINKING|>Lund?<|END_THINKING|><|START_RESPONSE|>Paris<|END_RESPONSE|>", "Paris"),
@@ -74,7 +75,7 @@ def test_a_list_of_texts_is_one_text(serve: Serve, job: Job) -> None:
     assert job()["metrics"]["contains_match"]["value"] == 0.25
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("answer", "place"),
     [
         ("The answer is not A.", None),
@@ -93,7 +94,7 @@ def test_an_option_that_is_ruled_out_is_not_chosen(answer: str, place: int | Non
     assert chosen_index(answer, CITIES) == place
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "value"),
     [
         ("[X] CORRECT\n[ ] INCORRECT", 1.0),

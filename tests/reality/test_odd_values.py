@@ -15,6 +15,7 @@ from bench.report.fold import fold
 from bench.scalars import instant, number, whole
 from tests.reality.conftest import WorldOn
 from tests.reality.memory_stub import MemoryStub
+from tests.rows import each_row
 from tests.small_world import World
 
 HUGE = "9" * 400
@@ -157,9 +158,7 @@ async def test_a_count_that_is_none_is_a_mapping_error(count: str, world_on: Wor
     assert (await states(world))[0] == {"mapping"}
 
 
-@pytest.mark.parametrize(
-    "value", [10**400, "9" * 5000, "1e999", float("nan"), float("inf"), None, True, [], {}, "x", ""]
-)
+@each_row("value", [10**400, "9" * 5000, "1e999", float("nan"), float("inf"), None, True, [], {}, "x", ""])
 def test_what_is_no_number_is_none_in_every_form(value: object) -> None:
     assert (number(value), whole(value), instant(value)) == (None, None, None)
 

@@ -6,19 +6,16 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from bench.evaluators.packs import generic
 from tests.cli.conftest import Bench
 from tests.reality.chat_stub import Reply, completion, serving
+from tests.rows import each_row
 
 RUN = ("run", "demo", "--limit", "4", "--answering-model", "acme/m1", "--judge-model", "none", "-c", "prices.yaml")
 PACKS = Path(__file__).parents[2] / "bench/packs"
 
 
-@pytest.mark.parametrize(
-    "path", sorted(PACKS.glob("*/answer*.txt")), ids=lambda path: f"{path.parent.name}/{path.stem}"
-)
+@each_row("path", sorted(PACKS.glob("*/answer*.txt")))
 def test_the_context_of_a_shipped_prompt_comes_before_its_question(path: Path) -> None:
     names = re.findall(r"\$\{(\w+)", path.read_text())
     assert names.index("retrievedContext") < names.index("question")

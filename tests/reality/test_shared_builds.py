@@ -16,6 +16,7 @@ from tests.cli.conftest import Bench
 from tests.cli.test_builds import in_thread
 from tests.reality.conftest import WorldOn
 from tests.reality.memory_stub import MemoryStub
+from tests.rows import each_row
 from tests.small_world import PROVIDER, World
 
 SEARCH = 'body: {query: "$.query", namespace: "$.runTag", limit: "$.k"}'
@@ -69,7 +70,7 @@ async def test_every_job_of_a_build_has_the_results_that_it_has_alone(world_on: 
         assert (shared.states, shared.valid) == (alone.jobs[0].states, alone.jobs[0].valid)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("flags", "shared"),
     [
         ({"set": {"faulty@b.vars.floor": '"0.9"'}}, True),

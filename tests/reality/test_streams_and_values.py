@@ -16,6 +16,7 @@ from bench.settings import Environment
 from tests.cli.conftest import Bench
 from tests.reality.chat_stub import completion, delta, events
 from tests.reality.test_answers import Job, Serve, job, serve, workspace
+from tests.rows import each_row
 
 __all__ = ["job", "serve", "workspace"]
 
@@ -35,7 +36,7 @@ def numbered(text: str, index: int | None) -> dict[str, Any]:
     return {"choices": [{"index": index, "delta": {"content": text}}]}
 
 
-@pytest.mark.parametrize(
+@each_row(
     "body",
     [
         events(delta("Pa"), delta("ris"), END, done=False),
@@ -56,7 +57,7 @@ def test_two_equal_pieces_are_two() -> None:
     assert joined(events(delta("ha"), delta("ha"), END))["choices"][0]["message"]["content"] == "haha"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "error",
     [
         b'event: error\ndata: {"message": "overloaded", "code": 529}\n\n',
@@ -89,7 +90,7 @@ def test_answers_that_are_json_are_counted(serve: Serve, job: Job) -> None:
 # ------------------------------------------------------------------------ variables
 
 
-@pytest.mark.parametrize("around", ["{}\n", " {}\r\n", "\ufeff{}", "\t{} "])
+@each_row("around", ["{}\n", " {}\r\n", "\ufeff{}", "\t{} "])
 def test_a_value_is_what_is_left_without_what_a_copy_leaves_around_it(around: str) -> None:
     assert Environment(values={"KEY": around.format("sk-1")}).get("KEY") == "sk-1"
 
@@ -98,7 +99,7 @@ def test_a_blank_value_is_unset() -> None:
     assert Environment(values={"KEY": " \n"}).get("KEY") is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     "url",
     ["127.0.0.1:8000", "ftp://127.0.0.1", "http://", "http://h:99999", "http://h/?x=1", "http://h/#a", "http://h/a b"],
 )

@@ -16,11 +16,12 @@ from tests.cpu_time import at_most
 from tests.providers.declared import declared, playing
 from tests.reality.conftest import WorldOn
 from tests.reality.memory_stub import MemoryStub
+from tests.rows import each_row
 
 FORM = "endpoints.search.response.id_from"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("form", "filed"),
     [
         ({"tag_prefix": "${runTag}-", "field": "$.file"}, "{ns}-m0"),
@@ -39,7 +40,7 @@ async def test_an_id_is_taken_out_of_a_text(form: dict[str, str], filed: str) ->
         assert (await play.search()).hits[0].source_ids == ("m0",)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "text"),
     [
         (FORM, [{"tag_prefix": "${runtag}-", "field": "$.file"}]),
@@ -72,7 +73,7 @@ def test_literals_and_prose_stay() -> None:
     assert config.description == "uses ${anything}"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "pattern",
     [
         "(",
@@ -96,7 +97,7 @@ def test_a_pattern_that_is_no_use_or_slow_is_refused(pattern: str) -> None:
         declared({FORM: [{"pattern": pattern, "field": "$.file"}]})
 
 
-@pytest.mark.parametrize("pattern", [r"^doc-(.*)\.txt$", "(.*)x(?:.*)y", r"^([0-9a-f]{8}-[0-9a-f]{4})", "(a|b)+$"])
+@each_row("pattern", [r"^doc-(.*)\.txt$", "(.*)x(?:.*)y", r"^([0-9a-f]{8}-[0-9a-f]{4})", "(a|b)+$"])
 def test_a_pattern_that_is_taken_is_fast_on_the_longest_text(pattern: str) -> None:
     assert problem_of(pattern) is None
     compiled = re.compile(pattern)

@@ -14,6 +14,7 @@ from bench.models.answer_text import not_said, repeats_prompt, signs
 from bench.visible import is_odd
 from tests.reality.chat_stub import completion
 from tests.reality.test_answers import Job, Serve, job, note, serve, workspace
+from tests.rows import each_row
 
 __all__ = ["job", "serve", "workspace"]
 
@@ -40,12 +41,12 @@ NO_ANSWERS = [
 ]
 
 
-@pytest.mark.parametrize("text", NO_ANSWERS)
+@each_row("text", NO_ANSWERS)
 def test_a_text_that_no_one_can_mean_is_no_answer(text: str) -> None:
     assert not_said(text) is not None
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     ["Paris", "None", "Not found.", "Error bars", "500 euros", "404", "{}-shaped", "She had a server error on Monday.",
      "The connection was lost.", '{"answer": "Paris", "error": "none"}', "null and void"],
@@ -104,24 +105,22 @@ def test_an_answer_that_is_the_question_is_told(serve: Serve, job: Job, workspac
     assert note(job(), "4 answers the question itself")
 
 
-@pytest.mark.parametrize(
-    "text", ["Pelle", "I can't wait to see Pelle.", "The gift I meant to buy", "C3PO (5 μm)", "в Москве"]
-)
+@each_row("text", ["Pelle", "I can't wait to see Pelle.", "The gift I meant to buy", "C3PO (5 μm)", "в Москве"])
 def test_a_plain_answer_shows_nothing_odd(text: str) -> None:
     assert signs(text, question="Who?") == ()
 
 
-@pytest.mark.parametrize("text", ["\u200bParis", "Pa\u00adris", "P\u0430ris", "ＰＡＲＩＳ", "Cafe\u0301", "\u0412"])
+@each_row("text", ["\u200bParis", "Pa\u00adris", "P\u0430ris", "ＰＡＲＩＳ", "Cafe\u0301", "\u0412"])
 def test_letters_that_mislead_are_odd(text: str) -> None:
     assert is_odd(text)
 
 
-@pytest.mark.parametrize("text", ["Café", "نمی\u200cخواهم", "我,你:他？", "👨\u200d👩\u200d👧", "a\u00a0b", "Ελλάδα"])
+@each_row("text", ["Café", "نمی\u200cخواهم", "我,你:他？", "👨\u200d👩\u200d👧", "a\u00a0b", "Ελλάδα"])
 def test_letters_of_a_script_of_their_own_are_not(text: str) -> None:
     assert not is_odd(text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("answer", "place"),
     [
         ("The answer is A. Wait, actually it's B.", 1),

@@ -13,13 +13,14 @@ from bench.metrics.choices import chosen_index
 from tests.cli.conftest import Bench
 from tests.reality.chat_stub import completion, delta, events
 from tests.reality.test_answers import Job, Serve, job, note, serve, workspace
+from tests.rows import each_row
 
 __all__ = ["job", "serve", "workspace"]
 
 CITIES = ("Rome", "Paris", "New York")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("gold", "answer", "held"),
     [
         ("10", "It was $10,000.", False),
@@ -60,7 +61,7 @@ def test_two_evaluators_are_not_compared_as_one(bench: Bench) -> None:
     assert "evaluator: A has exact-match, B has contains/2" in refused.stdout + refused.stderr
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("answer", "place"),
     [
         ("A: no. B: yes.", None),

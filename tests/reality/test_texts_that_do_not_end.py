@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
-
 from bench.models.answer_text import is_cut_json
 from bench.models.dialect import AFTER_FINISH, join_anthropic, join_google, join_openai, read_events
 from tests.reality.chat_stub import Reply, completion, delta, events
 from tests.reality.test_answers import FACTS, Job, Serve, job, note, serve, workspace
+from tests.rows import each_row
 
 __all__ = ["job", "serve", "workspace"]
 
@@ -28,7 +27,7 @@ def block(text: str) -> dict[str, Any]:
 STOP = {"type": "message_delta", "delta": {"stop_reason": "end_turn"}}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("body", "said", "late"),
     [
         (join_openai([delta("Pa"), delta("ris", "stop"), delta(" User: and")], done=True), "Paris", True),
@@ -66,14 +65,12 @@ def test_text_after_the_finish_and_json_that_never_ends_are_counted(serve: Serve
     assert found["rows"][0]["answer"] == "under the blue pot"
 
 
-@pytest.mark.parametrize("text", ["{}", '{"a": "{"}', '{"a": 1} "', "{name} is", "[1] is", "[Note: x", '{"a"] }', ""])
+@each_row("text", ["{}", '{"a": "{"}', '{"a": 1} "', "{name} is", "[1] is", "[Note: x", '{"a"] }', ""])
 def test_a_text_that_ends_is_not_cut(text: str) -> None:
     assert not is_cut_json(text)
 
 
-@pytest.mark.parametrize(
-    "text", ["{", '{"a', '{"a": [1, 2', '{"a": "b\\"}', '[{"a": 1},', '```json\n{\n  "a": {"b": 1}']
-)
+@each_row("text", ["{", '{"a', '{"a": [1, 2', '{"a": "b\\"}', '[{"a": 1},', '```json\n{\n  "a": {"b": 1}'])
 def test_a_text_that_begins_as_json_and_never_ends_is_cut(text: str) -> None:
     assert is_cut_json(text)
 
