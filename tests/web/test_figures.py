@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import pytest
-
 from bench.web.charts import RowChart, Scatter
 from bench.web.figures import board_charts, jobs_of, run_charts, shown_metric, type_chart
 from bench.web.run_documents import spread
+from tests.rows import each_row
 
 Json = dict[str, Any]
 
@@ -62,7 +61,7 @@ NAMES: list[tuple[list[Json], list[str]]] = [
 ]
 
 
-@pytest.mark.parametrize(("records", "names"), NAMES)
+@each_row(("records", "names"), NAMES)
 def test_a_job_is_called_by_what_tells_it_from_the_others(records: list[Json], names: list[str]) -> None:
     assert [job["name"] for job in jobs_of(run_of(*((record, None) for record in records)))] == names
 
@@ -73,7 +72,7 @@ def test_a_run_without_numbers_has_jobs_and_no_charts() -> None:
     assert run_charts(jobs) == {"accuracy": [], "latency": [], "progress": []}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("found", "headline"),
     [
         (result({"a": one(None), "b": one(0.25)}), "b"), (result({"a": one(0.0), "b": one(1.0)}), "a"),

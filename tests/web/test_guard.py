@@ -13,6 +13,7 @@ from bench.web.admission import admit
 from bench.web.app import Settings, open_site
 from bench.web.errors import item_of, slug_of
 from bench.web.token_file import Secret
+from tests.rows import each_row
 from tests.small_world import World
 from tests.web.test_pages import DOCUMENTS, PAGES, checked
 from tests.web.workspaces import visiting
@@ -149,7 +150,7 @@ async def test_bodies_above_a_megabyte_and_no_json_are_refused(finished: Path) -
             assert status == 400 and json.loads(text)["error"]["hint"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "flags",
     [
         {"on_end": "touch /tmp/x"},
@@ -234,7 +235,7 @@ def test_a_request_names_no_file_no_code_and_no_address(flags: dict[str, object]
         admit(flags)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "flags",
     [
         {"limit": 5, "sample": 3, "seed": 7, "k": 20, "epochs": 3, "epochsReducer": "mean", "perType": True},

@@ -12,6 +12,7 @@ from bench.journal import Reader
 from bench.report.item_outcomes import item_outcomes
 from bench.web.formatting import judge_reason, pieces
 from bench.web.item_filter import ItemFilter, around, positions
+from tests.rows import each_row
 from tests.small_journal import record
 from tests.small_world import BENCHMARK, World
 from tests.told_journal import told
@@ -176,7 +177,7 @@ def test_words_are_marked_whole_and_short_ones_never() -> None:
     assert pieces("Oslo", "oslo", same=False) == [("Oslo", False)] and pieces(None, None) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("raw", "reason"),
     [
         ('{"reasoning": "the date differs", "score": 0}', "the date differs"),

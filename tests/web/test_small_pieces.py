@@ -28,6 +28,7 @@ from bench.web.rendering import query_of
 from bench.web.run_documents import PARTS, histogram, spread
 from bench.web.security import same
 from bench.web.token_file import SHORTEST, Secret
+from tests.rows import each_row
 
 # ------------------------------------------------------------------------------ ids
 
@@ -42,7 +43,7 @@ def test_any_item_id_is_one_plain_segment_and_comes_back(item: str) -> None:
     check_path(f"/runs/r1/items/{slug}")
 
 
-@pytest.mark.parametrize("slug", ["~A", "~AAAAA", "~_w", "~ä", "~wCA", "~//79"])
+@each_row("slug", ["~A", "~AAAAA", "~_w", "~ä", "~wCA", "~//79"])
 def test_a_slug_that_stands_for_no_text_is_refused(slug: str) -> None:
     with pytest.raises(BadId) as refused:
         item_of(slug)
@@ -50,18 +51,18 @@ def test_a_slug_that_stands_for_no_text_is_refused(slug: str) -> None:
     assert refused.value.hint == "ids are letters, digits, dot, dash and underscore"
 
 
-@pytest.mark.parametrize("name", ["", ".", "..", ".x", "a/b", "a b", "ä", "a" * 101, "a\n", "C:"])
+@each_row("name", ["", ".", "..", ".x", "a/b", "a b", "ä", "a" * 101, "a\n", "C:"])
 def test_a_name_that_is_no_safe_segment_is_no_run_id(name: str) -> None:
     with pytest.raises(BadId, match="this is not a run id"):
         run_id(name)
 
 
-@pytest.mark.parametrize("name", ["a", "20261128-4f9c", "A.b_c-d", "x" * 100, "7"])
+@each_row("name", ["a", "20261128-4f9c", "A.b_c-d", "x" * 100, "7"])
 def test_a_safe_segment_is_a_run_id(name: str) -> None:
     assert run_id(name) == name
 
 
-@pytest.mark.parametrize(
+@each_row(
     "path",
     ["/..", "/a/../b", "/a/./b", "//", "/a//b", "/a/", "/%2e%2e/x", "/a%2fb", "/a%5cb", "/%00", "/a%0a", "/%7f",
      "/C:/x", "/c:%5cx", "/%252e", "/a%25b", "", "a", "http://x/", "*", "/a/%2e"],
@@ -71,7 +72,7 @@ def test_a_path_that_could_mean_another_place_is_refused(path: str) -> None:
         check_path(path)
 
 
-@pytest.mark.parametrize("path", ["/", "/runs", "/runs/a.b", "/x?a=../../b&c=%2e%2e/%00", "/%C3%A4", "/..."])
+@each_row("path", ["/", "/runs", "/runs/a.b", "/x?a=../../b&c=%2e%2e/%00", "/%C3%A4", "/..."])
 def test_a_plain_path_passes_whatever_its_query(path: str) -> None:
     check_path(path)
 
@@ -99,13 +100,13 @@ NUMBERS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", NUMBERS)
+@each_row("case", NUMBERS)
 def test_numbers_are_shown_as_far_as_they_are_read(case: str) -> None:
     value, shown = NUMBERS[case]
     assert text.number(value) == shown
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "shown"),
     [(0.5, "50 %"), (0, "0 %"), (1, "100 %"), (None, "–"), ("x", "–"), (0.005, "0 %"), (0.126, "13 %")],
 )
@@ -113,7 +114,7 @@ def test_shares_are_percents(value: object, shown: str) -> None:
     assert text.share(value) == shown
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "shown"),
     [(None, "–"), ("0", "0"), ("1.50000", "1.5"), (2, "2"), ("0.00012", "0.0001"), ("1234.5", "1234.5")],
 )
@@ -121,7 +122,7 @@ def test_money_that_is_not_known_is_no_zero(value: object, shown: str) -> None:
     assert text.usd(value) == shown
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("us", "shown"),
     [(0, "0 µs"), (999, "999 µs"), (1000, "1 ms"), (1500, "1.5 ms"), (999_499, "999 ms"), (999_500, "1 s"),
      (999_999, "1 s"), (1_500_000, "1.5 s"), (119_000_000, "119 s"), (120_000_000, "2.0 min"), (None, "–"), ("x", "–")],
@@ -135,9 +136,7 @@ def test_no_duration_is_written_in_powers_of_ten(us: int) -> None:
     assert "e" not in text.duration(us)
 
 
-@pytest.mark.parametrize(
-    ("value", "shown"), [(0.25, "250 ms"), (90, "90 s"), (None, "–"), ("x", "–"), (600, "10.0 min")]
-)
+@each_row(("value", "shown"), [(0.25, "250 ms"), (90, "90 s"), (None, "–"), ("x", "–"), (600, "10.0 min")])
 def test_seconds_are_durations(value: object, shown: str) -> None:
     assert text.seconds(value) == shown
 
@@ -147,7 +146,7 @@ def test_instants_are_utc_to_the_second() -> None:
     assert (text.instant("2026"), text.instant(None), text.instant("")) == ("2026", "–", "–")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("past", "shown"),
     [("2026-01-10T12:00:00+00:00", "now"), ("2026-01-10T11:59:01Z", "now"), ("2026-01-10T11:59:00Z", "1 min"),
      ("2026-01-10T10:00:00Z", "2 h"), ("2026-01-07T12:00:00Z", "3 d"), ("2026-01-10T13:00:00Z", "now")],
@@ -210,7 +209,7 @@ def test_a_token_is_made_once_for_its_owner_alone(tmp_path: Path) -> None:
 TOO_SHORT = "the token is too short: at least 32 random bytes"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("content", "message"),
     [(b"", TOO_SHORT), (b"x" * 42, TOO_SHORT), (b" " * 50, TOO_SHORT), (b"\xff" * 50, "the token file cannot be read")],
 )  # fmt: skip
@@ -252,7 +251,7 @@ def test_what_is_named_like_a_secret_is_redacted_and_names_of_files_are_not(monk
     assert "SHORT_KEY" in os.environ
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("host", "own"),
     [("127.0.0.1", True), ("127.8.8.8", True), ("::1", True), ("localhost", True), ("LocalHost", True),
      ("0.0.0.0", False), ("::", False), ("192.168.1.1", False), ("example.org", False), ("", False),
@@ -265,7 +264,7 @@ def test_only_loopback_addresses_are_this_machine_alone(host: str, own: bool) ->
 # ------------------------------------------------------------------------------ errors as answers
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("error", "status"),
     [
         (UsageError("x"), 400), (ConfigError("x"), 400), (BadId("x"), 400), (NotFound("x"), 404), (Busy("x"), 503),
@@ -310,7 +309,7 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("case", REFUSED)
+@each_row("case", REFUSED)
 def test_what_only_the_command_line_may_ask_for_is_refused_by_name(case: str) -> None:
     flags, said = REFUSED[case]
     with pytest.raises(UsageError) as refused:
@@ -332,7 +331,7 @@ ADMITTED: dict[str, dict[str, object]] = {
 }
 
 
-@pytest.mark.parametrize("case", ADMITTED)
+@each_row("case", ADMITTED)
 def test_what_a_form_may_ask_for_is_admitted_as_it_is(case: str) -> None:
     given_names = set(ADMITTED[case])
     assert admit(ADMITTED[case]).model_fields_set >= given_names
@@ -341,7 +340,7 @@ def test_what_a_form_may_ask_for_is_admitted_as_it_is(case: str) -> None:
 # ------------------------------------------------------------------------------ scales and charts
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "shown"),
     [
         (0.0, "0"),
@@ -363,7 +362,7 @@ def test_no_tick_of_any_scale_is_written_in_powers_of_ten(value: float) -> None:
         assert all("e" not in tick.text for tick in scale.ticks)
 
 
-@pytest.mark.parametrize("value", [0.0, -1.0, float("inf"), float("nan")])
+@each_row("value", [0.0, -1.0, float("inf"), float("nan")])
 def test_what_is_no_size_ends_at_one(value: float) -> None:
     assert nice_top(value) == 1.0
 
