@@ -31,6 +31,7 @@ from bench.report.export import (
     named,
     rows_of,
 )
+from tests.rows import each_row
 from tests.small_journal import measuring, record
 from tests.told_journal import Told, call, told
 
@@ -380,7 +381,7 @@ def test_an_encoded_id_is_one_word_and_can_be_read_back(text: str) -> None:
     assert unquote(word, errors="surrogatepass") == text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("retrieved", "gold"),
     [
         ([["x"], ["s1"], ["s1"], ["s2"]], ("s1", "s2")),

@@ -14,6 +14,7 @@ from bench.report.compare import compare_sides
 from bench.report.comparison import Comparisons
 from bench.report.comparison_data import ComparisonTarget, Side, load_of, sides_of
 from bench.report.comparison_text import comparison_grids, comparison_json, conclusions
+from tests.rows import each_row
 from tests.small_journal import Job, made, measuring, record
 from tests.told_journal import AT
 
@@ -34,7 +35,7 @@ def resume(**flags: object) -> ResumeRow:
     return ResumeRow(at=AT, data={"operation": RunRequest.combine(None, flags).operation()})
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("flags", "resumes", "load"),
     [
         ({}, [], {"concurrency": 10}),

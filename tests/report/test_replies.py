@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from bench.report.replies import same_model
+from tests.rows import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("asked", "reported"),
     [
         ("openai/gpt-4o", "gpt-4o"),
@@ -29,7 +28,7 @@ def test_a_dated_or_shortened_name_is_the_same_model(asked: str, reported: str) 
     assert same_model(asked, reported)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("asked", "reported"),
     [
         ("openai/gpt-4o", "gpt-4o-mini"),

@@ -15,6 +15,7 @@ from bench.report.compare import compare_sides
 from bench.report.comparison import PairComparison
 from bench.report.comparison_data import ComparisonTarget, sides_of
 from bench.report.comparison_tests import Pairs, can_be_paired, is_time
+from tests.rows import each_row
 from tests.small_journal import Job, made, measuring, record
 
 ITEMS = [f"q{at:03d}" for at in range(240)]
@@ -132,8 +133,8 @@ def test_a_part_of_pairs_keeps_values_clusters_and_labels_together() -> None:
     assert whole.scored() is whole and whole.where([False]).clusters is None
 
 
-@pytest.mark.parametrize("name", ["accuracy", "latency_p50", "latency_mean", "accuracy_macro"])
-@pytest.mark.parametrize(("left", "right"), [([], []), ([NAN], [NAN]), ([1.0, NAN], [NAN, 1.0])])
+@each_row("name", ["accuracy", "latency_p50", "latency_mean", "accuracy_macro"])
+@each_row(("left", "right"), [([], []), ([NAN], [NAN]), ([1.0, NAN], [NAN, 1.0])])
 def test_nothing_that_pairs_is_a_comparison_without_numbers(name: str, left: list[float], right: list[float]) -> None:
     (measure,) = open_metrics([name], k=10, folder=Path())
     found = rowtests.tested(measure, pairs(left, right))

@@ -23,6 +23,7 @@ from bench.report.rendering import CSV_HEAD, csv_text, grids_page, markdown, res
 from bench.report.results_document import done_job, metric_json, report_json, results_json
 from bench.report.tables import Grid, breakdown, job_texts, matrix, number, overview, safe_row, with_interval
 from bench.visible import HIDDEN
+from tests.rows import each_row
 from tests.small_journal import measuring, record
 
 SPAN = Interval(low=0.25, high=0.75, level=0.95, method="wilson")
@@ -63,7 +64,7 @@ def report(*jobs: JobReport, status: RunState = RunState.COMPLETE) -> Report:
 # ------------------------------------------------------------------------------ cells
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "unit", "text"),
     [
         (None, None, "-"), (0.5, None, "0.5000"), (1.0, None, "1.0000"), (-1.0, None, "-1.0000"), (1.25, None, "1.2"),
@@ -174,7 +175,7 @@ def test_a_retrieval_only_table_has_no_rows_of_answer_metrics() -> None:
     assert [row[0] for row in matrix(report(job(of=of, metrics=metrics)))[0].rows] == ["hit_at_5"]
 
 
-@pytest.mark.parametrize(("width", "shown"), [(300, 6), (114, 2), (70, 0), (10, 0)])
+@each_row(("width", "shown"), [(300, 6), (114, 2), (70, 0), (10, 0)])
 def test_as_many_types_are_shown_as_fit_the_largest_first_and_the_rest_is_told(width: int, shown: int) -> None:
     sizes = {f"type-{at}-name": at for at in range(1, 9)}
     (grid,) = overview(report(job(metrics=(measured(breakdown=typed(sizes)),))), width=width)
@@ -252,7 +253,7 @@ HOSTILE = ("a|b", "<script>alert(1)</script>", "[x](javascript:alert(1))", "![x]
            "line\nbreak\r\n# head", "\x1b[31m\u202e", "&lt;", "=1+1", "[0.1, 0.2]")  # fmt: skip
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@each_row("text", HOSTILE)
 def test_markdown_cells_are_text_on_one_line(text: str) -> None:
     from markdown_it import MarkdownIt
 
@@ -292,7 +293,7 @@ def test_markdown_says_which_columns_are_numbers() -> None:
     assert markdown(replace(grid, notes=())) == "### t\n\n| a | b |\n| --- | ---: |\n| x | 1 |\n"
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@each_row("text", HOSTILE)
 def test_a_static_page_shows_text_as_text_and_asks_nobody(text: str) -> None:
     grid = Grid(title=text, head=(text, "b"), rows=((text, "1"),), right=(1,), notes=(text,))
     page = grids_page(text, [grid])

@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from bench.journal import Event
 from bench.report.compare import compare_sides
 from bench.report.comparison import ComparisonRow, Comparisons, amount, conclusion, finding_of, p_text, verdict_of
 from bench.report.comparison_data import ComparisonTarget, sides_of
 from bench.report.comparison_text import comparison_grids, comparison_json, conclusions
 from bench.stats import Comparison
+from tests.rows import each_row
 from tests.small_journal import Job, made, record
 
 NAMES = [f"q{at:03d}" for at in range(60)]
@@ -67,7 +66,7 @@ SAID = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", SAID)
+@each_row("case", SAID)
 def test_a_verdict_says_what_the_numbers_carry(case: str) -> None:
     shown, verdict, finding = SAID[case]
     assert (verdict_of(shown), finding_of(shown)) == (verdict, finding)
@@ -79,7 +78,7 @@ def test_a_p_of_exactly_alpha_is_no_finding() -> None:
     assert row(replace(FOUND, p=0.0499)).better == "a"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("changes", "value", "text"),
     [
         ({}, 0.15, "+0.15"), ({}, -0.00001, "0"), ({}, 0.0, "0"), ({"unit": "ms"}, 12.0, "+12.00 ms"),
