@@ -18,6 +18,7 @@ from tests import forked
 from tests.docs.model_server import model_server
 from tests.docs.pages import Block, agrees, blocks, steps
 from tests.docs.shell import Shell
+from tests.rows import each_row
 from tests.small_world import wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -172,12 +173,12 @@ def untested() -> Iterator[tuple[str, str]]:
                 yield f"{name_of(page)}:{block.line}", block.untested
 
 
-@pytest.mark.parametrize(("place", "reason"), list(untested()))
+@each_row(("place", "reason"), list(untested()))
 def test_a_command_is_left_out_only_for_a_reason_that_the_page_shows(place: str, reason: str) -> None:
     assert reason in REASONS, place
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+@each_row("page", PAGES)
 def test_no_command_hides_in_a_block_that_is_not_run(page: Path) -> None:
     """A block without a language would be skipped silently."""
     for block in read(page):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.docs.pages import Block, agrees, blocks, steps
+from tests.rows import each_row
 
 PAGE = """\
 # Title
@@ -58,7 +57,7 @@ def test_a_session_has_outputs_and_exit_codes() -> None:
     assert (second.command, second.exit_code, second.output) == ("bench list", 0, [])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("shown", "printed", "same"),
     [
         (["a", "...", "z"], ["a", "z"], True),

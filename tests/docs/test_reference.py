@@ -6,12 +6,11 @@ import re
 from functools import cache
 from pathlib import Path
 
-import pytest
-
 from bench.cli.app import COMMANDS
 from bench.config.catalog import Catalog, builtin_root
 from bench.metrics import catalog
 from docs.site import benchmarkpage, generate
+from tests.rows import each_row
 
 
 @cache
@@ -19,7 +18,7 @@ def made(name: str) -> str:
     return generate.PAGES[name]()
 
 
-@pytest.mark.parametrize("name", generate.PAGES)
+@each_row("name", generate.PAGES)
 def test_a_committed_page_equals_what_the_generator_writes(name: str) -> None:
     written = (generate.FOLDER / name).read_text(encoding="utf-8")
     assert written == made(name), "run: python -m docs.site.generate"
@@ -29,7 +28,7 @@ def test_no_page_of_the_reference_is_written_by_hand() -> None:
     assert {path.name for path in generate.FOLDER.iterdir()} == set(generate.PAGES)
 
 
-@pytest.mark.parametrize("command", [name for name, *_ in COMMANDS])
+@each_row("command", [name for name, *_ in COMMANDS])
 def test_each_command_has_an_entry(command: str) -> None:
     assert re.search(rf"^### bench {command}\b", made("cli.md"), re.M)
 
@@ -49,7 +48,7 @@ def test_each_variable_that_the_code_reads_is_described(root: Path) -> None:
         assert not missing, path
 
 
-@pytest.mark.parametrize("name", sorted({path.stem for path in benchmarkpage.FOLDER.glob("*.md")} - {"index"}))
+@each_row("name", sorted({path.stem for path in benchmarkpage.FOLDER.glob("*.md")} - {"index"}))
 def test_a_page_of_a_benchmark_says_what_its_config_says(name: str) -> None:
     written = (benchmarkpage.FOLDER / f"{name}.md").read_text(encoding="utf-8")
     assert written == benchmarkpage.text(name), "run: python -m docs.site.generate"
