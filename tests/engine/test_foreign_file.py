@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from bench.engine.external_rows import JSONL_HINT, TREC_HINT, ForeignRow, read_foreign
 from bench.errors import DataError, UsageError
+from tests.rows import each_row
 
 
 def file_of(folder: Path, content: str | bytes) -> Path:
@@ -40,7 +41,7 @@ def test_a_row_has_hits_or_an_answer_or_both(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "message"),
     [
         ('{"item": "q2", "hits": ["a"]', "this is not JSON: "),
@@ -106,7 +107,7 @@ def test_a_trec_ranking_falls_in_score_whatever_the_order_of_lines(
     assert len(order) == len(scores)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "message", "hint"),
     [
         ("q1 Q0 b 2 0.7", "the line has 5 fields, but a line of a TREC run has 6", TREC_HINT),
@@ -133,7 +134,7 @@ def test_a_hit_that_is_there_twice_names_both_lines(tmp_path: Path) -> None:
     assert refused.value.hint == f"see {path}:1"
 
 
-@pytest.mark.parametrize("content", ["", "\n", "  \n\t\n", "\ufeff", "\ufeff\n"])
+@each_row("content", ["", "\n", "  \n\t\n", "\ufeff", "\ufeff\n"])
 def test_a_file_that_says_nothing_is_an_error(tmp_path: Path, content: str) -> None:
     path = file_of(tmp_path, content)
     with pytest.raises(DataError) as refused:
@@ -141,16 +142,14 @@ def test_a_file_that_says_nothing_is_an_error(tmp_path: Path, content: str) -> N
     assert (refused.value.message, refused.value.where) == ("the file has no row", str(path))
 
 
-@pytest.mark.parametrize("mark", ["", "\ufeff"])
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@each_row("mark", ["", "\ufeff"])
+@each_row("end", ["\n", "\r\n"])
 def test_a_mark_of_byte_order_and_the_ends_of_another_system_do_no_harm(tmp_path: Path, mark: str, end: str) -> None:
     path = file_of(tmp_path, mark + '{"item": "q1", "answer": "é"}' + end + '{"item": "q2", "answer": "x"}' + end)
     assert [(one.item, one.answer) for one in read_foreign(path)] == [("q1", "é"), ("q2", "x")]
 
 
-@pytest.mark.parametrize(
-    "torn", [b'{"item": "q2", "ans', b'{"item": "q2", "answer": "caf\xc3', b'{"item": "q2", "answer": "x"', b"{"]
-)
+@each_row("torn", [b'{"item": "q2", "ans', b'{"item": "q2", "answer": "caf\xc3', b'{"item": "q2", "answer": "x"', b"{"])
 def test_a_torn_last_line_is_left_out_and_the_rest_is_read(tmp_path: Path, torn: bytes) -> None:
     path = file_of(tmp_path, b'{"item": "q1", "answer": "x"}\n' + torn)
     assert [one.item for one in read_foreign(path)] == ["q1"]

@@ -19,6 +19,7 @@ from bench.model import Phase, State
 from bench.plan import Plan
 from bench.plan.job_record import read
 from bench.report import fold
+from tests.rows import each_row
 from tests.small_world import World
 
 
@@ -146,7 +147,7 @@ def test_a_file_of_answers_alone_needs_no_ids(world: World) -> None:
         planned(world, [row("c0q0", answer="x")], benchmarks="nobody-has-it")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("written", "name"),
     [
         ("a b", "a b"), ("a%20b", "a b"), ("a b#dup1", "a b"), ("a%20b#dup2", "a b"),

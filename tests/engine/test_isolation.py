@@ -26,6 +26,7 @@ from bench.engine.isolation import (
 )
 from bench.errors import Rejected, Unavailable
 from bench.model import Found, Hit, Memory, Query, Space
+from tests.rows import each_row
 
 SPACE = Space(namespace="n", run_id="r", benchmark="b", corpus="c", attempt=1)
 OWN = ("the first thing that was said", "a longer thing that was said in the middle of it all", "the very last thing")
@@ -116,7 +117,7 @@ async def test_a_count_says_what_a_namespace_holds() -> None:
     assert provider.asked == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("hits", "returned", "held"),
     [((), 0, 0), ((), 3, 3), ((hit("anything"),), 1, 1), ((hit("a"), hit("b")), 0, 2)],
 )
@@ -149,7 +150,7 @@ async def test_any_of_the_three_may_be_found(text: str) -> None:
     assert await sentinel(Shows({text: [hit("in other words", ids[text])]}), veil=veil).found()
 
 
-@pytest.mark.parametrize(
+@each_row(
     "hits",
     [
         [],

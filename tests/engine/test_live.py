@@ -37,6 +37,7 @@ from bench.http import Http
 from bench.http.call_log import record
 from bench.journal import Journal, RunMeta
 from bench.model import Call
+from tests.rows import each_row
 from tests.small_world import World
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
@@ -65,7 +66,7 @@ async def live(tmp_path: Path) -> Live:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("error", "kind", "message", "stops"),
     [
         (AuthError("who are you"), "auth", "who are you", True),
@@ -212,7 +213,7 @@ async def test_a_run_stops_at_its_limit_and_not_before() -> None:
     assert (stopping.reason, progress.cost_usd) == (Stop.MAX_COST, Decimal("0.3"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("changes", "unknown"),
     [
         ({"role": "answering"}, 1),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import anyio
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,6 +21,7 @@ from bench.errors import AuthError, Unavailable
 from bench.journal import CorpusKind, CorpusRow, JournaledPhase, Key
 from bench.model import Hit, Memory, Phase
 from bench.tokens import count_tokens, quarters
+from tests.rows import each_row
 
 TEXTS = st.lists(st.text(max_size=60), max_size=8)
 
@@ -99,7 +99,7 @@ def rows(*kinds: CorpusKind, attempt: int = 1, clean: bool = False) -> list[Corp
 K = CorpusKind
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("known", "step"),
     [
         ([], Step.BEGIN),

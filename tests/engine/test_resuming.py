@@ -18,6 +18,7 @@ from bench.errors import BenchError, DataError, IdentityError, JournalError, Loc
 from bench.journal import Journal, Reader, RunState
 from bench.model import State
 from bench.plan.ranges import covered, ranges_of, union_of
+from tests.rows import each_row
 from tests.small_world import World
 
 SHOWS = "bench list runs shows the runs of this workspace"
@@ -225,7 +226,7 @@ async def test_a_run_that_is_spread_over_a_cluster_is_not_resumed_beside_it(worl
 # ------------------------------------------------------------------ ranges and shards of a new run
 
 
-@pytest.mark.parametrize(("shard", "ranges"), [("1/4", ((1, 2),)), ("4/4", ((7, 8),)), ("1/1", ()), ("2/3", ((3, 5),))])
+@each_row(("shard", "ranges"), [("1/4", ((1, 2),)), ("4/4", ((7, 8),)), ("1/1", ()), ("2/3", ((3, 5),))])
 def test_a_shard_is_a_range(tmp_path: Path, shard: str, ranges: object) -> None:
     world = World.make(tmp_path, corpora=2, items=4)
     plan = world.plan(providers="bm25", shard=shard)
@@ -233,7 +234,7 @@ def test_a_shard_is_a_range(tmp_path: Path, shard: str, ranges: object) -> None:
     assert plan.digest == world.plan(providers="bm25").digest
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("flags", "message"),
     [
         ({"shard": "0/4"}, "--shard 0/4: expected i/n with i from 1 to n"),
@@ -258,7 +259,7 @@ def test_a_range_that_cannot_be_is_a_usage_error(tmp_path: Path, flags: dict[str
     assert error.value.exit_code == 2
 
 
-@pytest.mark.parametrize("total", [1, 7, 15, 16])
+@each_row("total", [1, 7, 15, 16])
 def test_the_shards_of_a_run_are_all_of_it(total: int) -> None:
     for count in range(1, total + 1):
         parts = [ranges_of(RunRequest(shard=f"{at}/{count}"), total) for at in range(1, count + 1)]

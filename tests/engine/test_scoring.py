@@ -17,6 +17,7 @@ from bench.engine.search import Oracle, mapped, query_of
 from bench.journal import Key
 from bench.model import Call, Evidence, Found, Hit, Item, Memory, Phase, Query, Space, State, Usage, Verdict
 from bench.plan import Lane
+from tests.rows import each_row
 from tests.small_world import World
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
@@ -340,7 +341,7 @@ async def test_a_run_of_the_oracle_is_the_upper_bound(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------ what a search costs
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("price", "calls", "cost"),
     [
         (None, [], None),

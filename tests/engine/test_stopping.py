@@ -13,10 +13,11 @@ import pytest
 from bench.engine import stopping as module
 from bench.engine.stopping import GRACE_S, PauseFile, Stop, Stopping, obey_signals, watching
 from bench.journal import RunState
+from tests.rows import each_row
 from tests.small_world import World
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("stop", "code", "status"),
     [
         (Stop.SIGINT, 130, "paused"),

@@ -14,6 +14,7 @@ from bench.errors import IdentityError, UsageError
 from bench.journal import JournaledPhase, Key, Reader, RunState
 from bench.model import Phase, State
 from tests.engine.scripted_store import ScriptedStore
+from tests.rows import each_row
 from tests.small_world import World
 
 FLAGS: dict[str, object] = {
@@ -53,7 +54,7 @@ def ended(**outcomes: str) -> dict[Phase, JournaledPhase]:
     }
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("phases", "failed"),
     [
         (ended(), Phase.INGEST),
