@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from bench.config.provider_body import Compiler, Missing, Scope, TreeError, compile_tree
 from bench.model import Memory, Message, Query, Space
 from bench.providers.declarative.variables import BENCH_ID, Shape, kept
+from tests.rows import each_row
 
 SPACE = Space(namespace="ns", run_id="r1", benchmark="b", corpus="c")
 
@@ -78,7 +79,7 @@ def test_missing_below_a_variable_is_an_error_of_the_run() -> None:
         fill("x ${k}", k=None)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("tree", "said", "place"),
     [
         ({"a": {"$each": "$.items"}}, "cannot be used together", ("a", "$each")),
@@ -191,7 +192,7 @@ def test_batch_key_is_the_same_for_every_repeat() -> None:
     assert Shape().batch(SPACE, two, [])["batchKey"] != Shape().batch(SPACE, two[:1], [])["batchKey"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("form", "wanted"),
     [
         ("iso", "2023-05-08T13:56:00Z"),

@@ -26,6 +26,7 @@ from bench.providers import Lists
 from bench.providers.declarative.response import as_ids
 from bench.scalars import instant, number, whole
 from tests.providers.declared import playing
+from tests.rows import each_row
 
 R = "endpoints.search.response"
 
@@ -174,7 +175,7 @@ async def test_score_missing_is_none_and_text_is_a_number() -> None:
     assert [hit.score for hit in found] == [0.7, 0.6, None, None]
 
 
-@pytest.mark.parametrize("score", ["NaN", "high", "inf", 10**400])
+@each_row("score", ["NaN", "high", "inf", 10**400])
 async def test_score_that_is_no_finite_number_is_unknown_and_flagged(score: object) -> None:
     found = await asked({f"{R}.scoreField": "$.s"}, {"results": [{"text": "a", "s": score}]})
     assert ([hit.score for hit in found.hits], found.flags) == ([None], ("unreadable_values",))
@@ -193,7 +194,7 @@ async def test_nan_as_a_json_number_is_unknown() -> None:
     assert (await asked({f"{R}.scoreField": "$.s"}, answer)).hits[0].score is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("transform", "wanted"),
     [("none", [0.25, 1.0]), ("1-x", [0.75, 0.0]), ("-x", [-0.25, -1.0]), ("1/(1+x)", [0.8, 0.5])],
 )
@@ -220,9 +221,7 @@ async def test_rank_has_no_scores() -> None:
 # ---------------------------------------------------------- dates, chunks
 
 
-@pytest.mark.parametrize(
-    "value", ["2023-05-08T13:56:00Z", "2023-05-08T13:56:00", 1683554160, 1683554160000, "1683554160"]
-)
+@each_row("value", ["2023-05-08T13:56:00Z", "2023-05-08T13:56:00", 1683554160, 1683554160000, "1683554160"])
 async def test_dates_of_hits_are_read_in_every_form(value: object) -> None:
     (hit,) = await hits({f"{R}.when": "$.at"}, {"text": "a", "at": value})
     assert hit.when == datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
@@ -248,7 +247,7 @@ async def test_chunks_are_kept_with_the_hit() -> None:
 # --------------------------------------------------------------- sources
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("form", "row"),
     [
         ({"field": "$.id"}, {"id": "m1"}),
@@ -327,7 +326,7 @@ async def test_without_forms_a_service_without_our_ids_has_no_source_ids() -> No
 # ---------------------------------------------------------------- errors
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("rule", "body", "error"),
     [
         ({"path": "$.errno", "not_equals": 0}, {"errno": 5}, Rejected),
@@ -393,7 +392,7 @@ async def test_answer_above_the_limit_is_a_mapping_error() -> None:
         await asked(changes, {"results": [], "pad": "x" * 5000}, sent=0)
 
 
-@pytest.mark.parametrize("body", ["<html>busy</html>", "", '{"results": [', "null"])
+@each_row("body", ["<html>busy</html>", "", '{"results": [', "null"])
 async def test_body_that_is_no_json_object_is_a_mapping_error(body: str) -> None:
     with pytest.raises(MappingError):
         await asked({}, lambda _: web.Response(text=body), sent=0)

@@ -12,6 +12,7 @@ from bench.errors import AuthError, ConfigError, MappingError, Rejected, Unavail
 from bench.model import Memory, Message
 from bench.providers import Counts, Deletes, Finishes, Lists, Prepares, Updates, Versioned
 from tests.providers.declared import playing
+from tests.rows import each_row
 
 NS = "ns%2F1%20%C3%BC"
 WHEN = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
@@ -79,7 +80,7 @@ async def test_element_fields_arrive_typed() -> None:
     }
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("changes", "header", "value"),
     [
         ({"auth": {"type": "bearer", "envVar": "K"}}, "Authorization", f"Bearer {KEY}"),
@@ -461,7 +462,7 @@ async def test_client_embeddings_fill_stored_and_asked_vectors(fault_server, tmp
     assert stored["e"] != asked["e"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("changes", "attribute", "wanted"),
     [
         ({"ingest.order": "parallel"}, "batching.order", "parallel"),

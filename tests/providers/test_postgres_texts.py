@@ -18,6 +18,7 @@ from bench.http import Http
 from bench.providers import ProviderContext
 from bench.providers.postgres import Database, body, literal, storable
 from bench.settings import Environment
+from tests.rows import each_row
 
 TREES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=8),
@@ -25,7 +26,7 @@ TREES = st.recursive(
 )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "stored"),
     [
         ("plain", "plain"),
@@ -79,7 +80,7 @@ def test_a_url_is_resolved_and_a_variable_that_is_missing_is_named() -> None:
         Database.of("mine", "${MY_DB}", context({}), where="p.yaml:3:1")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("error", "kind", "text"),
     [
         (psycopg.OperationalError("no route"), Unavailable, "mine: OperationalError: no route"),

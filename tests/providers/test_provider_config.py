@@ -11,6 +11,7 @@ from bench.config.file import Source
 from bench.config.provider import ProviderConfig
 from bench.config.provider_file import load_provider
 from bench.errors import ConfigError
+from tests.rows import each_row
 
 GOOD = """\
 name: acme
@@ -106,7 +107,7 @@ def test_all_errors_of_a_file_come_at_once(tmp_path: Path) -> None:
     assert "acme.yaml:11:5" in joined
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("old", "new", "place", "said"),
     [
         ("name: acme", "name: acme\napiVersion: bench/v9", "2:1", "bench/v1"),
@@ -244,7 +245,7 @@ def test_digest_covers_the_adapter_file(tmp_path: Path) -> None:
     assert load(text, tmp_path).sha256 != first
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("adapter", "said"),
     [
         ("./nowhere.py:Own", "no such adapter file"),
