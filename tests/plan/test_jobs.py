@@ -13,6 +13,7 @@ from bench.errors import BenchError, ConfigError, UsageError
 from bench.plan import NONE, Plan
 from bench.plan.ranges import ranges_of
 from tests.engine.scripted_store import ScriptedStore
+from tests.rows import each_row
 from tests.small_world import PROVIDER, World
 
 LISTING = 'name: listing\nversion: "1"\nextends: facts\nrequiredCapabilities: [list_memories]\n'
@@ -243,7 +244,7 @@ def test_a_rate_that_would_limit_nothing_is_refused(
 # ------------------------------------------------------------------------ ranges
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("flags", "ranges"),
     [
         ({}, ()),
@@ -264,7 +265,7 @@ def test_a_range_is_read_in_positions_of_the_full_order(flags: dict[str, object]
     assert ranges_of(RunRequest.combine(None, flags), 10) == ranges
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("flags", "message"),
     [
         ({"start": 11}, "--start 11: there are 10 items"),

@@ -7,14 +7,13 @@ import re
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from bench.config.catalog import Catalog
 from bench.datasets import open_benchmark
 from bench.evaluators.packs import load_pack, pack_names
 from bench.plan.benchmark import pack_of
 from bench.plan.prompt_leaks import KNOWS_ANSWER, KNOWS_TYPE, leaks
 from bench.plan.prompts import Prompts
+from tests.rows import each_row
 
 ROOT = Path(__file__).parents[2]
 ASK = "Facts: ${retrievedContext}\nQuestion: ${question}\n"
@@ -110,7 +109,7 @@ TYPES: list[tuple[dict[str, Any], dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("prompt", "columns"), ANSWERS)
+@each_row(("prompt", "columns"), ANSWERS)
 def test_a_prompt_that_knows_the_answer_is_named(
     tmp_path: Path, prompt: dict[str, Any], columns: dict[str, Any]
 ) -> None:
@@ -118,7 +117,7 @@ def test_a_prompt_that_knows_the_answer_is_named(
     assert found and all(text.startswith(f"{KNOWS_ANSWER}: the answer prompt") for text in found), found
 
 
-@pytest.mark.parametrize(("prompt", "columns"), TYPES)
+@each_row(("prompt", "columns"), TYPES)
 def test_a_prompt_that_knows_the_type_is_named(tmp_path: Path, prompt: dict[str, Any], columns: dict[str, Any]) -> None:
     found = seeded(tmp_path, prompt, **columns)
     assert found and all(text.startswith(f"{KNOWS_TYPE}: ") for text in found), found
@@ -128,7 +127,7 @@ def test_twenty_cases_are_seeded() -> None:
     assert len(ANSWERS) + len(TYPES) == 20
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("prompt", "columns"),
     [
         (shows(), {}),

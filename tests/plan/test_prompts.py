@@ -11,6 +11,7 @@ from bench.errors import BenchError, ConfigError, UsageError
 from bench.evaluators.packs import PromptPack, generic_answer, load_pack
 from bench.plan.benchmark import data_problems, pack_of
 from bench.plan.prompts import Prompts, read_prompt
+from tests.rows import each_row
 from tests.small_world import World
 
 ASK = "Answer ${question} from ${retrievedContext}"
@@ -172,7 +173,7 @@ def test_a_prompt_is_a_text_or_a_file_of_the_workspace(tmp_path: Path) -> None:
         assert read_prompt(text, tmp_path) == text
 
 
-@pytest.mark.parametrize("named", ["@absent.txt", "@two words.txt", "absent.txt", "word", "@", "@a\nb"])
+@each_row("named", ["@absent.txt", "@two words.txt", "absent.txt", "word", "@", "@a\nb"])
 def test_what_looks_like_a_file_and_is_none_is_said(tmp_path: Path, named: str) -> None:
     with pytest.raises(ConfigError) as caught:
         read_prompt(named, tmp_path)

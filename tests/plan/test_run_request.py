@@ -9,6 +9,7 @@ import pytest
 from bench.config.file import Source, load
 from bench.config.run import RunRequest
 from bench.errors import ConfigError, UsageError
+from tests.rows import each_row
 
 
 def test_lists_may_be_spaced_comma_separated_or_repeated() -> None:
@@ -20,7 +21,7 @@ def test_question_types_with_spaces_stay_whole() -> None:
     assert RunRequest.combine(None, {"question_type": ["single hop"]}).question_type == ("single hop",)
 
 
-@pytest.mark.parametrize(("text", "seconds"), [("90", 90), ("15m", 900), ("6h", 21600), ("0.5d", 43200)])
+@each_row(("text", "seconds"), [("90", 90), ("15m", 900), ("6h", 21600), ("0.5d", 43200)])
 def test_times_carry_their_unit(text: str, seconds: float) -> None:
     assert RunRequest.combine(None, {"max_time": text}).max_time == seconds
 
@@ -40,7 +41,7 @@ def test_an_unknown_key_of_a_run_file_is_placed(tmp_path: Path) -> None:
         load(Source.read(path), RunRequest)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "flags",
     [
         {"run_id": "../x"},

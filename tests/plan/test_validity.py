@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Literal
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.journal import ProbeRow
 from bench.model import State
 from bench.plan.validity import invalid_reasons
+from tests.rows import each_row
 
 FOREIGN = "an isolation probe found foreign memories in a namespace"
 HELD = 'corpus "a" held some memories before anything was put into it'
@@ -27,7 +27,7 @@ def failed(count: int, planned: int, allowed: str) -> str:
     return f"{count} of {planned} items failed (error or not_ready): above the allowed {allowed}"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("states", "planned", "allowed", "reasons"),
     [
         ({}, 100, 0.02, ()),
@@ -50,7 +50,7 @@ def test_only_items_that_failed_count_and_only_above_what_is_allowed(
     assert invalid_reasons(states, {}, planned, allowed, []) == reasons
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("kinds", "probes", "reasons"),
     [
         ({}, [], ()),
