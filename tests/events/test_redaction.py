@@ -15,6 +15,7 @@ from hypothesis import strategies as some
 from bench.events import HIDDEN, Redactor, redact, redactor
 from bench.redaction import is_setting
 from bench.settings import Environment
+from tests.rows import each_row
 
 SECRET = some.text(min_size=4, max_size=40)
 AROUND = some.text(max_size=20)
@@ -61,7 +62,7 @@ def test_a_known_secret_does_not_pass_in_any_form(form: str, secret: str, before
     assert leaked not in own(before + leaked + after).replace(HIDDEN, "")
 
 
-@pytest.mark.parametrize("user", ["", "u", "me", "bot", "user"])
+@each_row("user", ["", "u", "me", "bot", "user"])
 def test_a_secret_inside_a_basic_pair_does_not_pass(user: str) -> None:
     own = Redactor()
     own.learn("canary/one+two=3")
@@ -79,14 +80,14 @@ def test_named_entities_and_spaces_of_a_secret_are_known() -> None:
         assert own.hide(text.replace("&nbsp;", "+")) == HIDDEN, text
 
 
-@pytest.mark.parametrize("piece", ["\\", "%25", "&amp;", "&#0000", "canaryA\\", "canaryA", "canaryA/with+slash"])
+@each_row("piece", ["\\", "%25", "&amp;", "&#0000", "canaryA\\", "canaryA", "canaryA/with+slash"])
 def test_hostile_text_takes_time_that_grows_with_its_length(piece: str) -> None:
     own = Redactor()
     own.learn('canaryA/with+slash=="q')
     assert own.hide(piece * 20_000) == piece * 20_000
 
 
-@pytest.mark.parametrize(
+@each_row(
     "value",
     [
         "true", "1", "8000", "0.25.1", "localhost", "127.0.0.1:8000", "http://127.0.0.1:8000/api", "http://api.example.com",
@@ -97,7 +98,7 @@ def test_a_plain_setting_is_no_secret(value: str) -> None:
     assert is_setting(value)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "value",
     [
         "canaryD-in-a-header", "org-canary-93871", "tenant42a7b9", "postgres://app:CANARY-pass@db/prod", "a8f3k2l9d0",
@@ -156,7 +157,7 @@ def test_a_secret_of_a_block_is_forgotten_with_it_and_an_older_one_is_not() -> N
     assert own("older-word, newer-word") == f"{HIDDEN}, newer-word"
 
 
-@pytest.mark.parametrize("short", ["", "a", "abc", "12"])
+@each_row("short", ["", "a", "abc", "12"])
 def test_a_secret_of_three_characters_would_blank_ordinary_words(short: str) -> None:
     own = Redactor()
     own.learn(short)
@@ -164,7 +165,7 @@ def test_a_secret_of_three_characters_would_blank_ordinary_words(short: str) -> 
     assert not own.holds_secret("abc 12 a word")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "sk-proj-abcdefghijklmnopqrstuv",
@@ -186,12 +187,12 @@ def test_what_looks_like_a_key_is_hidden_though_nobody_knows_it(text: str) -> No
     assert Redactor()(f"got {text}, sorry") == f"got {HIDDEN}, sorry"
 
 
-@pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER", "Token", "token", "Api-Key", "api-key"])
+@each_row("scheme", ["Bearer", "bearer", "BEARER", "Token", "token", "Api-Key", "api-key"])
 def test_what_follows_a_scheme_of_authorization_is_hidden(scheme: str) -> None:
     assert "0123456789" not in Redactor()(f"Authorization: {scheme} 0123456789abcdef.xyz==")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "",
