@@ -44,6 +44,7 @@ from bench.errors import (
     is_disk_full,
     raised_at,
 )
+from tests.rows import each_row
 
 TEXT = some.text(min_size=1, max_size=40)
 
@@ -72,7 +73,7 @@ def test_the_drawing_names_every_class_and_its_exit_code() -> None:
     assert drawn() == {one.__name__: one.exit_code for one in classes() if one is not BenchError}
 
 
-@pytest.mark.parametrize("one", [one for one in classes() if one not in (BenchError, CallError)])
+@each_row("one", [one for one in classes() if one not in (BenchError, CallError)])
 def test_every_class_says_what_to_do_and_what_it_is(one: type[BenchError]) -> None:
     assert (one.__doc__ or "").rstrip().endswith(".")
     assert one.default_hint != BenchError.default_hint
@@ -86,7 +87,7 @@ def test_no_two_classes_share_a_kind() -> None:
     assert Unreachable.kind == Rejected.kind == "rejected", "never retried either"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("one", "kind", "code"),
     [
         (BenchError, "internal", 1),
@@ -197,7 +198,7 @@ def test_a_rate_limit_keeps_how_long_to_wait() -> None:
 # -------------------------------------------------------------------- other's errors
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("raised", "full"),
     [
         (OSError(errno.ENOSPC, "No space left on device"), True),
@@ -211,7 +212,7 @@ def test_only_what_room_would_mend_is_a_full_disk(raised: Exception, full: bool)
     assert is_disk_full(raised) is full
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "full"),
     [
         ("SQLITE_FULL", True),
