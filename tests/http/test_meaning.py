@@ -17,6 +17,7 @@ from bench.http.errors import AttemptFailed, ClosedTooLong, Lost, NotSent, TooLa
 from bench.http.message import Stamps, Timings
 from bench.http.rate_limiter import Gate
 from bench.http.retry import wait_s
+from tests.rows import each_row
 
 ENDPOINT = Endpoint(name="p.search", role="provider", key_variable="P_KEY")
 
@@ -34,7 +35,7 @@ def failed(
 # ------------------------------------------------------------------------ statuses
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("status", "error", "repeat", "repeat_if_lost_harms"),
     [
         (300, Rejected, False, False),
@@ -80,8 +81,8 @@ def test_every_status_is_told_with_its_wait_and_only_push_back_is_refused(
         assert status == 429 or repeatable
 
 
-@pytest.mark.parametrize("action", ["retry", "fail", "stop"])
-@pytest.mark.parametrize("status", [400, 401, 404, 409, 429, 500])
+@each_row("action", ["retry", "fail", "stop"])
+@each_row("status", [400, 401, 404, 409, 429, 500])
 def test_a_config_may_say_what_a_status_means(status: int, action: str) -> None:
     endpoint = replace(ENDPOINT, statuses={status: action})  # type: ignore[dict-item]
     signal = failed(status, endpoint=endpoint)
@@ -91,7 +92,7 @@ def test_a_config_may_say_what_a_status_means(status: int, action: str) -> None:
     assert signal.repeat is (action == "retry")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("status", "body", "error"),
     [
         (429, '{"error": {"code": "insufficient_quota"}}', QuotaError),
@@ -142,7 +143,7 @@ def test_a_redirect_that_is_not_followed_says_where_it_led() -> None:
 # ------------------------------------------------------------------------ bodies and silence
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("error", "repeatable", "repeat", "refused"),
     [
         (RateLimited("slow down", retry_after_s=3.0), False, True, True),
@@ -161,7 +162,7 @@ def test_an_error_inside_a_good_status_is_treated_as_its_status_would_be(
     assert signal.wait_s == (3.0 if refused else None)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("signal", "error", "repeat", "repeat_if_lost_harms", "kind", "text"),
     [
         (NotSent("refused"), Unavailable, True, True, "unavailable", "p.search: POST /x: refused"),
@@ -188,7 +189,7 @@ def test_a_silence_is_repeated_only_where_nothing_can_have_happened_twice(
     assert of_silence(ENDPOINT, "POST /x", signal, repeatable=False).repeat is repeat_if_lost_harms
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("method", "idempotent", "repeatable"),
     [
         ("GET", None, True),
@@ -211,7 +212,7 @@ def test_a_call_may_be_repeated_by_its_method_or_by_what_is_said_of_it(
 # ------------------------------------------------------------------------ bodies as JSON
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("body", "tree"),
     [(b"{}", {}), (b" [1, 2] ", [1, 2]), (b"null", None), (b'"x"', "x"), ("\u00e9".join('""').encode(), "\u00e9")],
 )
@@ -221,7 +222,7 @@ def test_a_body_is_parsed_once(body: bytes, tree: object) -> None:
     assert response.json() is response.json()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("body", "text"),
     [
         ("", "POST /v1/search -> 200: expected JSON, the body is empty"),
@@ -268,7 +269,7 @@ def test_what_the_run_says_wins_and_its_rate_brings_its_own_pace(own: Limits, ru
         assert found.min_interval_s == 0
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("limits", "rate", "burst"),
     [
         (Limits(), None, 1.0),
@@ -287,7 +288,7 @@ def test_a_rate_is_per_second_or_per_minute_and_not_both() -> None:
         Limits(rps=1, rpm=60)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("timeouts", "retries", "call_s"),
     [
         (Timeouts(), 3, 180.0),
@@ -375,7 +376,7 @@ def test_a_pause_never_becomes_shorter() -> None:
 # ------------------------------------------------------------------------ times of an attempt
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("stamps", "provider_s"),
     [
         (Stamps(), 0.0),

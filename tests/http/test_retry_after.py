@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.http.rate_limiter import wait_of
+from tests.rows import each_row
 
 NOW = 1_795_820_412.0
 
@@ -36,7 +37,7 @@ def test_a_span_adds_up(minutes: int, seconds: int) -> None:
     assert wait_of(f"{minutes}m{seconds}s", now=NOW) == minutes * 60 + seconds
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "wait_s"),
     [
         ("0", 0.0),
@@ -60,6 +61,6 @@ def test_any_text_is_a_wait_or_nothing_and_never_an_exception(text: str) -> None
     assert found is None or found >= 0
 
 
-@pytest.mark.parametrize("text", ["", "soon", "-3", "nan", "inf", "3 apples", "1e3"])
+@each_row("text", ["", "soon", "-3", "nan", "inf", "3 apples", "1e3"])
 def test_what_is_no_wait_is_ignored(text: str) -> None:
     assert wait_of(text, now=NOW) is None
