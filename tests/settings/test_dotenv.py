@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from bench.errors import ConfigError
 from bench.settings import read_dotenv
+from tests.rows import each_row
 
 
 @pytest.fixture
@@ -17,7 +18,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / ".env"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "expected"),
     [
         ("A=1", {"A": "1"}),
@@ -46,7 +47,8 @@ def path(tmp_path: Path) -> Path:
         ("A=x\u2028y\x0bz", {"A": "x\u2028y\x0bz"}),
     ],
 )
-def test_a_line_means(path: Path, line: str, expected: dict[str, str]) -> None:
+def test_a_line_means(tmp_path: Path, line: str, expected: dict[str, str]) -> None:
+    path = tmp_path / ".env"
     path.write_bytes(line.encode())
     assert read_dotenv(path) == expected
 

@@ -14,6 +14,7 @@ from bench.errors import ConfigError
 from bench.events import redactor
 from bench.plan.provider import filled
 from bench.settings import Environment, Rehearsal, bare
+from tests.rows import each_row
 
 WAYS = "export NAME=..., or put it into .env, or name a file with NAME_FILE"
 
@@ -91,7 +92,7 @@ def test_a_secret_may_stand_in_a_file(secret_file: Path) -> None:
     assert redactor.holds_secret("x from-a-file-4711 y")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "value",
     [
         "http://127.0.0.1:8000",
@@ -102,7 +103,7 @@ def test_a_secret_may_stand_in_a_file(secret_file: Path) -> None:
         "7",
     ],
 )
-@pytest.mark.parametrize("name", ["STORE_URL", "STORE_API_KEY"])
+@each_row("name", ["STORE_URL", "STORE_API_KEY"])
 def test_a_value_from_a_file_is_shown_and_hidden_as_from_the_variable(name: str, value: str, tmp_path: Path) -> None:
     """The byte order mark and the line end of a file are none of the value."""
     (tmp_path / "value").write_bytes(b"\xef\xbb\xbf" + value.encode() + b"\r\n")
@@ -164,7 +165,7 @@ def test_a_plain_variable_is_needed_with_an_example() -> None:
 # ------------------------------------------------------------------- resolve
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         ("${HOST}", "h"),

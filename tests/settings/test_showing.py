@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.settings import is_secret, shown, without_password
+from tests.rows import each_row
 
 H = "[redacted]"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         ("postgresql://me:hunter22@db:5432/bench", f"postgresql://me:{H}@db:5432/bench"),
@@ -45,7 +45,7 @@ def test_a_new_password_of_the_same_place_shows_no_difference_and_another_place_
     assert without_password(f"postgresql://{user}:{one}@db/x") != without_password(f"postgresql://{user}:{one}@DB/x")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "secret"),
     [
         ("OPENAI_API_KEY", True), ("HF_TOKEN", True), ("DB_PASSWORD", True), ("AWS_SECRET_ACCESS_KEY", True),
