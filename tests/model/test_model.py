@@ -35,6 +35,7 @@ from bench.model import (
     Verdict,
 )
 from bench.tokens import count_tokens, fewest_tokens, quarters, within
+from tests.rows import each_row
 
 PROVIDER_SIDE = (Message, Memory, Space, Query, Ingested, Readiness, Hit, Found)
 GOLD = {
@@ -49,7 +50,7 @@ def values() -> Iterator[type[Any]]:
             yield one
 
 
-@pytest.mark.parametrize("one", list(values()))
+@each_row("one", list(values()))
 def test_every_value_has_only_its_own_fields_and_is_made_by_names(one: type[Any]) -> None:
     names = {field.name for field in fields(one)}
     assert set(one.__slots__) == names, "no field of its own making"
@@ -58,7 +59,7 @@ def test_every_value_has_only_its_own_fields_and_is_made_by_names(one: type[Any]
         one(*names)
 
 
-@pytest.mark.parametrize("one", PROVIDER_SIDE)
+@each_row("one", PROVIDER_SIDE)
 def test_what_a_provider_is_handed_has_no_field_for_gold(one: type[Any]) -> None:
     answered = {"flags"} if one is Found else set()
     assert GOLD & {field.name for field in fields(one)} == answered, "flags of hits say what was odd, never of the item"
@@ -98,7 +99,7 @@ def test_phases_stand_in_the_order_of_the_work() -> None:
     assert [str(one) for one in Phase] == ["ingest", "index", "search", "answer", "evaluate"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "tokens"),
     [
         ("", 0),
