@@ -13,6 +13,7 @@ import pytest
 
 from bench.journal import rows as module
 from bench.journal.rows import STALE_S, Holder, _is_running, _start_ticks
+from tests.rows import each_row
 
 
 @pytest.fixture
@@ -68,7 +69,7 @@ def test_a_machine_that_was_booted_since_holds_nothing(other: subprocess.Popen[b
     assert not replace(named(other), boot="another").lives(heartbeat_age_s=0)
 
 
-@pytest.mark.parametrize(("age_s", "lives"), [(0, True), (STALE_S - 0.1, True), (STALE_S, False), (10**6, False)])
+@each_row(("age_s", "lives"), [(0, True), (STALE_S - 0.1, True), (STALE_S, False), (10**6, False)])
 def test_a_holder_on_another_machine_lives_by_its_heartbeat(age_s: float, lives: bool) -> None:
     assert replace(Holder.me(), host="elsewhere").lives(heartbeat_age_s=age_s) is lives
 

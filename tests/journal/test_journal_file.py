@@ -27,6 +27,7 @@ from bench.journal.file import (
     reported,
 )
 from tests.journal.journal_samples import meta, scored
+from tests.rows import each_row
 
 WRITABLE = "make the folder writable; nothing was changed"
 DAMAGED = "the journal is damaged (what it said); it was not changed"
@@ -40,7 +41,7 @@ def sqlite_error(code: int, text: str = "what it said") -> sqlite3.Error:
     return error
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("code", "kind", "message", "hint"),
     [
         (sqlite3.SQLITE_FULL, DiskFull, "the disk is full (what it said)", "make room, then resume the run"),
