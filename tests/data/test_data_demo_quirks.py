@@ -7,9 +7,8 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from tests.data.demo_text import Conversation, answers, evidence, instant, read
+from tests.rows import each_row
 
 
 def test_four_conversations_have_an_assistant_and_four_have_two_speakers(conversations: list[Conversation]) -> None:
@@ -79,7 +78,7 @@ def test_two_sessions_fall_on_one_day_one_on_a_leap_day_and_a_new_year_lies_betw
     assert any(row[0].year < row[-1].year for row in days)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "holds",
     [
         lambda text: "${question}" in text,
@@ -91,7 +90,6 @@ def test_two_sessions_fall_on_one_day_one_on_a_leap_day_and_a_new_year_lies_betw
         lambda text: "'" in text and '"' in text,
         lambda text: "\n" in text,
     ],
-    ids=["template", "markup", "chinese", "japanese", "emoji", "accents", "quotes", "newlines"],
 )
 def test_turns_hold_odd_text(conversations: list[Conversation], holds: Callable[[str], object]) -> None:
     assert any(holds(turn["text"]) for talk in conversations for turn in talk.turns.values())

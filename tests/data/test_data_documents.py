@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from bench.evaluators.deterministic import passes
+from tests.rows import each_row
 
 FOLDERS = ("demo", "rag-template", "legal-rag", "financial-rag", "code-rag")
 Row = dict[str, object]
@@ -37,7 +38,7 @@ def passages(handbook: list[Row]) -> dict[str, str]:
     return {f"{row['id']}.{n}": text for row in handbook for n, text in enumerate(row["documents"], 1)}  # type: ignore[call-overload]
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
+@each_row("folder", FOLDERS)
 def test_each_folder_has_a_readme_with_licence_and_origin(datasets: Path, folder: str) -> None:
     text = (datasets / folder / "README.md").read_text("utf-8")
     assert "CC0-1.0" in text
