@@ -16,6 +16,7 @@ from bench import api
 from bench.engine import Progress, Silent
 from bench.errors import ConfigError, IdentityError, JournalError, UnknownMetric, UsageError
 from bench.journal import RunState
+from tests.rows import each_row
 from tests.small_journal import Job, made, record
 
 VALUES = {f"q{at}": float(at % 2) for at in range(8)}
@@ -31,7 +32,7 @@ def test_importing_bench_imports_no_library() -> None:
     assert done.stdout == "[]\n"
 
 
-@pytest.mark.parametrize("name", ["plan", "run", "resume", "report", "compare"])
+@each_row("name", ["plan", "run", "resume", "report", "compare"])
 def test_every_function_has_one_sentence_and_takes_its_options_by_name(name: str) -> None:
     function = getattr(api, name)
     assert (function.__doc__ or "").splitlines()[0].rstrip().endswith(".")
@@ -46,7 +47,7 @@ def test_the_flags_of_a_plan_are_those_of_the_command_line(tmp_path: Path) -> No
     assert made.workspace == tmp_path
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("flags", "text"),
     [
         ({"limit": 0}, "--limit"),
