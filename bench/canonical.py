@@ -66,8 +66,8 @@ MAX_INTEGER = 2**53 - 1
 _SURROGATE = re.compile("[\ud800-\udfff]")
 MESSAGES = {
     "duplicate_key": "the key occurs twice in one object",
-    "integer_out_of_range": "an integer beyond 2^53-1 is read differently by different programs",
-    "number_out_of_range": "a number beyond 2^53-1 is read differently by different programs",
+    "integer_out_of_range": "an integer is not in -(2^53-1)..2^53-1, so programs may read it differently",
+    "number_out_of_range": "a number is not in -(2^53-1)..2^53-1, so programs may read it differently",
     "number_not_finite": "NaN and infinities are not JSON",
     "lone_surrogate": "half of a surrogate pair is not Unicode text",
     "too_deep": f"more than {MAX_DEPTH} levels of nesting",
@@ -118,7 +118,9 @@ def _refuse_scalar(value: object, place: Place) -> None:
     elif isinstance(value, float):
         _refuse_float(value, place)
     else:
-        raise CanonicalError("unsupported_type", f"a {type(value).__name__} has no JSON form", path=_path(place))
+        raise CanonicalError(
+            "unsupported_type", f"a value of type {type(value).__name__} cannot be written as JSON", path=_path(place)
+        )
 
 
 def _refuse_float(value: float, place: Place) -> None:
@@ -266,7 +268,7 @@ def parse_file(path: Path) -> JSON:
 
 def _decode(data: bytes) -> str:
     if len(data) > MAX_BYTES:
-        raise CanonicalError("too_large", f"more than the {MAX_BYTES} bytes that are read")
+        raise CanonicalError("too_large", f"the document has more than {MAX_BYTES} bytes")
     if data.startswith(b"\xef\xbb\xbf"):
         raise CanonicalError("bom", "the document begins with a byte order mark")
     try:
@@ -278,7 +280,7 @@ def _decode(data: bytes) -> str:
 def refuse_depth(text: str) -> None:
     opened = text.count("[") + text.count("{")
     if opened + text.count(",") > MAX_VALUES:
-        raise CanonicalError("too_large", f"more than the {MAX_VALUES} values that are read")
+        raise CanonicalError("too_large", f"the document has more than {MAX_VALUES} values")
     if opened <= MAX_DEPTH:
         return
     steps = (_step(match.group()) for match in _STRINGS_AND_BRACKETS.finditer(text))

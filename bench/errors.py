@@ -67,7 +67,7 @@ class ConfigError(BenchError):
 
     kind = "config"
     exit_code = 2
-    default_hint = "run bench validate on the file"
+    default_hint = "check the file with bench validate"
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class DataError(BenchError):
 
     kind = "data"
     exit_code = 2
-    default_hint = "fix the row, or the config that maps it"
+    default_hint = "correct the row, or the config that maps the data"
 
 
 class IdentityError(BenchError):
@@ -150,7 +150,7 @@ class Locked(JournalError):
 
     kind = "locked"
     exit_code = 6
-    default_hint = "wait for that process, or bench pause the run"
+    default_hint = "wait until that process has ended, or stop it with bench pause RUN_ID"
 
 
 class MergeConflict(JournalError):
@@ -158,7 +158,7 @@ class MergeConflict(JournalError):
 
     kind = "conflict"
     exit_code = 4
-    default_hint = "find out why a deterministic plan gave two outcomes, then merge without one of the runs"
+    default_hint = "find out why the same plan gave two outcomes, then merge without one of the runs"
 
     def __init__(self, items: Sequence[tuple[str, str]]) -> None:
         lines = [f"{item}: {phase}" for item, phase in items]
@@ -171,7 +171,7 @@ class CanonicalError(BenchError, ValueError):
 
     kind = "canonical"
     exit_code = 5
-    default_hint = "the document was altered or made by another tool"
+    default_hint = "get the document again from its source; it was altered, or another tool created it"
 
     def __init__(self, code: str, message: str, *, path: str = "") -> None:
         super().__init__(message, where=path or None)
@@ -196,7 +196,7 @@ class CallError(BenchError):
 
     kind = "unavailable"
     exit_code = 3
-    default_hint = "resume the run once the cause is gone"
+    default_hint = "fix the cause, then resume the run"
     stops_lane: ClassVar[bool] = False
     body: str = ""
     """body of the error response, for callers that read codes in it; never shown"""
@@ -207,7 +207,7 @@ class AuthError(CallError):
 
     kind = "auth"
     stops_lane = True
-    default_hint = "check the key in the named variable, then resume"
+    default_hint = "check the key in its environment variable, then resume"
 
 
 class QuotaError(CallError):
@@ -215,7 +215,7 @@ class QuotaError(CallError):
 
     kind = "quota"
     stops_lane = True
-    default_hint = "raise the plan or wait for its reset, then resume"
+    default_hint = "upgrade the plan of the service, or wait until its quota is renewed, then resume"
 
 
 class RateLimited(CallError):
@@ -272,7 +272,7 @@ class MappingError(CallError):
     """
 
     kind = "mapping"
-    default_hint = "correct the path in the provider's config"
+    default_hint = "correct the path in the provider's config, or check the endpoint of the model"
 
 
 class Truncated(CallError):
@@ -286,7 +286,7 @@ class NoAnswer(CallError):
     """A model ended without an answer: a tool call, an unknown finish, an unclosed reasoning block."""
 
     kind = "no_answer"
-    default_hint = "see bench failures RUN_ID, and the settings of the model"
+    default_hint = "read the reply with bench failures RUN_ID, then change the settings of the model"
 
 
 class IngestFailed(CallError):
@@ -317,6 +317,7 @@ class Unsupported(CallError):
     """The provider lacks a capability that the benchmark requires."""
 
     kind = "unsupported"
+    default_hint = "use a provider that has the capability"
 
 
 class PluginFault(CallError):
@@ -330,6 +331,7 @@ class EvaluatorFailed(CallError):
     """An evaluator or metric plug-in raised or returned the wrong type."""
 
     kind = "evaluator"
+    default_hint = "fix the evaluator or metric, then resume the run"
 
 
 def alone(group: BaseExceptionGroup[BaseException]) -> BaseException | None:

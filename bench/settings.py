@@ -125,7 +125,7 @@ class Environment:
         try:
             value = bare(Path(path).read_text(encoding="utf-8-sig"))
         except (OSError, ValueError) as error:
-            raise ConfigError(f"{name}_FILE names {path}, which cannot be read", hint="check the path") from error
+            raise ConfigError(f"{name}_FILE names {path}, which cannot be read", hint="correct the path") from error
         return value or None
 
     def require(self, name: str, *, user: str) -> SecretStr:
@@ -233,7 +233,7 @@ def read_dotenv(path: Path) -> dict[str, str]:
         lines = path.read_text(encoding="utf-8-sig").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(
-            "the file cannot be read", where=str(path), hint="check its permissions, save it as UTF-8"
+            "the file cannot be read", where=str(path), hint="check its permissions, and save it as UTF-8"
         ) from error
     found: dict[str, str] = {}
     for number, line in enumerate(lines, start=1):

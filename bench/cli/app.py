@@ -28,20 +28,20 @@ COMMANDS: tuple[tuple[str, Group, str, str], ...] = (
     ("doctor", LOOK, "bench.cli.doctor:doctor", "Test the calls that a run makes to a provider."),
     ("plan", RUN, "bench.cli.run_command:plan", "Show what a run would do, its cost and its time."),
     ("run", RUN, "bench.cli.run_command:run", "Measure providers on benchmarks."),
-    ("eval", RUN, "bench.cli.run_command:eval_", "The same as run; takes BENCHMARK PROVIDER too."),
+    ("eval", RUN, "bench.cli.run_command:eval_", "The same as run."),
     ("resume", RUN, "bench.cli.run_command:resume", "Continue a run; needs no other flag."),
     ("status", RUN, "bench.cli.status:status", "Show the progress of a run."),
     ("pause", RUN, "bench.cli.status:pause", "Stop a live run cleanly."),
     ("builds", RUN, "bench.cli.builds:builds_app", "Show and clear the memories that runs have ingested."),
-    ("clean", RUN, "bench.cli.clean:clean", "Delete old runs, and clear namespaces that they left."),
+    ("clean", RUN, "bench.cli.clean:clean", "Delete old runs, and clear namespaces that they left at providers."),
     ("retry", RUN, "bench.cli.rescore:retry", "Run the failed items again."),
     ("rescore", RUN, "bench.cli.rescore:rescore", "Judge or measure stored answers again."),
     ("extend", RUN, "bench.cli.rescore:extend", "Run more items in the same run."),
-    ("fork", RUN, "bench.cli.rescore:fork", "Start a run from the memories, hits or answers of another."),
-    ("merge", RUN, "bench.cli.status:merge", "Merge runs of ranges into one run."),
+    ("fork", RUN, "bench.cli.rescore:fork", "Start a run from the memories, hits or answers of another run."),
+    ("merge", RUN, "bench.cli.status:merge", "Merge runs over different ranges of items into one run."),
     ("results", READ, "bench.cli.results:results", "Show the results of a run."),
     ("failures", READ, "bench.cli.results:failures", "Show why items were lost."),
-    ("compare", READ, "bench.cli.results:compare", "Test which of two providers or runs is better."),
+    ("compare", READ, "bench.cli.results:compare", "Compare two or more providers or runs, with tests."),
     ("leaderboard", READ, "bench.cli.results:leaderboard", "Show all comparable results in tables."),
     ("export", READ, "bench.cli.results:export", "Write the rows of a run as json, jsonl, csv, parquet or trec."),
     ("score", READ, "bench.cli.score:score", "Score rankings or answers of another tool."),
@@ -73,7 +73,7 @@ OTHER_NAMES = {
 }
 """names that other tools use for a command -> our command"""
 POINTERS = {
-    "init": "bench new provider NAME or bench new benchmark NAME writes a config; bench run needs none",
+    "init": "bench new provider NAME or bench new benchmark NAME writes a config; bench run needs no config",
     "login": "keys of services are environment variables: bench describe PROVIDER names them",
     "delete": "bench clean RUN_ID deletes a run",
     "cancel": "bench pause RUN_ID stops a run cleanly",
@@ -189,7 +189,7 @@ def _as_known(arguments: Sequence[str]) -> Sequence[str]:
 def _text(problem: CycloptsError) -> str:
     if isinstance(problem, UnusedCliTokensError):
         words = " ".join(f'"{word}"' for word in problem.unused_tokens or ())
-        return f"nothing takes {words} here"
+        return f"unexpected argument: {words}"
     if isinstance(problem, MissingArgumentError) and problem.argument is not None:
         return f"{problem.argument.name} is missing"
     text = " ".join(str(problem).split())
@@ -207,11 +207,11 @@ first: bench run                    measures the built-in providers on the embed
 FOOT = """\
 Flags of every command, before or after it
   --workspace DIR    folder with configs, datasets, checkpoints, results (default: .)
-  --env-file FILE    variables to read instead of .env
+  --env-file FILE    file of environment variables to read instead of .env
   --display MODE     auto, live, plain, json or none
-  --json             only machine-readable output on stdout
+  --json             print only machine-readable output on stdout
   -q, -v             less output or more output on stderr
-  --log-file FILE    all events as JSON lines
+  --log-file FILE    write all events to FILE as JSON lines
   --no-color         no colors (also with NO_COLOR, CI or TERM=dumb)
   --traceback        show where an error was raised
   --version          print version, commit and extras
@@ -220,11 +220,11 @@ Exit codes of run and resume
   0   complete, valid, gates passed; also: nothing left to do
   1   internal error (a bug)
   2   usage, configuration, dataset or identity error; nothing was started
-  3   stopped but resumable: budget, time, disk full, key refused, circuit breaker, paused
-  4   finished but not good: a job INVALID, a gate failed, a regression
+  3   stopped, can be resumed: budget, time, disk full, key refused, circuit breaker, paused
+  4   finished, but a job is INVALID, a gate failed, or there is a regression
   5   verification failed
   6   the run is locked by another live process
-  130, 143   stopped by SIGINT or SIGTERM, resumable
+  130, 143   stopped by SIGINT or SIGTERM, can be resumed
 verify, reproduce, diff and log verify: 0 valid or same, 2 usage, 3 untrusted key, 4 superseded or
 retracted, 5 invalid, 7 policy not met, 8 differs
 """

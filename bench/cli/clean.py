@@ -109,7 +109,7 @@ class Services:
         if both:
             raise UsageError(
                 f"--moved and --forget both name {min(both)}",
-                hint="give one of them: the service moved, or it no longer exists",
+                hint="use --moved if the service has moved, --forget if it no longer exists",
             )
         left = [one for run in found for one in run.left]
         for name in sorted(self.moved | self.forgotten):
@@ -167,7 +167,7 @@ class Cleanable:
         """The left data as text."""
         where = ", ".join(sorted({one.provider for one in self.left})) or "providers"
         known = f"{self.namespaces} namespaces left at {where}"
-        return known if self.readable else "the data that it left at providers is not known"
+        return known if self.readable else "unknown data left at providers"
 
 
 def _cleanable(folder: Path) -> Cleanable:
@@ -211,7 +211,8 @@ def _own(workspace: Path, run_id: str) -> Path:
     folder = folder_of(run_id)
     if folder.resolve().parent != (workspace / CHECKPOINTS).resolve():
         raise UsageError(
-            f"{run_id} is not a run of this workspace", hint="if the journal is a copy, delete its file yourself"
+            f"{run_id} is not a run of this workspace",
+            hint="name a run of bench list runs; delete a journal elsewhere yourself",
         )
     return folder
 
@@ -220,7 +221,7 @@ def _span(text: str) -> timedelta:
     units = {"d": "days", "h": "hours", "m": "minutes"}
     found = re.fullmatch(r"([0-9]{1,5})([dhm])", text)
     if found is None:
-        raise UsageError(f"--older-than {text}: expected a span such as 30d or 12h")
+        raise UsageError(f"--older-than {text}: expected a time such as 30d, 12h or 90m")
     return timedelta(**{units[found[2]]: int(found[1])})
 
 
@@ -236,7 +237,7 @@ def _foretell(work: Work, found: Sequence[Cleanable]) -> None:
         name = one.folder.name
         given_up = sum(len(left.attempts) for left in one.left if left.is_at(work.services.forgotten))
         if given_up:
-            kept = "the journal records it" if work.orphans else "no record is kept, because the journal is deleted"
+            kept = "the journal records this" if work.orphans else "no record is kept, because the journal is deleted"
             console.note(f"{name}: {given_up} namespaces would be abandoned without clearing them; {kept}")
         try:
             _refuse(work, one)
@@ -251,7 +252,7 @@ def _refuse(work: Work, one: Cleanable) -> None:
     if public_logs(one.folder):
         raise UsageError(f"{one.folder} contains a public log", hint="move the log to another folder first")
     if one.running:
-        raise Locked(f"run {one.folder.name} is held by {one.holder}", hint=f"bench pause {one.folder.name} first")
+        raise Locked(f"run {one.folder.name} is locked by {one.holder}", hint=f"bench pause {one.folder.name} first")
     if one.namespaces:
         services = work.services
         known = partial(sweepable, moved=services.moved, forgotten=services.forgotten, orphans=work.orphans)
@@ -268,7 +269,7 @@ def _delete_all(work: Work, found: Sequence[Cleanable]) -> None:
         shutil.rmtree(one.folder)
         report = work.workspace / "results" / one.folder.name
         if public_logs(report):
-            console.note(f"{one.folder.name}: {report} holds a public log and was kept")
+            console.note(f"{one.folder.name}: {report} contains a public log and was kept")
         else:
             shutil.rmtree(report, ignore_errors=True)
         console.note(f"{one.folder.name}: deleted")

@@ -93,7 +93,7 @@ def launch_text(progress: Progress) -> list[str]:
 
 def stop_text(reason: Stop, in_flight: int) -> str:
     """Return the message that is shown when a stop is requested, within 200 ms of a signal."""
-    return f"stopping ({reason}): {in_flight} requests in flight get 8 s; once more to stop now"
+    return f"stopping ({reason}): waiting up to 8 s for {in_flight} requests in flight; press Ctrl-C again to stop now"
 
 
 def seconds_text(seconds: float | None) -> str:

@@ -96,8 +96,8 @@ def dispute(
     for flag, given in (("--judge-model", judges), ("--judge-prompt", prompts)):
         if len(given) < LEAST:
             raise UsageError(
-                f"a dispute needs {flag} at least twice; given: {len(given)}",
-                hint=f"repeat {flag} with another value",
+                f"a dispute needs at least {LEAST} values of {flag}, got {len(given)}",
+                hint=f"give another value to {flag}",
             )
     if not targets:
         raise UsageError("no answers were given", hint="name a run, a receipt or an answer file: bench dispute RUN")
@@ -215,7 +215,7 @@ def _of_file(path: Path, dataset: Dataset) -> Answers:
         return Answers(name=path.stem, rows=found.rows, source=found.text)
     rows = [row for row in read_foreign(path) if row.answer is not None]
     mapped = [row for row in rows if dataset.index_of(row.item) is not None]
-    text = f"{len(mapped)} of {len(rows)} rows mapped, {len(rows) - len(mapped)} not"
+    text = f"{len(mapped)} of {len(rows)} rows mapped to items, {len(rows) - len(mapped)} not mapped"
     return Answers(name=path.stem, rows=mapped, source=f"answers: {text}")
 
 
@@ -241,7 +241,7 @@ def _of_receipt(path: Path, receipt: Receipt, dataset: Dataset) -> Answers:
         rows=rows,
         source=f"receipt of {receipt.provider.name}, {len(rows)} answers; bench verify checks it",
         context=context_of(receipt, path) or UNKNOWN,
-        leaks="; ".join(named) or "the receipt names nothing",
+        leaks="; ".join(named) or "the receipt lists no problem",
     )
 
 
@@ -279,7 +279,7 @@ async def _of_job(reader: Reader, labels: LabelSource) -> Answers:
         rows=rows,
         source=f"run {reader.meta.run_id}, {len(rows)} answers",
         context=context_text(await read_context(reader, record)) or UNKNOWN,
-        leaks="; ".join(record.prompt_leaks) or "knows neither the answer nor the type",
+        leaks="; ".join(record.prompt_leaks) or "contains neither the gold answer nor question type",
         labels=labels,
     )
 

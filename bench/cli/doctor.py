@@ -57,7 +57,7 @@ def doctor(
         report = anyio.run(_examined, provider, embedding_model, keep, timeout_s, answered)
     except KeyboardInterrupt:
         _show(provider, answered)
-        signals.stage(f"{len(answered)} checks were done", hint="repeat the command")
+        signals.stage(f"{len(answered)} checks were finished", hint="give the command again")
         raise
     if current.get().json:
         console.json_value(report.as_json())
@@ -85,7 +85,7 @@ def _verdict(report: DoctorReport) -> str:
     if report.hung is not None:
         place = f" from {redact(shown(report.address))}" if report.address else ""
         return f'no answer to "{report.hung.name}"{place}: {report.hung.detail}'
-    return "ok" if report.ok else "the provider refused" if report.refused else "a check failed"
+    return "ok" if report.ok else "the provider refused the requests" if report.refused else "a check failed"
 
 
 @dataclass(slots=True)

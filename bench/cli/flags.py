@@ -57,21 +57,21 @@ class SelectionFlags:
     """The selection of items, applied in this order: range, filters, sample, limit."""
 
     limit: Whole = None
-    """at most N items: the first ones that the other flags select (default: all)"""
+    """at most N items: the first N that the other flags select (default: all)"""
     sample: Whole = None
     """N random items (--seed), with the same share of each question type as in the data"""
     per_type: Switch = None
-    """with --sample: N of each question type"""
+    """with --sample: N items of each question type"""
     start: Whole = None
     """first position of the range, counted from 1"""
     end: Whole = None
     """last position of the range, included"""
     shard: Maybe = None
-    """i/n: the i-th of n equal ranges"""
+    """i/n: the i-th of n equal ranges of the items, for example 1/4"""
     items: Annotated[Many, Parameter(name=["--items", "--item"])] = None
-    """item ids"""
+    """ids of the items to run"""
     items_of: Many = None
-    """corpus ids: all items of these corpora"""
+    """ids of corpora: run all items of these corpora"""
     question_type: Annotated[Many, Parameter(name=["--question-type", "--question-types"])] = None
     """only items of these question types"""
     seed: Whole = None
@@ -88,17 +88,17 @@ class RunFlags(SelectionFlags):
     providers: Annotated[Many, Parameter(name=["--providers", "--provider"], group=WHAT)] = None
     """names of providers, or variants NAME@LABEL (default: the built-in ones that need no key)"""
     config: Annotated[Path | None, Parameter(name=["--config", "-c"], group=WHAT)] = None
-    """run file: any of these flags, and also prices: and metrics:"""
+    """run file: a YAML file with any of these settings, and with prices: and metrics:"""
     set_: Annotated[Many, Parameter(name="--set", group=WHAT)] = None
     """PROVIDER.path=VALUE: replace one value of a provider's config"""
     dry_run: Annotated[Switch, Parameter(group=WHAT)] = None
     """show the plan (items, calls, tokens, cost, time) and call nothing, as bench plan does"""
     download: Annotated[Switch, Parameter(group=WHAT)] = None
-    """fetch missing datasets first"""
+    """download missing datasets first"""
     answering_model: Annotated[
         Many, Parameter(name=["--answering-model", "--answering-models", "--model"], group=MODELS)
     ] = None
-    """models that answer, none, or builtin/extractive (default: the benchmark's)"""
+    """models that answer, or none; builtin/extractive needs no key (default: the benchmark's)"""
     judge_model: Annotated[Many, Parameter(name=["--judge-model", "--judge-models"], group=MODELS)] = None
     """models that judge, or none (default: the benchmark's)"""
     embedding_model: Annotated[Maybe, Parameter(group=MODELS)] = None
@@ -117,13 +117,13 @@ class RunFlags(SelectionFlags):
         list[int] | None,
         Parameter(name=["-k", "--k"], consume_multiple=True, negative=(), converter=whole_numbers, group=METHOD),
     ] = None
-    """memories that a search returns; several values: one job each, over one ingest (default: the benchmark's)"""
+    """maximum memories per search; several values: one job each, over one ingest (default: the benchmark's)"""
     context_budget: Annotated[Whole, Parameter(group=METHOD)] = None
     """maximum tokens of context in an answer prompt (default: the benchmark's)"""
     epochs: Annotated[Whole, Parameter(group=METHOD)] = None
     """repeats of each item (default: 1)"""
     metrics: Annotated[Many, Parameter(name=["--metrics", "--metric"], group=METHOD)] = None
-    """metrics instead of the benchmark's list"""
+    """metrics to compute instead of the benchmark's list"""
     phases: Annotated[Many, Parameter(name=["--phases", "--phase"], group=METHOD)] = None
     """run only these: ingest, index, search, answer, evaluate (default: all)"""
     track: Annotated[Literal["uniform", "vendor"] | None, Parameter(group=METHOD)] = None
@@ -155,35 +155,35 @@ class RunFlags(SelectionFlags):
     no_circuit_breaker: Annotated[Switch, Parameter(group=LIMITS)] = None
     """continue even if the first 20 searches return nothing, or the first 10 items fail with the same error"""
     batch: Annotated[Switch, Parameter(group=LIMITS)] = None
-    """send answers and verdicts to the batch endpoints of models: about half the price, up to a day later"""
+    """request answers and verdicts from the batch endpoints of models: about half the price, but it may take a day"""
     cache: Annotated[Literal["read", "write", "readwrite"] | None, Parameter(group=LIMITS)] = None
     """reuse replies of models from earlier runs of this workspace (read), store them (write), or both"""
     workers: Annotated[Maybe, Parameter(group=LIMITS)] = None
     """number of worker processes on this machine, or auto (one per core); each gets whole corpora"""
     cluster: Annotated[Maybe, Parameter(group=LIMITS)] = None
-    """dask scheduler address, or local:N"""
+    """address of a dask scheduler, or local:N for N workers on this machine"""
     shards: Annotated[Whole, Parameter(group=LIMITS)] = None
-    """number of tasks for --cluster"""
+    """number of parts into which --cluster divides the items"""
     run_id: Annotated[Maybe, Parameter(group=ABOUT)] = None
     """name of the new run"""
     resume: Annotated[Maybe, Parameter(group=ABOUT)] = None
     """run id, journal file or run folder to continue"""
     label: Annotated[Many, Parameter(name=["--label", "--labels"], group=ABOUT)] = None
-    """K=V, stored with the run"""
+    """KEY=VALUE, stored with the run"""
     note: Annotated[Maybe, Parameter(group=ABOUT)] = None
     """text, stored with the run"""
     output: Annotated[Maybe, Parameter(group=ABOUT)] = None
     """folder for reports (default: results/)"""
     min_score: Annotated[Many, Parameter(group=ABOUT)] = None
-    """METRIC=V: exit 4 if the metric is below V"""
+    """METRIC=VALUE: exit 4 if the metric of a job is below VALUE"""
     on_end: Annotated[Maybe, Parameter(group=ABOUT)] = None
-    """command to start when the run has ended"""
+    """command to run when the run has ended, with BENCH_RUN_ID and BENCH_EXIT_CODE in its environment"""
     sign: Annotated[Switch, Parameter(group=ABOUT)] = None
     """sign receipts after the report is written"""
     key: Annotated[Maybe, Parameter(group=ABOUT)] = None
     """signing key for --sign"""
     publishable: Annotated[Switch, Parameter(group=ABOUT)] = None
-    """announce the run in the public log first"""
+    """announce the run in the public log before its first call"""
 
 
 NOT_IN_REQUEST = frozenset({"config", "resume", "set_", "no_circuit_breaker", "dry_run"})

@@ -100,7 +100,7 @@ def keys_rotate(new_name: str | None = None, *, old: str | None = None, key_dir:
     from bench.receipt.keys import rotate
 
     change = rotate(keyring(key_dir), old=old, new=new_name, at=now())
-    show_change(change, f"{change.key.name} takes over")
+    show_change(change, f"{change.key.name} is the new key")
     return 0
 
 
@@ -152,11 +152,12 @@ def show_change(change: KeyChange, text: str) -> None:
         for path in change.files:
             console.line(f"  {path}")
     if change.log_pending:
-        console.note("no checkpoint covers the log entry yet: no other active log key is available")
+        console.note("no checkpoint covers the log entry yet, because there is no other active log key")
     if change.to_commit:
         folders = " ".join(map(str, change.to_commit))
         console.note(
-            "others need the public key; if bench runs from this checkout, receipts are dirty until it is committed"
+            "others need the public key: commit it (if bench runs from this checkout, receipts are marked dirty "
+            "until then)"
         )
         console.note(f"next: git add {folders} && git commit")
 

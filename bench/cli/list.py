@@ -65,7 +65,7 @@ def read_flags(arguments: Sequence[str]) -> tuple[list[str], frozenset[str]]:
         elif token.removeprefix("--") in KINDS:
             kinds.append(token.removeprefix("--"))
         else:
-            raise UsageError(f'bench list does not know "{token}"', hint=USAGE)
+            raise UsageError(f'unexpected argument "{token}"', hint=USAGE)
     return kinds, frozenset(tags)
 
 

@@ -78,8 +78,10 @@ def _show_powers(powers: Sequence[dict[str, object]], detect: float) -> None:
     head = ("benchmark", "conversations", "questions", "can detect", "conversations needed", "questions needed")
     console.table(head, rows, title=f"to detect {100 * detect:g} points between two systems", right=tuple(range(1, 6)))
     console.line(
-        f"note: with 80% power at 5%, paired by question, if two systems differ on {100 * DISAGREEING:.0f}% of the "
-        f"questions and questions of one conversation correlate by {CORRELATED}; bench compare measures both afterwards"
+        "note: power 80%, level 5%, paired by question; assumed: two systems differ on "
+        f"{100 * DISAGREEING:.0f}% of the "
+        f"questions, and questions of one conversation correlate by {CORRELATED}; bench compare measures both "
+        "after a run"
     )
     console.line()
 

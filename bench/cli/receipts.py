@@ -96,7 +96,7 @@ def _show_signed(outcome: SignOutcome) -> None:
         if made.also:
             console.line(f"{'dsse':<8} {made.benchmark} x {made.provider}  {made.also}")
     if not all(made.made for made in outcome.receipts):
-        console.note("kept: this key has signed that job already, and nothing in it has changed")
+        console.note("kept: this key has already signed this job, and nothing has changed since")
     for refused in outcome.refused:
         console.line(f"refused  {refused.benchmark} x {refused.provider}  {refused.code}: {refused.message}")
         console.note(f"hint: {refused.hint}")

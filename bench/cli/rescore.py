@@ -64,10 +64,10 @@ def retry(
         folder, plan = await resumed_plan(run_id, catalog=catalog, flags=flags, environment=environment)
         asked = tuple(name for text in items or () for name in text.split(","))
         failed = await failed_items(folder, items=asked)
-        sound = next((name for name in asked if name not in failed), None)
-        if sound is not None:
+        item_id = next((name for name in asked if name not in failed), None)
+        if item_id is not None:
             raise UsageError(
-                f'item "{sound}" of run {run_id} did not fail',
+                f'item "{item_id}" of run {run_id} did not fail',
                 hint="only items in state error or not_ready are run again; bench failures shows them",
             )
         return folder, plan, await failed_items(folder, phase=Phase(phase), items=asked) if phase else failed
@@ -81,7 +81,7 @@ def retry(
 def _nothing_to_retry(folder: Path) -> int:
     from bench.report.status import standing
 
-    text = "nothing to retry: no selected item ended as an error or was not ready"
+    text = "nothing to retry: no selected item has the state error or not_ready"
     console.note(text)
     if current.get().json:
         found = anyio.run(standing, folder)
@@ -187,7 +187,7 @@ def _show_panels(folder: Path, generations: Mapping[int, str]) -> None:
 
 
 def extend(run_id: str, /, *, flags: SelectionFlags | None = None) -> int:
-    """Run more items in an existing run: the same plan with a wider selection. Ended items stay.
+    """Run more items in an existing run: the same plan with a wider selection. The results of ended items are kept.
 
     Parameters
     ----------
@@ -213,7 +213,7 @@ def fork(
     """Start a new run from the memories (ingest), search results (answer) or answers (evaluate) of another run.
 
     With --from answer or evaluate, no provider is called, and items that the other run has not ended stay pending. With
-    --from ingest, the memories that the other run kept are searched; this is bench run with that run's flags and
+    --from ingest, the run searches the memories that the other run kept, as bench run with that run's flags and
     --reuse-build.
 
     Parameters
@@ -232,17 +232,17 @@ def fork(
         return carry_out(anyio.run(planned_on), environment, resume=None)
     wrong = next((name for name in FOR_ANSWERS if name in found), None)
     if start is Phase.EVALUATE and wrong is not None:
-        text = f"--{wrong.replace('_', '-')} changes answers, and --from evaluate keeps them"
+        text = f"--{wrong.replace('_', '-')} would change answers, but --from evaluate keeps them"
         raise UsageError(text, hint="use --from answer")
     if spread := {"cluster", "workers"}.intersection(found):
-        raise UsageError("a fork cannot run in several processes", hint=f"leave --{spread.pop()} out")
+        raise UsageError("a fork cannot run in several processes", hint=f"remove --{spread.pop()}")
 
     async def planned() -> tuple[Plan, Errand]:
         plan, errand = await forked_plan(run_id, start, catalog=catalog, flags=found, environment=environment)
         only = await stored_items(find_run(catalog.workspace, run_id), start)
         if not only:
-            what = "answer" if start is Phase.EVALUATE else "search result"
-            raise UsageError(f"run {run_id} has no stored {what}", hint="bench run starts a new run")
+            results = "answers" if start is Phase.EVALUATE else "search results"
+            raise UsageError(f"run {run_id} has no stored {results}", hint="bench run starts a new run")
         alone = plan.request.model_copy(update={"cluster": None, "shards": None, "workers": None})
         return replace(plan, request=alone), replace(errand, only=only)
 

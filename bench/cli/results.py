@@ -157,7 +157,7 @@ def _rebuilt() -> int:
 
     count, broken = anyio.run(rebuild, current.get().workspace)
     for text in broken:
-        console.note(f"left out: {text}")
+        console.note(f"not included: {text}")
     if current.get().json:
         console.json_value({"runs": count, "left_out": list(broken)})
     else:
@@ -299,7 +299,11 @@ def export(
     if format == "trec":
         several = read_run(run_id, lambda reader: export_trec(reader, Path(output)))
         for stem, count in several.items():
-            more = f" ({count} hits have several ids: each is written as the first that is new)" if count else ""
+            more = (
+                (f" ({count} hits have several ids: only the first id not yet in the ranking is written)")
+                if count
+                else ""
+            )
             console.note(f"{stem}.run, {stem}.qrels{more}")
         files = [f"{stem}.{kind}" for stem in several for kind in ("run", "qrels")]
         return _exported(run_id, format, output, files=files)
@@ -332,7 +336,7 @@ def _site(run_id: str, folder: Path) -> int:
 
     written = anyio.run(export_site, current.get().workspace, folder, frozenset([run_id] if run_id else []))
     for address, status in written.problems:
-        console.note(f"{address} answered {status}; its file shows why")
+        console.note(f"{address} answered with status {status}; its file contains the error")
     if current.get().json:
         console.json_value({"site": str(folder), "files": written.files})
     else:
@@ -389,7 +393,7 @@ def compare(
     fail_on_regression: Many = None,
     force: Switch = False,
 ) -> int:
-    """Test which of two providers or runs is better, paired by item. Both must be comparable.
+    """Compare two or more providers or runs, paired by item, and test the differences. All must be comparable.
 
     Parameters
     ----------
@@ -430,7 +434,7 @@ def compare(
         console.line()
         show_grids(comparison_grids(found))
     if found.forced:
-        console.note("not like for like: forced, do not quote these numbers as a comparison")
+        console.note("not like for like: the comparison was forced; do not quote these numbers as a comparison")
     for one in checked:
         console.note(one.text)
     return GATE_FAILED if any(one.missed for one in checked) else 0

@@ -138,20 +138,25 @@ async def _read_labels(folder: Path, path: Path) -> int:
 def _label(row: Sequence[str], known: set[str], where: str) -> tuple[str, bool] | None:
     if len(row) != len(HEAD):
         raise DataError(
-            f"{len(row)} cells in this row, expected {len(HEAD)}", where=where, hint="keep the columns of the file"
+            f"the row has {len(row)} cells, but the header has {len(HEAD)}",
+            where=where,
+            hint="keep the columns of the file that --n wrote",
         )
-    name, given = row[0], row[-1].strip().lower()
-    if name not in known:
+    answer_id, label = row[0], row[-1]
+    given = label.strip().lower()
+    if answer_id not in known:
         raise DataError(
-            f'"{name}" is not an answer of this sample', where=where, hint="draw a new sample: bench review RUN --n 50"
+            f'"{answer_id}" is not the id of a drawn answer of this run',
+            where=where,
+            hint="use the file that --n wrote for this run",
         )
     if not given:
         return None
     if given not in RIGHT | WRONG:
         raise DataError(
-            f'"{row[-1]}" is not a valid label: expected right or wrong', where=where, hint="write right, wrong, 1 or 0"
+            f'"{label}" is not a valid label: expected right or wrong', where=where, hint="write right, wrong, 1 or 0"
         )
-    return name, given in RIGHT
+    return answer_id, given in RIGHT
 
 
 async def _reviews(folder: Path, provider: str | None) -> list[tuple[JobRecord, Review]]:
@@ -171,8 +176,8 @@ def _grid(name: str, benchmark: str, found: Review) -> Grid:
         right=(1, 2, 3),
         notes=(
             found.text,
-            f"of {wrong[1]} labelled answers that the judge calls right {wrong[0]} are wrong; "
-            f"of {right[1]} that it calls wrong {right[0]} are right",
+            f"{wrong[0]} of {wrong[1]} labelled answers that the judge accepts are wrong; "
+            f"{right[0]} of {right[1]} that it rejects are right",
             *([f"kappa by question type: {kinds}"] if len(found.kappa_by_type) > 1 else []),
         ),
     )

@@ -53,7 +53,7 @@ def show(outcome: Outcome, report: Report, folder: Path, told: Sequence[str]) ->
     show_outcome(told)
     show_grids([*overview(report, width=console.width()), *matrix(report)])
     if outcome.cost_usd != "0" or outcome.unknown_costs:
-        unknown = f" (at least: {outcome.unknown_costs} calls without a known price)" if outcome.unknown_costs else ""
+        unknown = f" or more ({outcome.unknown_costs} calls have no known price)" if outcome.unknown_costs else ""
         console.note(f"cost USD {outcome.cost_usd}{unknown}")
     console.line(f"results: {folder}")
     for text in _next_steps(outcome, report):
@@ -64,11 +64,11 @@ def _next_steps(outcome: Outcome, report: Report) -> list[str]:
     if outcome.resume is not None:
         return [command(outcome.resume)]
     run = outcome.run_id
-    steps = [(f"bench explore {run}", "pages of every question, its hits and its answer")]
+    steps = [(f"bench explore {run}", "web pages with every question, its hits and its answer")]
     if any(job.n_scored for job in report.jobs):
         steps.append((f"bench failures {run}", "why each lost item was lost"))
     if len(report.jobs) > 1:
-        steps.append((f"bench compare {run}", "which differences are more than chance"))
+        steps.append((f"bench compare {run}", "which differences are larger than chance"))
     return [f"{command(words)}  ({purpose})" for words, purpose in steps]
 
 
@@ -115,7 +115,7 @@ def on_end(plan: Plan, outcome: Outcome, code: int) -> None:
         console.note(f"--on-end: {words[0]}: {error.strerror}")
         return
     if done.returncode:
-        console.note(f"--on-end: {words[0]} ended with {done.returncode}")
+        console.note(f"--on-end: {words[0]} ended with exit code {done.returncode}")
 
 
 def check_gates(plan: Plan) -> None:
@@ -160,7 +160,7 @@ def missed_gates(plan: Plan, report: Report) -> list[str]:
             value = found.value if found is not None else None
             if value is None or value < float(str(wanted)):
                 who = f"{job.record.benchmark} x {job.record.provider}"
-                missed.append(f"gate missed: {who}: {metric} = {value}, at least {wanted} wanted")
+                missed.append(f"gate failed: {who}: {metric} = {value}, expected at least {wanted}")
     return missed
 
 
@@ -279,7 +279,7 @@ def surroundings() -> tuple[Catalog, Environment]:
     events.configure(verbose=flags.verbose, quiet=flags.quiet, log_file=flags.log_file)
     environment = Environment.load(flags.workspace, flags.env_file)
     if environment.dotenv is not None:
-        console.note(f"variables from {environment.dotenv} (they override nothing)")
+        console.note(f"variables from {environment.dotenv} (variables of the environment take precedence)")
     return Catalog.load(flags.workspace), environment
 
 
@@ -335,11 +335,11 @@ def _request(catalog: Catalog, flags: RunFlags) -> RunRequest:
 
 def _run_file(catalog: Catalog, name: str) -> Path:
     if "/" in name or name.endswith((".yaml", ".yml")):
-        there = ", ".join(entry.name for entry in catalog.runs() if not entry.shadowed) or "none"
-        own = catalog.workspace / "configs" / "runs"
+        shipped = ", ".join(entry.name for entry in catalog.runs() if not entry.shadowed) or "none"
+        folder = catalog.workspace / "configs" / "runs"
         raise UsageError(
             f"--config {name}: no such file",
-            hint=f"give the path of an existing file, or the name of a run file in {own} or a shipped one: {there}",
+            hint=f"give the path of an existing file, the name of a run file in {folder}, or a shipped one: {shipped}",
         )
     return catalog.find("runs", name).path
 
@@ -381,7 +381,7 @@ def _check_key(plan: Plan) -> None:
     """Check that the run can be signed before anything is paid; a child process reads the key."""
     from bench.receipt.keyring import check_in_child
 
-    console.note(f"to be signed by {check_in_child(plan.workspace, plan.request.key)}")
+    console.note(f"the receipts will be signed with {check_in_child(plan.workspace, plan.request.key)}")
 
 
 def _announce(plan: Plan, meta: RunMeta) -> None:
@@ -422,7 +422,7 @@ async def _execute(
     from bench.report.summary import remember
 
     interrupts.listen()
-    left = f"run {outcome.run_id} is {outcome.status}, its report was being written"
+    left = f"run {outcome.run_id} is {outcome.status}, but its report is not complete"
     interrupts.stage(left, hint=command(outcome.resume or f"bench results {outcome.run_id}"))
     safe = 0
     try:
@@ -436,7 +436,7 @@ async def _execute(
         if not isinstance(error, DiskFull) and not is_disk_full(error):
             raise
         # the run's own words would be lost with its report
-        text = outcome.message if "safe" in outcome.message else f"the disk is full; {safe} phases safe"
+        text = outcome.message if "stored" in outcome.message else f"the disk is full; {safe} phases are stored"
         raise DiskFull(
             text, hint=f"make room, then {command(outcome.resume or f'bench results {outcome.run_id}')}"
         ) from error

@@ -73,7 +73,7 @@ def serve(
     token_file
         File with the token. It is created if it does not exist. Default: checkpoints/.token.
     max_runs
-        Maximum number of runs at the same time. Others wait in order.
+        Maximum number of runs at the same time. Other runs wait in a queue.
     """
     from bench.errors import UsageError
     from bench.web.app import Settings

@@ -36,7 +36,7 @@ class CommandInterrupted(BenchError):
 class Stage:
     """The text and hint of the message that an interruption prints."""
 
-    text: str = "nothing was running"
+    text: str = "no run was in progress"
     hint: str = "give the command again"
 
 
@@ -59,8 +59,8 @@ def ended(interrupt: KeyboardInterrupt) -> int:
     terminated = isinstance(interrupt, Terminated)
     # an interrupt that crossed an exec() of text has CPython end by signal 2 whatever the exit code; this forgets it
     exec("")  # noqa: S102 - nothing is run
-    name = "SIGTERM" if terminated else "SIGINT"
-    console.error(CommandInterrupted(f"the command was stopped by {name}; {_stage.text}", hint=_stage.hint))
+    signal_name = "SIGTERM" if terminated else "SIGINT"
+    console.error(CommandInterrupted(f"the command was stopped by {signal_name}; {_stage.text}", hint=_stage.hint))
     return EXIT_SIGTERM if terminated else EXIT_SIGINT
 
 

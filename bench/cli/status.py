@@ -80,7 +80,7 @@ def _show(found: RunStanding) -> None:
     if found["eta_s"] is not None:
         console.line(f"ETA        {seconds_text(found['eta_s'])}")
     unknown = found["cost_unknown_calls"]
-    least = f" (at least: {unknown} calls without a known price)" if unknown else ""
+    least = f" or more ({unknown} calls have no known price)" if unknown else ""
     console.line(f"cost       USD {found['cost_usd']}{least}")
     if found["state"] not in ("complete", "running"):
         resuming = command(f"bench run --resume {found['run_id']}")
@@ -89,8 +89,12 @@ def _show(found: RunStanding) -> None:
 
 def _shards_text(shards: Mapping[str, int]) -> str:
     elsewhere = shards["count"] - shards["back"] - shards["here"]
-    text = f"{shards['back']} of {shards['count']} back, {shards['here']} at work on this machine"
-    return f"{text}, {elsewhere} elsewhere or not begun: counted when they are back" if elsewhere else text
+    text = f"{shards['back']} of {shards['count']} finished, {shards['here']} running on this machine"
+    return (
+        (f"{text}, {elsewhere} elsewhere or not started: their items count when they are finished")
+        if elsewhere
+        else text
+    )
 
 
 def pause(run_id: str, /) -> int:
@@ -106,10 +110,10 @@ def pause(run_id: str, /) -> int:
     folder = folder_of(run_id)
     found = anyio.run(_status_of, folder)
     if found != "running":
-        console.note(f"run {run_id} is {found}: nothing to pause")
+        console.note(f"run {run_id} is {found}, so there is nothing to pause")
     else:
         (folder / PAUSE_FILE).touch()
-        console.note(f"asked run {run_id} to pause; bench status {run_id} --watch shows when it has")
+        console.note(f"run {run_id} will pause; bench status {run_id} --watch shows when it has stopped")
     if current.get().json:
         console.json_value({"run_id": run_id, "state": found, "asked": found == "running"})
     return 0

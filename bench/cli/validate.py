@@ -121,7 +121,8 @@ def _given(catalog: Catalog, paths: Iterable[Path]) -> Iterator[tuple[Kind | Non
             ]
             if not known:
                 raise UsageError(
-                    f"{named}: no such file, folder or config", hint="name a config, its file, or a folder of them"
+                    f"{named}: no such file, folder or config",
+                    hint="give the name of a config, a config file, or a folder of config files",
                 )
             yield from known
             continue
@@ -208,7 +209,7 @@ def _provider(catalog: Catalog, path: Path, environment: Environment) -> Iterato
     yield from ((None, _noted(path, warning)) for warning in config.warnings)
     for name, needed in variables(config).items():
         if needed and not environment.get(name):
-            yield None, f"{path}: the environment variable {name} is not set; a run needs it"
+            yield None, f"{path}: the environment variable {name} is not set, but a run needs it"
 
 
 def _model(catalog: Catalog, path: Path, environment: Environment) -> Iterator[Finding]:

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from bench.receipt.verify import Verification, VerificationOutcome, VerificationRequest
 
 SIGNATURE = {
-    "yes": "good: the holder of the key signed exactly these bytes",
-    "no": "bad: not made by this key over these bytes",
-    "unknown": "not judged",
+    "yes": "good: this key signed exactly these bytes",
+    "no": "bad: this key did not sign these bytes",
+    "unknown": "not checked",
 }
 
 
@@ -142,7 +142,7 @@ def show_outcome(outcome: VerificationOutcome) -> None:
     elif believed and outcome.foreign is not None:
         _say_all(f"    {name} = {value:.6g}" for name, value in scores_of(outcome.foreign).items())
     answers = ", ".join(f"{name} {answer}" for name, answer in outcome.checklist.items())
-    how = "" if outcome.defensible else "; see docs/methodology.md, A result is defensible when"
+    how = "" if outcome.defensible else '; see "A result is defensible when" in docs/methodology.md'
     _say(f"  defensible: {'yes' if outcome.defensible else 'no'} ({answers}{how})")
 
 
@@ -192,7 +192,7 @@ def _subject(receipt: Receipt, word: str) -> Iterator[str]:
     split = f" ({benchmark.split})" if benchmark.split else ""
     yield f"  {word:9} {benchmark.name} {benchmark.version}{split} x {provider.name} {provider.version}"
     yield f"  {'models':9} {_models(receipt)}"
-    yield f"  {'ran':9} {receipt.ran_at} to {receipt.finished_at}, run {receipt.run.run_id} (the signer's own word)"
+    yield f"  {'ran':9} {receipt.ran_at} to {receipt.finished_at}, run {receipt.run.run_id} (stated by the signer)"
     failed = counts.by_state.error + counts.by_state.not_ready
     kind = "whole run" if receipt.kind == "run" else "part of a run"
     epochs = receipt.run.epochs
@@ -207,7 +207,7 @@ def _models(body: Body) -> str:
 
 def _scores(receipt: Receipt, *, recomputed: bool) -> Iterator[str]:
     """Yield one line per score; scores of a judge are listed separately from scores that can be recomputed."""
-    word = "" if recomputed else ", NOT RECOMPUTED: the signer's own word"
+    word = "" if recomputed else ", NOT RECOMPUTED: stated by the signer"
     groups = (
         (f"judged by a model{word}", receipt.scores.judged),
         (f"deterministic{word or ', recomputed from the rows'}", receipt.scores.deterministic),

@@ -68,7 +68,7 @@ def validate(paths: list[Path] | None = None, /) -> int:
         for note in report.folded():
             console.note(f"note: {note}")
         if report.of_shipped:
-            console.note("note: bench validate FILE shows the notes of one of them")
+            console.note("note: bench validate FILE shows all notes of one config")
         configs = "1 config" if report.checked == 1 else f"{report.checked} configs"
         console.line(f"{configs} checked, {report.broken} with errors")
     return 2 if report.problems else 0
@@ -124,7 +124,7 @@ def new(
         if made.mapped:
             console.note(f"mapped: {', '.join(made.mapped)}")
         for text in made.guesses:
-            console.note(f"guessed: {text}; correct it in the file")
+            console.note(f"guessed: {text}; correct the file if this is wrong")
         for text in made.unmapped:
             console.note(f"not mapped: {text}")
         console.note(f"next: {next_step}")
@@ -190,7 +190,7 @@ class _Progress:
 
 
 def completion(shell: Literal["bash", "zsh", "fish"], /) -> int:
-    """Print the shell completion. Eval the output, or write it to a file that your shell reads.
+    """Print the shell completion. Write it to a file that your shell reads, or pass it to eval.
 
     Parameters
     ----------
@@ -315,7 +315,7 @@ def write_new(
     unmapped: tuple[str, ...] = ()
     mapped: tuple[str, ...] = ()
     if kind == "provider" and data is not None:
-        raise UsageError("--from is only for a benchmark, not for a provider", hint="leave --from out")
+        raise UsageError("--from is only for a benchmark, not for a provider", hint="remove --from")
     if kind == "provider":
         text = PROVIDER.format(quoted=quoted(name), variable=_variable(name))
         files = [(workspace / "configs" / "providers" / f"{name}.yaml", text)]

@@ -164,7 +164,7 @@ class Task(Generic[T]):
 
         raised: BaseException = await self._future.exception()
         if isinstance(raised, KilledWorker):
-            return f"every worker that had it died, the last was {raised.last_worker.address}"
+            return f"every worker that ran it has died, the last at {raised.last_worker.address}"
         return f"{type(raised).__name__}: {raised}"
 
     async def cancel(self) -> None:

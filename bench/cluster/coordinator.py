@@ -67,7 +67,7 @@ def shards_of(plan: Plan, count: int) -> list[Shard]:
         )
     positions, breaks = _selected(plan)
     if not 1 <= count <= len(positions):
-        raise UsageError(f"--shards {count}: the run has {len(positions)} items, a shard needs at least one")
+        raise UsageError(f"--shards {count}: the run has only {len(positions)} items, but every shard needs an item")
     whole = plan.ranges[0] if plan.ranges else (1, plan.total)
     ranges = cut(whole, positions, breaks, count, inside_corpora=plan.workers <= 1)
     return [Shard(number=at, count=len(ranges), start=a, end=b) for at, (a, b) in enumerate(ranges, start=1)]
@@ -150,7 +150,7 @@ async def _settled(plan: Plan, folder: Path | None, slots: int) -> Plan:
         if request.shards != stored["shards"]:
             raise IdentityError(
                 f"--shards of run {folder.name} cannot change: the run was started with --shards {stored['shards']}",
-                hint="leave --shards out; the number of workers may change",
+                hint="remove --shards; the number of workers may change",
             )
         return plan
     run_id = request.run_id or new_run_id(now().date(), secrets.token_hex(4))

@@ -64,7 +64,9 @@ def pack(folder: Path, *, whole: bool) -> CompressedParts:
     path = folder / JOURNAL
     wal = path.with_name(f"{path.name}-wal")
     if wal.exists() and wal.stat().st_size:
-        raise JournalError("the journal is still open in another program", where=str(path), hint="close that program")
+        raise JournalError(
+            "the journal is still open in another program", where=str(path), hint="close that program, then resume"
+        )
     return CompressedParts(
         journal=zstandard.compress(path.read_bytes()), stores=None if whole else _stores(folder / STORES)
     )

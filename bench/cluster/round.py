@@ -36,7 +36,7 @@ from bench.events import log
 
 ANSWER_S = 15.0
 LOOK_EVERY_S = 0.1
-HINT = "install the same bench with its extra [cluster] on every worker"
+HINT = "install the same version of bench with its extra [cluster] on every worker"
 
 
 async def workers(cluster: Fleet) -> Mapping[str, int]:
@@ -135,7 +135,7 @@ class Round:
             for one in [one for one in self.out if one.errand.state != "pending"]:
                 await self._take_in(one)
             if not self.fleet.alive:
-                self._give_up(waiting, f"the scheduler {self.fleet.address} is gone")
+                self._give_up(waiting, f"the scheduler {self.fleet.address} does not answer any more")
             self._keep_budget()
             if anyio.current_time() >= self.watch_at:
                 self.watch_at = anyio.current_time() + WATCH_EVERY_S
@@ -159,14 +159,14 @@ class Round:
         elif one.errand.state == "error":
             self.problems[shard.number] = await one.errand.error()
         else:
-            self.problems[shard.number] = f"the scheduler {self.fleet.address} let it go"
+            self.problems[shard.number] = f"the scheduler {self.fleet.address} dropped it"
         self.progress.took_back(shard.number)
         log().info("shard_taken_in", shard=shard.number, worker=worker, problem=self.problems.get(shard.number))
 
     async def _store(self, order: ShardOrder, returned: Returned | None) -> None:
         number = order.shard.number
         if returned is None:
-            self.problems[number] = "its journal was lost on its way; the worker still has it"
+            self.problems[number] = "its journal was lost during the transfer; the worker still has it"
             return
         if returned.word is not None:
             self.progress.hear(returned.word)

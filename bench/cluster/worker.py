@@ -129,7 +129,7 @@ def plan_of(order: ShardOrder) -> tuple[Plan, Environment]:
     plan = make_plan(Catalog.load(workspace), RunRequest.model_validate(dict(order.request)), environment)
     if plan.digest != order.digest:
         raise IdentityError(
-            f"{workspace} does not have all files and variables of the run",
+            f"the workspace {workspace} does not have all files and variables of the run",
             changes=changes(order.identity, plan.identity),
             hint=f"give the worker the same configs, datasets and variables ({WORKSPACE} names its workspace)",
         )
@@ -142,7 +142,8 @@ def plan_of(order: ShardOrder) -> tuple[Plan, Environment]:
 def another_version(here: str, wanted: str) -> UsageError:
     """Return the failure of a worker with another version of bench."""
     return UsageError(
-        f"bench {here} differs from the coordinator's version {wanted}", hint="install the same bench on every worker"
+        f"bench {here} differs from the coordinator's version {wanted}",
+        hint="install the same version of bench on every worker",
     )
 
 

@@ -87,10 +87,10 @@ def _schema(config: BenchmarkConfig) -> Iterator[Finding]:
     schema = config.fields
     if not schema.question_lists:
         if schema.question is None:
-            yield ("schema",), 'missing field "question" in schema', "name the field that holds the question"
+            yield ("schema",), 'missing field "question" in schema', "name the field that contains the question"
         if schema.answer is None and not ANSWERLESS.issuperset(config.evaluation.every_method):
             words = '"expected_answer_field" in query' if config.fields_by_name else '"answer" in schema'
-            yield ("schema",), f"missing field {words}", "name the field that holds the answer"
+            yield ("schema",), f"missing field {words}", "name the field that contains the answer"
     for path, context in contexts_of(config):
         items = context.item_schema
         if items is not None and items.content is None and items.text is None:
@@ -126,15 +126,15 @@ def _context(config: BenchmarkConfig) -> Iterator[Finding]:
         for name in (*unread, *(("session",) if kind != "array" else ())):
             path = (*place, name)
             if config.says(*path):
-                text = f"{config.written(*path)} is not read: {KINDS[kind]}"
-                yield path, text, "take it out"
+                text = f"{config.written(*path)} has no effect: {KINDS[kind]}"
+                yield path, text, "remove it"
 
 
 KINDS = {
-    "array": "the sessions are a list, not keys",
-    "object": "ids and dates of sessions are in their keys",
-    "string": "the history is one text",
-    "session": "the history is one session",
+    "array": "its sessions are the elements of a list",
+    "object": "its keys contain the ids and dates of the sessions",
+    "string": "it contains the history as one text",
+    "session": "it contains the history as one session",
 }
 
 
@@ -145,9 +145,13 @@ def _format(config: BenchmarkConfig) -> Iterator[Finding]:
         yield ("data",), text, "give one of the two" if data.path else "add path"
         return
     if data.files and data.type != "local":
-        yield ("data", "files"), "data.files is of type local only", "write type: local, and fetch the files"
+        yield (
+            ("data", "files"),
+            "data.files needs type: local",
+            "write type: local, and give the address of each file in data.fetch",
+        )
     if data.fetch and data.type != "local":
-        yield ("data", "fetch"), "data.fetch is of type local only", "write type: local, and where the files lie"
+        yield ("data", "fetch"), "data.fetch needs type: local", "write type: local"
     for name, address in data.fetch.items():
         where = PurePath(name)
         if where.is_absolute() or ".." in where.parts:
@@ -162,22 +166,22 @@ def _format(config: BenchmarkConfig) -> Iterator[Finding]:
 def _evaluation(config: BenchmarkConfig) -> Iterator[Finding]:
     evaluation = config.evaluation
     if ("custom" in evaluation.every_method) != (evaluation.custom_evaluator is not None):
-        text = "method custom and customEvaluator need each other"
-        yield ("evaluation", "method"), text, "customEvaluator: ./file.py:Class"
+        text = "method custom and customEvaluator must be used together"
+        yield ("evaluation", "method"), text, "write method: custom and customEvaluator: ./file.py:Class"
     fields = config.fields
     if "mcq" in evaluation.every_method and not config.has_choices:
-        yield ("schema",), 'method mcq needs "choices" in schema', "name the field that holds the choices"
+        yield ("schema",), 'method mcq needs "choices" in schema', "name the field that contains the choices"
     if "mcq" in evaluation.every_method and fields.choice_answer is None:
-        yield ("schema",), 'method mcq needs "choiceAnswer" in schema', "name the field that holds the right choice"
+        yield ("schema",), 'method mcq needs "choiceAnswer" in schema', "name the field that contains the right choice"
     yield from _prompts_without_choices(config)
     if "labels" in evaluation.every_method and not evaluation.labels:
         yield ("evaluation", "method"), "method labels needs the key labels", "labels: {correct: 1, wrong: 0}"
     known = ("question_type", "choices", *fields.metadata)
     if evaluation.methods_by not in known:
-        text = f'methodsBy names "{evaluation.methods_by}"{did_you_mean(evaluation.methods_by, known)}'
-        yield ("evaluation", "methodsBy"), text, "name question_type, choices or a key of schema.metadata"
+        text = f'methodsBy "{evaluation.methods_by}" is unknown{did_you_mean(evaluation.methods_by, known)}'
+        yield ("evaluation", "methodsBy"), text, "write question_type, choices or a key of schema.metadata"
     if evaluation.method == "deletion-check" and config.deletion is None:
-        text = "deletion-check needs the strategy add-delete-verify"
+        text = "method deletion-check needs the strategy add-delete-verify"
         yield ("evaluation", "method"), text, "see docs/add-a-benchmark.md"
     if evaluation.pack is not None and "@" not in evaluation.pack:
         yield ("evaluation", "pack"), f'pack "{evaluation.pack}" has no version', "write NAME@VERSION"
@@ -190,7 +194,7 @@ def _prompts_without_choices(config: BenchmarkConfig) -> Iterator[Finding]:
     named += [(("byQuestionType", kind), text) for kind, text in prompts.by_question_type.items()]
     for path, text in named if config.evaluation.method == "mcq" else ():
         if text and not _SHOWS_CHOICES.search(text):
-            problem = "method mcq needs ${choices} in the answer prompt: the model is not shown the options"
+            problem = "method mcq needs ${choices} in the answer prompt, so that the model sees the options"
             yield ("evaluation", "answerPrompt", *path), problem, "add a line with ${choices} to the prompt"
 
 
@@ -222,12 +226,16 @@ def _abstention(config: BenchmarkConfig) -> Iterator[Finding]:
     rule = config.abstention
     if rule.field is None:
         if rule.equals is not None:
-            yield ("abstention", "equals"), "abstention.equals needs abstention.field", "name the field of the value"
+            yield ("abstention", "equals"), "abstention.equals needs abstention.field", "name the field to compare"
         return
     last = re.split(r"[.\[\]'\"]+", rule.field.rstrip("]'\""))[-1]
     if rule.equals is None and re.sub(r"[^a-z]", "", last.lower()) in _MEAN_ANSWERABLE:
-        text = f'abstention.field "{rule.field}" is true where there is an answer, by its name'
-        yield ("abstention", "field"), text, "write abstention: {field: ..., equals: false}, or equals: true to insist"
+        text = f'abstention.field "{rule.field}" seems to be true for items that have an answer'
+        yield (
+            ("abstention", "field"),
+            text,
+            "write abstention: {field: ..., equals: false}, or equals: true if true means no answer",
+        )
 
 
 def _texts(tree: object) -> Iterator[str]:
@@ -251,12 +259,12 @@ def _gold(config: BenchmarkConfig) -> Iterator[Finding]:
     gold = set(_texts(named))
     for index, name in enumerate(config.memory_metadata):
         if name in gold:
-            text = f'metadata_fields names "{name}", which holds the answer or its evidence'
-            yield ("memory_metadata", index), text, "leave it out: memories would carry it to the provider"
+            text = f'metadata_fields names "{name}", which contains the answer or its evidence'
+            yield ("memory_metadata", index), text, "remove it: the provider would receive it with the memories"
     for index, name in enumerate(config.flatten.promote_fields if config.flatten else ()):
         if name == "id":
-            text = 'promote_fields names "id": children are called ROW_0, ROW_1 and so on'
-            yield ("flatten", "promote_fields", index), text, "leave it out"
+            text = 'promote_fields names "id", but children have the ids ROW_0, ROW_1, ...'
+            yield ("flatten", "promote_fields", index), text, "remove it"
 
 
 def _templates(config: BenchmarkConfig) -> Iterator[Finding]:
@@ -293,11 +301,11 @@ def notes_of(config: BenchmarkConfig) -> tuple[str, ...]:
 def _runtime_notes(config: BenchmarkConfig) -> Iterator[str]:
     for key in ("checkpointing", "resumable"):
         if not getattr(config.runtime, key):
-            yield f"runtime.{key}: false has no effect: a run always has its journal"
+            yield f"runtime.{key}: false has no effect: every run has a journal and can be resumed"
     if config.runtime.checkpoint_granularity != "item":
-        yield "runtime.checkpointGranularity has no effect: a run keeps every phase of every item"
+        yield "runtime.checkpointGranularity has no effect: a run stores every phase of every item"
     if config.ingestion.preprocessing.escape_html:
-        yield "preprocessing.escapeHtml changes the stored text, answers may stop matching: the run is marked altered"
+        yield "preprocessing.escapeHtml changes the stored texts, so answers may not match: the run is marked altered"
     if config.history.mode != "full":
         yield f"mode {config.history.mode} is for development: the run is marked reduced_history and not publishable"
 
@@ -307,20 +315,23 @@ def _data_notes(config: BenchmarkConfig) -> Iterator[str]:
     if data.type == "local":
         return
     if data.sha256 is None:
-        yield "data.sha256 is not recorded: the file cannot be checked, a result is not publishable"
+        yield "data.sha256 is missing: the file cannot be checked, and results cannot be published"
     pinned = data.revision is not None and len(data.revision) == 40 and set(data.revision) <= set("0123456789abcdef")
     if data.type == "huggingface" and data.revision is not None and not pinned:
-        yield f'data.revision "{data.revision}" is a branch, not a commit: it may change'
+        yield f'data.revision "{data.revision}" is not a commit, so the data may change'
 
 
 def _prompt_notes(config: BenchmarkConfig) -> Iterator[str]:
     prompts = config.evaluation.judge_prompts
     if prompts.source == "paper" and config.evaluation.pack is None:
-        yield "judgePrompts.source is paper, without a pack: the prompts count as custom (fidelity: custom)"
+        yield "judgePrompts.source is paper, but no pack is named: the prompts count as custom (fidelity: custom)"
     for kind in config.question_types:
         wanted = kind.evaluation_prompt
         if wanted != "default" and wanted not in prompts.by_question_type and kind.name not in prompts.by_question_type:
-            yield f'evaluationPrompt "{wanted}" of {kind.name} is not in judgePrompts.byQuestionType: default is used'
+            yield (
+                f'evaluationPrompt "{wanted}" of {kind.name} is not in judgePrompts.byQuestionType: the prompt '
+                "default is used"
+            )
 
 
 Find = Callable[[str], Path | None]
@@ -362,7 +373,7 @@ def _chain(path: Path, find: Find) -> tuple[Source, ...]:
         parent = find(name) if isinstance(name, str) else None
         where = sources[-1].place(("extends",))
         if parent is None:
-            text = f'extends "{name}", which no benchmark is called'
+            text = f'extends "{name}": there is no benchmark with this name'
             raise ConfigError(text, where=where, hint="bench list benchmarks shows the known ones")
         if any(source.path.resolve() == parent.resolve() for source in sources) or len(sources) > MAX_EXTENDS:
             raise ConfigError(f'extends "{name}" is circular', where=where, hint="remove one of the extends")
@@ -486,7 +497,11 @@ def _instructions(manifest: Manifest, origin: ConfigOrigin) -> dict[str, str]:
     try:
         values = json.loads(text)
     except json.JSONDecodeError as error:
-        raise ConfigError(f"the instructions are not JSON: {error}", where=origin.place(path), hint="fix it") from error
+        raise ConfigError(
+            f"the instructions are not JSON: {error}", where=origin.place(path), hint="correct the file"
+        ) from error
     if not isinstance(values, dict) or not all(isinstance(value, str) for value in values.values()):
-        raise ConfigError("the instructions must map a type to a text", where=origin.place(path), hint="fix the file")
+        raise ConfigError(
+            "the instructions must map each type to a text", where=origin.place(path), hint="correct the file"
+        )
     return values

@@ -320,7 +320,7 @@ class EvidenceFields(ConfigModel):
     @model_validator(mode="after")
     def _graded_by_object(self) -> EvidenceFields:
         if self.grade is not None and (self.reference is None or self.parser == "exact_text"):
-            raise ValueError("grade needs the key reference too: both name fields of the objects at the evidence path")
+            raise ValueError("grade needs reference, and cannot be used with parser: exact_text")
         return self
 
 
@@ -509,9 +509,9 @@ class Evaluation(ConfigModel):
     @field_validator("values", "labels")
     @classmethod
     def _in_range(cls, value: Mapping[str, float] | tuple[float, ...]) -> Mapping[str, float] | tuple[float, ...]:
-        for one in value.values() if isinstance(value, Mapping) else value:
-            if not 0 <= one <= 1:
-                raise ValueError(f"{one:g} is not in 0..1")
+        for share in value.values() if isinstance(value, Mapping) else value:
+            if not 0 <= share <= 1:
+                raise ValueError(f"{share:g} is not in 0..1")
         return value
 
     @field_validator("method", mode="before")

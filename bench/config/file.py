@@ -64,7 +64,7 @@ class ConfigModel(BaseModel):
             return value
         for name, keys in keys_of_fields(cls):
             if name in value and name not in keys:
-                text = 'unknown field "{name}"; it is called "{alias}"'
+                text = 'unknown field "{name}"; write "{alias}"'
                 raise PydanticCustomError(BOTH_SPELLINGS, text, {"alias": cls.model_fields[name].alias, "name": name})
             if len(keys) > 1 and len(same := [key for key in keys if key in value]) > 1:
                 text = '"{alias}" and "{name}" are the same field'
@@ -178,7 +178,9 @@ def _read_text(path: Path) -> str:
         raise ConfigError(f"cannot read the file: {error.strerror}", where=show(path), hint="check the path") from error
     if len(raw) > MAX_BYTES:
         raise ConfigError(
-            f"a config of {len(raw):,} bytes", where=show(path), hint=f"configs are at most {MAX_BYTES:,} bytes"
+            f"the config has {len(raw):,} bytes, expected at most {MAX_BYTES:,}",
+            where=show(path),
+            hint="split the config, or remove long texts",
         )
     try:
         return raw.decode("utf-8-sig")
@@ -362,7 +364,7 @@ def about_flag(error: ErrorDetails) -> str:
     if error["type"] == "extra_forbidden":
         return f"there is no {flag}"
     if error["type"] == "string_pattern_mismatch":
-        return f"{flag}: {quote(error['input'])} cannot be read"
+        return f"{flag}: {quote(error['input'])} does not have the expected format"
     wanted = _WANTED.get(error["type"])
     said = _plain(error["msg"]) if wanted is None else f"must be {wanted}"
     return f"{flag} {said}, not {quote(error['input'])}"
@@ -383,9 +385,8 @@ def _wrong_type(path: TreePath, wanted: str, value: object, where: str) -> Confi
 def _other(path: TreePath, error: ErrorDetails, where: str) -> ConfigError:
     text = _plain(error["msg"])
     if error["type"] not in ("value_error", BOTH_SPELLINGS):
-        return ConfigError(
-            f"{name_of(path)} {text}, not {quote(error['input'])}", where=where, hint="correct the value"
-        )
+        value = error["input"]
+        return ConfigError(f"{name_of(path)} {text}, not {quote(value)}", where=where, hint="correct the value")
     return ConfigError(f"{name_of(path)}: {text}" if path else text, where=where, hint="correct the value")
 
 

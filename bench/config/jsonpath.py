@@ -66,7 +66,7 @@ class Path:
         """Return the only value, which may be null; raise PathMissing if there is no value or more than one."""
         found = self.all(value)
         if len(found) != 1:
-            raise PathMissing(f"{self.text} matches {len(found) or 'no'} value{'s' if found else ''}, expected one")
+            raise PathMissing(f"{self.text} matches {len(found)} values, expected one")
         return found[0]
 
     def get(self, value: object) -> object | None:
@@ -201,5 +201,5 @@ def _too_much(text: str, where: str | None) -> ConfigError:
     return ConfigError(
         f'"{text}" uses an unsupported part of JSONPath: only names, indexes, [*] and unions of names work',
         where=where,
-        hint="leave out filters, slices and ..",
+        hint="remove filters, slices and ..",
     )

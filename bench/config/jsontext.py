@@ -77,7 +77,7 @@ class _Reader:
         except ValueError:  # Python reads no more than 4,300 digits
             number = inf
         if number in (inf, -inf):
-            self.fail(f"{shortened(match[0])} is not a number that can be kept", self.at, "write a smaller number")
+            self.fail(f"{shortened(match[0])} is too large for a number", self.at, "write a smaller number")
         self.at = match.end()
         return number
 

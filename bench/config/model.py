@@ -36,7 +36,7 @@ from bench.config.value_rules import LowerName, find_variables
 from bench.errors import ConfigError, UsageError
 
 RESERVED: Mapping[str, str] = {
-    **dict.fromkeys(("model", "deployment"), "the model is the name that is used"),
+    **dict.fromkeys(("model", "deployment"), "the name of the model sets it"),
     **dict.fromkeys(
         (
             "messages",
@@ -49,19 +49,21 @@ RESERVED: Mapping[str, str] = {
             "systeminstruction",
             "instructions",
         ),
-        "the prompt is the benchmark's",
+        "the benchmark sets the prompt",
     ),
-    **dict.fromkeys(("stream", "streamoptions"), "use stream: true beside body"),
+    **dict.fromkeys(("stream", "streamoptions"), "write stream: true next to body"),
     **dict.fromkeys(
         ("maxtokens", "maxcompletiontokens", "maxoutputtokens"), "use --max-answer-tokens or --max-judge-tokens"
     ),
     **dict.fromkeys(("temperature",), "use evaluation.answeringModel.temperature of the benchmark"),
     **dict.fromkeys(("seed",), "use --seed"),
-    **dict.fromkeys(("n", "candidatecount", "bestof"), "one reply is read"),
+    **dict.fromkeys(("n", "candidatecount", "bestof"), "only one reply is used"),
     **dict.fromkeys(
         ("tools", "toolchoice", "toolconfig", "functions", "functioncall"), "a reply that calls a tool is not an answer"
     ),
-    **dict.fromkeys(("responseformat", "responsemimetype", "responsejsonschema", "responseschema"), "judges set it"),
+    **dict.fromkeys(
+        ("responseformat", "responsemimetype", "responsejsonschema", "responseschema"), "the judge's protocol sets it"
+    ),
     **dict.fromkeys(("dimensions", "outputdimensionality", "encodingformat"), "use client_embeddings of the provider"),
 }
 """field name in lower case without ``_`` and ``-`` -> the reason why it is rejected, or the key to use instead"""
@@ -202,7 +204,7 @@ def with_settings(files: Mapping[str, ModelFile], settings: Mapping[str, ModelSe
         if file is None:
             known = ", ".join(sorted({*KNOWN_PREFIXES, LOCAL, *files}))
             raise UsageError(
-                f'models: "{name}" has no endpoint to which these settings could apply',
+                f'models: "{name}" does not begin with the prefix of a known endpoint',
                 hint=f"write PREFIX/MODEL; prefixes: {known}",
             )
         problem = next(_unread(file, {model: own}), None)
@@ -217,10 +219,10 @@ def with_settings(files: Mapping[str, ModelFile], settings: Mapping[str, ModelSe
 def _unread(file: ModelFile, models: Mapping[str, ModelSettings]) -> Iterator[str]:
     """Yield a message for each setting that does not apply to its model."""
     here = file.name == LOCAL and file.base_url is None
-    where = "that embeds on this machine" if here else "behind an endpoint"
+    where = "that runs in this process" if here else "of an endpoint"
     for name, own in models.items():
         for key in sorted(own.model_fields_set - {"path", "batch"} if here else own.model_fields_set & {"path"}):
-            yield f'"{file.name}/{name}": {key} has no meaning for a model {where}'
+            yield f'"{file.name}/{name}": {key} has no effect for a model {where}'
 
 
 def _problems(source: Source, model: ModelFile) -> Iterable[ConfigError]:
@@ -235,7 +237,7 @@ def _problems(source: Source, model: ModelFile) -> Iterable[ConfigError]:
     if model.adds_to_known:
         if model.dialect is not None:
             text = f"{model.name} is a known prefix: its dialect cannot be changed"
-            yield ConfigError(text, where=source.place(("dialect",)), hint="leave dialect out, or rename the file")
+            yield ConfigError(text, where=source.place(("dialect",)), hint="remove dialect, or rename the file")
         return
     for key in ("dialect", "base_url"):
         if getattr(model, key) is None:

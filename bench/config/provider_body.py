@@ -317,7 +317,9 @@ class Compiler:
             return self._reference(text, place)
         if _ELEMENT.match(text):
             if element is None:
-                raise TreeError(f'"{text}" can be used only inside $each', place, "@ is the element of $each")
+                raise TreeError(
+                    f'"{text}" can be used only inside $each', place, "@ means the current element of $each"
+                )
             return self._reference("$" + text[1:], place, element)
         return self.text(text, place)
 
@@ -379,7 +381,7 @@ class Compiler:
                 (*place, unknown),
                 "write {$literal: ...} around keys of the API that start with $",
             )
-        hint = "$each goes with $do, the other operators are used alone"
+        hint = "use $each with $do, and every other operator alone"
         return TreeError(f"{', '.join(sorted(names))} cannot be used together", (*place, keys[0]), hint)
 
     def _reference(self, text: str, place: Place, element: Fields = None) -> Reference:

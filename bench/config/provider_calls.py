@@ -273,7 +273,7 @@ class Existing(RequestSection):
     @model_validator(mode="after")
     def _told_apart(self) -> Self:
         if (self.results is None) != (not self.match):
-            raise ValueError("an existing object is found by results and match: set both")
+            raise ValueError("results and match must be used together")
         return self
 
 

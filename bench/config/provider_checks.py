@@ -59,7 +59,9 @@ def _block(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
     for block, value in needed[config.type]:
         if value is None:
             yield ConfigError(
-                f"type {config.type} needs {block}", where=source.place(("type",)), hint=f"add {block}, or another type"
+                f"type {config.type} needs {block}",
+                where=source.place(("type",)),
+                hint=f"add {block}, or change the type",
             )
 
 
@@ -89,7 +91,8 @@ def _durability(source: Source, config: ProviderConfig) -> Iterator[ConfigError]
         yield ConfigError(
             f'local.durability must be process, file or service, not "{declared}"',
             where=source.place(("local", "durability")),
-            hint="process: lost with the process; file: below the run's folder; service: kept elsewhere",
+            hint="process: the memories end with the process; file: they are in the run's folder; service: they "
+            "are elsewhere",
         )
 
 
@@ -107,7 +110,7 @@ def _passwords(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
     for path, text in texts(config.local, ("local",)):
         written = VARIABLE.sub(lambda match: match[2] or "", text)
         if without_password(written) != written:
-            hint = "put it into an environment variable, and write ${NAME} here"
+            hint = "put the password into an environment variable, and write ${NAME} here"
             yield ConfigError(f"{name_of(path)} contains a password", where=source.place(path), hint=hint)
 
 
@@ -143,7 +146,7 @@ def _ndjson(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
             yield ConfigError(
                 "Content-Type is NDJSON, but the body is one JSON value",
                 where=source.place((*path, "body")),
-                hint="write body: {$lines: {$each: $.items, $do: ...}}; a list in $do gives a line for each element",
+                hint="write body: {$lines: {$each: $.items, $do: ...}}; a list in $do becomes one line per element",
             )
 
 
@@ -182,7 +185,7 @@ def _operations(source: Source, config: ProviderConfig) -> Iterator[ConfigError]
         if name in config.capabilities.declared() and there.get(name) is None:
             call = name.partition("_")[0]
             yield ConfigError(
-                f"{name} is declared, but endpoints.{call} is missing",
+                f"capabilities.{name} is declared, but endpoints.{call} is missing",
                 where=source.place(("capabilities", name)),
                 hint=f"add endpoints.{call}",
             )
@@ -207,9 +210,9 @@ def _forms(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
     for index, form in enumerate(forms):
         if form.captured is not None and form.captured not in known:
             yield ConfigError(
-                f'unknown map "{form.captured}"; known: {", ".join(sorted(known)) or "none"}',
+                f'captured names the unknown map "{form.captured}"; known: {", ".join(sorted(known)) or "none"}',
                 where=source.place(("endpoints", "search", "response", "id_from", index, "captured")),
-                hint="fill it with id_map or capture",
+                hint="define the map with id_map or capture",
             )
 
 

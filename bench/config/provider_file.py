@@ -71,16 +71,25 @@ def _warnings(config: ProviderConfig) -> Iterator[tuple[tuple[str | int, ...], s
     if endpoints is None:
         return
     if not mentions(endpoints.search, {"k", "limit"}) and capabilities.max_tokens is None:
-        yield ("endpoints", "search"), "the search never uses $.k and capabilities.max_tokens is not declared"
+        yield ("endpoints", "search"), "the search does not send $.k, and capabilities.max_tokens is not declared"
     add = endpoints.add
     if config.ingest.on_unknown == "repeat" and not _repeatable(add) and not any(map(_repeatable, add.steps)):
-        yield ("ingest", "on_unknown"), "repeat, but add has neither idempotency nor idempotent and is not an upsert"
+        yield (
+            ("ingest", "on_unknown"),
+            "on_unknown is repeat, but add has neither idempotency nor idempotent and is not an upsert",
+        )
     if capabilities.supports_chunks and endpoints.search.response.chunks_field is None:
-        yield ("capabilities", "supports_chunks"), "declared, but endpoints.search.response.chunksField is not given"
+        yield (
+            ("capabilities", "supports_chunks"),
+            "supports_chunks is declared, but endpoints.search.response.chunksField is missing",
+        )
     if capabilities.supports_batch != (config.ingest.batch.max_items > 1) and "supports_batch" in (
         capabilities.model_fields_set
     ):
-        yield ("capabilities", "supports_batch"), f"ingest.batch.max_items is {config.ingest.batch.max_items}"
+        yield (
+            ("capabilities", "supports_batch"),
+            f"supports_batch does not match: ingest.batch.max_items is {config.ingest.batch.max_items}",
+        )
 
 
 def _repeatable(call: RequestSection) -> bool:
@@ -95,9 +104,9 @@ def adapter_problem(adapter: str, source: Source) -> ConfigError | None:
     name, _, class_name = adapter.partition(":")
     if name.endswith(FOREIGN_SUFFIXES):
         return ConfigError(
-            f'adapter "{adapter}" is not Python',
+            f'adapter "{adapter}" is not a Python file',
             where=where,
-            hint="write it in Python (./file.py:Class), or put it behind HTTP or MCP",
+            hint="write it in Python (./file.py:Class), or serve it over HTTP or MCP",
         )
     if name == "builtin":
         if class_name in BUILT_IN:
@@ -128,7 +137,7 @@ def _file_problem(name: str, class_name: str, source: Source, where: str) -> Con
         return None
     guess = did_you_mean(class_name, classes)
     return ConfigError(
-        f"{name} defines no class {class_name}{guess}",
+        f"{name} has no class {class_name}{guess}",
         where=where,
         hint=f"classes there: {', '.join(sorted(classes)) or 'none'}",
     )
@@ -145,20 +154,20 @@ def unread_problems(source: Source, config: ProviderConfig) -> Iterator[ConfigEr
     unread = _beside_an_adapter(config) if config.adapter else _without_adapter(config)
     for path, why in unread:
         where = source.locate(path)
-        text = f"{'.'.join(map(str, where))} is not read: {why}"
-        yield ConfigError(text, where=source.place(path), hint="take it out")
+        text = f"{'.'.join(map(str, where))} has no effect: {why}"
+        yield ConfigError(text, where=source.place(path), hint="remove it")
 
 
 def _beside_an_adapter(config: ProviderConfig) -> Iterator[tuple[TreePath, str]]:
     for block in OF_CALLS:
         if block in config.model_fields_set and getattr(config, block):
-            yield (block,), "an adapter makes its calls itself"
+            yield (block,), "the adapter makes its own calls"
 
 
 def _without_adapter(config: ProviderConfig) -> Iterator[tuple[TreePath, str]]:
     for key in config.local:
         if key not in EMBEDDING:
-            yield ("local", key), "these are options of an adapter, and the file names none"
+            yield ("local", key), "these are options of an adapter, but the config has no adapter"
     if config.type != "mcp":
         if config.mcp is not None:
             yield ("mcp",), f"the type is {config.type}"
@@ -172,6 +181,6 @@ def _without_adapter(config: ProviderConfig) -> Iterator[tuple[TreePath, str]]:
 
 def _beside_a_command(config: ProviderConfig) -> Iterator[tuple[TreePath, str]]:
     if any(auth.type != "none" for auth in config.auth):
-        yield ("auth",), "a command gets its keys from mcp.env"
+        yield ("auth",), "a server started by mcp.command gets its keys from mcp.env"
     if config.connection.headers:
-        yield ("connection", "headers"), "a command has no headers"
+        yield ("connection", "headers"), "a server started by mcp.command receives no HTTP headers"

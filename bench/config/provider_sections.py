@@ -89,7 +89,7 @@ def checked_address(url: str, where: str | None = None) -> str:
         return url.rstrip("/")
     if not usable or parts.query or parts.fragment or re.search(r"\s", url):
         text = f'"{redact(url)}" is not a base address: expected http(s)://HOST[:PORT][/PATH], without ? and #'
-        raise ConfigError(text, where=where, hint="correct the config, or the variable that it takes the address from")
+        raise ConfigError(text, where=where, hint="correct the address in the config or in its environment variable")
     return url.rstrip("/")
 
 

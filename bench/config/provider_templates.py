@@ -78,7 +78,9 @@ def _literal_problems(source: Source, compiled: Sequence[TreePath]) -> Iterator[
             from_environment = block[0] in FROM_ENVIRONMENT
             if from_environment and ENVIRONMENT.fullmatch(name):
                 continue
-            known = "only variables of the environment, in upper case" if from_environment else "none: write it out"
+            known = (
+                "only variables of the environment, in upper case" if from_environment else "none here; write the value"
+            )
             yield ConfigError(
                 f'unknown variable "{name}" in {name_of(path)}; the text is sent unchanged',
                 where=source.place(path),
@@ -97,7 +99,7 @@ def _problems(source: Source, template: _Template) -> Iterator[ConfigError]:
         if name in template.names:
             continue
         shown = ".".join(part for part in template.place if isinstance(part, str))
-        guess = did_you_mean(name, template.names) or "; nothing captures it"
+        guess = did_you_mean(name, template.names) or "; no capture defines it"
         yield ConfigError(
             f'unknown variable "{name}" in {shown}{guess}',
             where=source.place((*template.place, *place)),

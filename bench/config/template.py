@@ -354,7 +354,9 @@ def _closing(text: str, start: int, where: str | None) -> int:
         at += 1
         if depth == 0:
             return at
-    raise ConfigError(f"unclosed {text[start : start + 60]}", where=where, hint='a literal "${" is written "$${"')
+    raise ConfigError(
+        f"unclosed {text[start : start + 60]}", where=where, hint='close it with "}"; write a literal "${" as "$${"'
+    )
 
 
 def _expression(source: str, names: Collection[str], where: str | None) -> _Slot:
@@ -407,7 +409,7 @@ def _known(slot: _Slot, names: Collection[str], where: str | None) -> _Slot:
         return slot
     listed = ", ".join(sorted(names))
     raise ConfigError(
-        f'unknown name "{slot.name}" in template{did_you_mean(slot.name, names)}',
+        f'unknown name "{slot.name}" in a template{did_you_mean(slot.name, names)}',
         where=where,
         hint=f"known names: {listed}",
     )

@@ -56,7 +56,9 @@ def portable(name: str) -> str:
 def check_run_id(text: str) -> str:
     """Return the run id; raise ValueError when a new run must not have it, in this or another letter case."""
     if not SEGMENT.fullmatch(text) or text.startswith("-"):
-        raise ValueError("a run id is 1 to 100 of A-Z a-z 0-9 . _ - and begins with no dot and no hyphen")
+        raise ValueError(
+            "a run id has 1 to 100 of the characters A-Z a-z 0-9 . _ - and does not begin with a dot or hyphen"
+        )
     return unreserved(portable(text))
 
 
@@ -107,7 +109,7 @@ def problem_of(pattern: str, *, groups: int | None = 1) -> str | None:
     except _Nested:
         return "repeats a part that can match in more than one way, such as (a+)+ or (ab|a)*"
     if groups is not None and compiled.groups != groups:
-        return f"needs one group in parentheses around the id, and has {compiled.groups}"
+        return f"needs exactly one group in parentheses, around the id, but has {compiled.groups}"
     anchored = not compiled.flags & re.MULTILINE and str(list(tree)[:1]).startswith("[(AT, AT_BEGINNING")
     if ways > (MOST_ANCHORED_WAYS if anchored else MOST_WAYS):
         return "can match in too many ways: use at most two repeats such as .* and +, and begin with ^"

@@ -180,7 +180,7 @@ class _Special:
         if self.name != "keys":
             return scope.file if self.name == "file" else scope.row
         if not -len(scope.keys) <= self.index < len(scope.keys):
-            raise KeyMissing(f"{self.text}: only {len(scope.keys)} [*] in this path")
+            raise KeyMissing(f"{self.text}: the path has only {len(scope.keys)} [*]")
         return scope.keys[self.index]
 
     def all(self, value: object) -> list[object]:

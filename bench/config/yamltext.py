@@ -167,7 +167,7 @@ def _compose(text: str, label: str) -> Node | None:
     except ReaderError as error:
         line, column = position(text, text.find(chr(error.character)))
         told = f"the character U+{error.character:04X} is not allowed"
-        raise ConfigError(told, where=f"{label}:{line}:{column}", hint="take it out, or escape it in quotes") from error
+        raise ConfigError(told, where=f"{label}:{line}:{column}", hint="remove it, or escape it in quotes") from error
     except (YAMLError, ValueError) as error:
         raise ConfigError(str(error).splitlines()[0], where=label, hint="correct the YAML") from error
     except RecursionError as error:

@@ -105,7 +105,8 @@ class AnswerGuess:
         steps = _steps_to_texts(values)
         if steps is None:
             self.unmapped.append(
-                f'"{name}" holds objects without a text of a known name: write the path of theirs, for example '
+                f'"{name}" contains objects, and no field of them has a usual name: write the path of their text, '
+                "for example "
                 f"$.{name}[*].NAME"
             )
             return None
@@ -130,14 +131,15 @@ class AnswerGuess:
             return f"{{from: [{at(right)}, {at(wrong)}], shuffle: true}}", at(right)
         if name and right is None:
             self.unmapped.append(
-                f'which of "{name}" is right is not said: the first one is taken, and their order is mixed; write '
-                "another schema.choiceAnswer where that is wrong"
+                f'no field marks the right choice of "{name}": the first one is used, and the choices are '
+                "shuffled; if this "
+                "is wrong, correct schema.choiceAnswer"
             )
             first_one = written(field_path(*filter(None, (self.place.inside, name))) + "[0]")
             return f"{{from: {at(name)}, shuffle: true}}", first_one
         if right is None or (name is None and len(lettered) < 2):
             if texts := first(asked, CHOICES, str):
-                self.unmapped.append(f'"{texts}" holds choices as a text: {DECODE}')
+                self.unmapped.append(f'"{texts}" contains the choices as one text: {DECODE}')
             return None
         holder = asked.get(name or "")
         if name and isinstance(holder, Mapping) and isinstance(holder.get("text"), list):
@@ -161,7 +163,7 @@ class AnswerGuess:
         start = 0 if 0 in numbers else 1
         if 0 not in numbers and size not in numbers:
             self.unmapped.append(
-                f'"{name}" numbers the choices, from 0 or from 1 is not certain: 1 is taken; write |letter for 0'
+                f'"{name}" is the number of a choice, counted from 0 or from 1: 1 is assumed; for 0, write |letter'
             )
         path = self.place.at(name).strip('"')
         return json.dumps(f"${{{path}|letter{':1' if start else ''}}}")

@@ -35,7 +35,7 @@ from bench.errors import UsageError
 
 PICTURES = re.compile(r"(?:image|screenshot|img|audio|video)(?:_url|_path|s)?", re.IGNORECASE)
 
-SAMPLE = """# A benchmark: what is remembered, what is asked, how it is judged. See docs/add-a-benchmark.md
+SAMPLE = """# A benchmark: its data, its questions, and how answers are judged. See docs/add-a-benchmark.md
 name: {quoted}
 description: One sentence about it
 version: "1"            # raise it when items or protocol change
@@ -48,7 +48,7 @@ schema:
 {ask}  context:
 {context}{metadata}{gold}{dates}
 ingestion:
-  mode: {mode}          # session-based: a memory a session; incremental: a turn; bulk: everything at once
+  mode: {mode}          # one memory per session (session-based), per turn (incremental) or per corpus (bulk)
 {chunk}
 search:
   defaultLimit: 10      # k
@@ -208,7 +208,7 @@ def _text(name: str, data: str, guess: Guess, layout: Layout) -> str:
         metadata=guess.metadata(),
         gold=(guess.evidence or contexts.evidence) + guess.abstention + corpus + guess.visibility(),
         dates=f"dateFormats: {json.dumps(formats)}\n" if (formats := _formats(layout)) else "",
-        chunk="  chunk: {words: 400}   # a text is cut after sentences\n" if is_long(guess) else "",
+        chunk="  chunk: {words: 400}   # long texts are cut after a sentence\n" if is_long(guess) else "",
         mode="incremental"
         if contexts.passages
         or (guess.history.single and not contexts.several)
@@ -257,14 +257,14 @@ def guesses(guess: Guess, history: str, layout: Layout) -> tuple[str, ...]:
     has_history = layout.history is not None or named_history(row) or guess.history.turns
     words = None if guess.history.turn.words in (None, *WORDS) else guess.history.turn.words
     found = {
-        "itemId": None if named else f'the first field, "{next(iter(row))}"',
+        "itemId": None if named else f'the first field "{next(iter(row))}"',
         "context.field (the history)": None if has_history else f'the name "{history}"',
         "question": None if guess.place.question() else 'the name "question"',
-        "answer": f'the only other text, "{guess.answer.guessed}",' if guess.answer.guessed else None,
-        "the words of a turn": None if words is None else f'the longest text, "{words}",',
+        "answer": f'the only other text "{guess.answer.guessed}"' if guess.answer.guessed else None,
+        "the words of a turn": None if words is None else f'the longest text "{words}"',
     }
     said = [f"no field looks like {key}: {text} is used" for key, text in found.items() if text]
-    dates = ["dates with dots have the day first"] if _formats(layout) else []
+    dates = ["dates such as 01.02.2026 begin with the day"] if _formats(layout) else []
     return (*said, *guess.guessed, *dates)
 
 
@@ -273,39 +273,44 @@ def _unread(guess: Guess, text: str, layout: Layout) -> Iterator[str]:
     marked = guess.place.marked() if guess.place.question() is None else []
     if marked:
         yield (
-            f'it is not certain which field holds the question: texts that end with "?" are at {", ".join(marked)}; '
+            f'the field of the question is not clear: texts that end with "?" are at {", ".join(marked)}; '
             "name one in schema.question, or its list in schema.questions.field"
         )
     elif guess.place.question() is None and layout.elsewhere:
         shown = ", ".join(layout.elsewhere)
-        yield f'no field holds a question, but {shown} has texts that end with "?": join them to the rows by data.with'
+        yield (
+            f'no field contains a question, but {shown} has texts that end with "?": join it to the rows with data.with'
+        )
     elif guess.place.question() is None and guess.history.turns:
         yield (
             "the data has no questions: write a file of questions (id, conversation, question, answer), name it in "
-            "data.path, and bring this history by data.with: {talk: {file: THIS FILE, key: ID, by: conversation}}"
+            "data.path, and join this history with data.with: {talk: {file: THIS FILE, key: ID, by: conversation}}"
         )
     pictures = [name for name in guess.row if PICTURES.fullmatch(name) and any(row.get(name) for row in guess.rows)]
     yield from (
-        f"{name} is not sent; data.where: {{{name}: null}} leaves out the rows that have one" for name in pictures
+        f"{name} is not sent; data.where: {{{name}: null}} leaves out the rows with a picture" for name in pictures
     )
     if (words := guess.words_of_question()) > 200:
         yield (
-            f"{guess.place.question()} has {words} words: where it holds the history too, a config cannot cut it; "
-            "write the two into fields of their own"
+            f"{guess.place.question()} has {words} words: if it also contains the history, a config cannot "
+            "separate the two; "
+            "write them into two fields of the data"
         )
     if missing := guess.missing_answers():
         yield missing
     kinds = guess.kinds()
     if kinds and all(kind.isdigit() for kind in kinds):
-        yield f'question types are numbers ({", ".join(kinds[:8])}): name them in categories: {{"{kinds[0]}": NAME}}'
+        yield (
+            f'the question types are numbers ({", ".join(kinds[:8])}): name them in categories: {{"{kinds[0]}": NAME}}'
+        )
     if silent := guess.without_gold():
         shown = ", ".join(silent)
-        hint = f"if they have no answer, add abstention: {{questionTypes: {silent}}}"
+        hint = f"if these questions have no answer, add abstention: {{questionTypes: {silent}}}"
         yield f"no question of type {shown} has evidence: {hint}"
     left = [name for name in _unnamed(guess, text) if name not in pictures]
     if left:
         more = f" and {len(left) - 8} more" if len(left) > 8 else ""
-        yield f"no key reads these fields of a row: {', '.join(left[:8])}{more}"
+        yield f"the config does not use these fields of a row: {', '.join(left[:8])}{more}"
 
 
 def _unnamed(guess: Guess, text: str) -> Iterator[str]:

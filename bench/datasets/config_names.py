@@ -9,8 +9,8 @@ Example::
     names = ConfigNames(config)
     names.items.look([row]), names.roles.meet(["user"])
     list(names.unmet())
-    # ['trips.yaml:9:14: schema.metadata.questionType names "knd", and no item has it; did you mean "kind"?']
-    roles = Names("no turn has that role", [(("removeRoles", 0), "asistant")], none="no turn has a role")
+    # ['trips.yaml:9:14: schema.metadata.questionType names "knd", but no item has this field; did you mean "kind"?']
+    roles = Names("no turn has this role", [(("removeRoles", 0), "asistant")], none="no turn has a role")
     roles.meet(["user"]), roles.meet(["assistant"])
     [name.guess() for name in roles.open]     # ['; did you mean "assistant"?']
 
@@ -81,7 +81,7 @@ class Name:
             return near
         shown = ", ".join(f'"{one}"' for one in sorted(self.seen)[:LISTED])
         more = f" and {len(self.seen) - LISTED} more" if len(self.seen) > LISTED else ""
-        return f"; there is {shown}{more}" if shown else ""
+        return f"; the data has {shown}{more}" if shown else ""
 
 
 @dataclass(slots=True, init=False)
@@ -151,7 +151,7 @@ def _of_path(key: TreePath, text: str) -> Name | None:
     return Name(key=key, text=text, name=str(steps[-1]), parent=Path(text, tuple(steps[:-1])), seen=set())
 
 
-PART = "no item has it"
+PART = "no item has this field"
 WORDS = ("content", "text")
 """parts of a turn, of which each turn needs one"""
 META = "metadata."
@@ -167,27 +167,29 @@ class ConfigNames:
         self.config = config
         self.items = Names.of_paths(PART, _parts(config))
         """names to look up in the item only"""
-        self.points = Names.of_paths("no point of a rubric has it", _points(config))
+        self.points = Names.of_paths("no point of a rubric has this field", _points(config))
         """names to look up in the points of a rubric, which are objects"""
         self.around = Names.of_paths(PART, _parts_around(config))
         """names to look up in the item, its row and its history"""
-        self.rows = Names("no row has it", _listed(("memory_metadata",), config.memory_metadata))
-        self.children = Names("no child has it", _promoted(config))
-        self.parts = Names.of_paths("no turn has it", _turn_parts(config))
+        self.rows = Names("no row has this field", _listed(("memory_metadata",), config.memory_metadata))
+        self.children = Names("no child has this field", _promoted(config))
+        self.parts = Names.of_paths("no turn has this field", _turn_parts(config))
         """names in an itemSchema: if one is not found, it is an error; other names that are not found give notes"""
-        self.turns = Names.of_paths("no turn has it", _turn_flag(config))
-        self.session_parts = Names.of_paths("no session has it", _session_parts(config))
-        self.session_fields = Names("no session has it", _session_fields(config))
-        self.removed = Names("no turn has it", _preprocessing(config, "remove_fields"))
-        self.roles = Names("no turn has that role", _preprocessing(config, "remove_roles"), none="no turn has a role")
-        self.sessions = Names("no key fits it", _key_patterns(config), fits=_key_fits)
-        self.ids = Names("no item id fits it", _id_pattern(config), fits=_is_in)
-        self.flags = Names("no item has that value", _equals(config), none="no item has a value there")
+        self.turns = Names.of_paths("no turn has this field", _turn_flag(config))
+        self.session_parts = Names.of_paths("no session has this field", _session_parts(config))
+        self.session_fields = Names("no session has this field", _session_fields(config))
+        self.removed = Names("no turn has this field", _preprocessing(config, "remove_fields"))
+        self.roles = Names("no turn has this role", _preprocessing(config, "remove_roles"), none="no turn has a role")
+        self.sessions = Names("no key matches this pattern", _key_patterns(config), fits=_key_fits)
+        self.ids = Names("no item id matches this pattern", _id_pattern(config), fits=_is_in)
+        self.flags = Names("no item has this value", _equals(config), none="no item has a value in this field")
         self.categories = Names(
-            "no question is of it", _keys(("categories",), config.categories), none="no question has a category"
+            "no question has this category",
+            _keys(("categories",), config.categories),
+            none="no question has a category",
         )
-        self.types = Names("no item is of that type", _types(config), none="no item has a question type")
-        self.metadata = Names("schema.metadata does not give it", _metadata(config), fits=_same_key)
+        self.types = Names("no item has this question type", _types(config), none="no item has a question type")
+        self.metadata = Names("schema.metadata does not map it", _metadata(config), fits=_same_key)
         self.metadata.meet(_metadata_of(config))
 
     def unmet(self) -> Iterator[str]:
@@ -198,7 +200,7 @@ class ConfigNames:
             self.types, self.metadata,
         ):  # fmt: skip
             for name, told in sort.unmet():
-                yield f"{self.config.place(*name.key)}: {self.says(name)}, and {told}"
+                yield f"{self.config.place(*name.key)}: {self.says(name)}, but {told}"
 
     def says(self, name: Name) -> str:
         """Return the beginning of the message: the config key and the name that it has.

@@ -276,7 +276,7 @@ def _checked(config: BenchmarkConfig, folder: Path, name: str, path: Path) -> Da
     try:
         sha256 = file_sha256(path) if config.data.type == "local" else remembered_sha256(path)
     except OSError as error:
-        raise DataError(f"cannot read the file: {error.strerror}", where=show(path)) from error
+        raise DataError(f"cannot read the file: {error.strerror}", where=show(path), hint="check the path") from error
     return DataFile(path=path, sha256=sha256, format=format_of(config, path), name=name, folder=folder)
 
 
@@ -286,9 +286,11 @@ def sha256_of_all(digests: Mapping[str, str]) -> str:
 
 
 def mismatch(where: str, *, expected: str, found: str) -> DataError:
-    """Return the error for a wrong digest; its message has both digests."""
-    text = f"the SHA-256 is {found}, the config expects {expected}"
-    return DataError(text, where=where, hint="this is another edition of the file; fetch the right one")
+    """Return the error for a wrong digest, whose message has both digests."""
+    text = f"the SHA-256 is {found}, but the config expects {expected}"
+    return DataError(
+        text, where=where, hint="this is another version of the file: download the one that the config expects"
+    )
 
 
 def ships(config: BenchmarkConfig) -> bool:
@@ -302,9 +304,9 @@ def fetching(config: BenchmarkConfig) -> str:
     """Return the hint that says how to get the data: a command, or another way."""
     command = f"bench download {config.name}"
     if config.data.fetch:
-        return f"{command}, or put the files there"
+        return f"{command}, or put the files at these paths"
     if config.data.type == "local":
-        reason = f"; the licence ({config.license}) does not allow redistribution" if config.license else ""
+        reason = f"; the license ({config.license}) does not allow redistribution" if config.license else ""
         return f"{command} --from FILE{reason}"
     return f"{command}, or {command} --from FILE"
 
@@ -317,5 +319,5 @@ def absent(config: BenchmarkConfig, workspace: Path, name: str | None = None) ->
         looked = " and ".join(show((folder / name).parent) for folder in folders(config, workspace)[:2])
         return DataError(f'the data file "{name}" is not there', where=where, hint=f"looked in {looked}")
     digest = f", sha256 {config.data.sha256}" if config.data.sha256 else ""
-    text = f"{config.name} needs its dataset {show(cache_path(config, workspace))}{digest}, which is not there"
+    text = f"the dataset of {config.name} is missing: {show(cache_path(config, workspace))}{digest}"
     return DataError(text, where=where, hint=fetching(config))

@@ -51,8 +51,9 @@ def lay_out(data: Path) -> Layout:
     if not data.is_dir():
         if suffix_of(data.name) not in SUFFIXES:
             hint = (
-                "use a .json, .jsonl, .csv, .tsv or .parquet file, or a folder of them; one under another name takes a "
-                f"link: ln -s {data.name} {data.name}.jsonl"
+                "use a .json, .jsonl, .csv, .tsv or .parquet file, or a folder of them; for a file with another "
+                "name, create a "
+                f"link with a suffix: ln -s {data.name} {data.name}.jsonl"
             )
             raise UsageError(f'cannot tell the format of "{data}"', hint=hint)
         table = sampled(data, data.name)
@@ -63,7 +64,7 @@ def lay_out(data: Path) -> Layout:
         try:
             tables.append(sampled(path, path.relative_to(data).as_posix()))
         except DataError as error:
-            broken.append(f"{path.name} is not read: {error.message}")
+            broken.append(f"{path.name} is not used, because it cannot be read: {error.message}")
     if not tables:
         hint = "name a folder with .json, .jsonl, .csv, .tsv or .parquet files"
         raise UsageError(f'there is no data file to read in "{data}"', hint=hint)
@@ -159,7 +160,8 @@ def _decode(layout: Layout) -> None:
             values = [decoded(str(text)) if isinstance(text, str) and text.strip() else text for text in texts]
         except ValueError as error:
             layout.unmapped.append(
-                f'"{name}" looks like a list or map written as text, and a row of it is not one ({error}): correct it, '
+                f'"{name}" looks like a list or map written as text, but a row has another text ({error}): '
+                "correct the row, "
                 f"then add data.with: {{{name}: {{decode: {name}}}}}"
             )
             continue

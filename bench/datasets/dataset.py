@@ -138,7 +138,7 @@ class Dataset:
     def notes(self) -> tuple[str, ...]:
         """Return the notes on the config and the data, for the user."""
         count = self._found.repeated
-        joined = f"{count} sessions are repeated by other rows of their corpus and ingested once"
+        joined = f"{count} sessions occur again in other rows of their corpus and are ingested once"
         return (*self.config.notes, *self._found.notes, *([joined] if count else []), *self.data_notes)
 
     @property
@@ -146,7 +146,7 @@ class Dataset:
         """Return the notes on the data that affect scores: blank turns, unresolved evidence, conflicting dates."""
         count = self._found.blank
         turns = "1 turn is" if count == 1 else f"{count} turns are"
-        blank = f"{turns} blank (white space or hidden characters only) and no memory"
+        blank = f"{turns} blank (only white space or hidden characters) and not ingested"
         return (*([blank] if count else []), *self.counts.losses(), *self._found.remarks, *self._found.texts)
 
     @property

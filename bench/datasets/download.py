@@ -70,7 +70,7 @@ class FetchError(DataError):
 class DownloadInterrupted(FetchError):
     """The error when a connection fails or is lost; the received bytes are kept."""
 
-    default_hint = "start it again: it resumes"
+    default_hint = "give the command again: the download continues"
 
 
 class RangeRefused(DownloadInterrupted):
@@ -316,8 +316,8 @@ def _local(config: BenchmarkConfig, workspace: Path) -> DataError:
     """Return the error for local data; its hint has the path of each file that the user must provide."""
     needed = [show(path) for path in places(config, workspace)]
     one = len(needed) == 1 and "*" not in needed[0]
-    way = f"put the file at {needed[0]}, or give --from FILE" if one else f"put the files at {', '.join(needed)}"
-    text = f"{config.name} is local data, there is nothing to download"
+    way = f"put the file at {needed[0]}, or use --from FILE" if one else f"put the files at {', '.join(needed)}"
+    text = f"the data of {config.name} is local, so there is nothing to download"
     return DataError(text, where=config.place("data", "type"), hint=way)
 
 
@@ -509,5 +509,5 @@ def _unreachable(config: BenchmarkConfig, origin: DownloadOrigin, target: Path, 
     """Return the error for a failed download, with the path of the file, its digest, and how to provide it offline."""
     digest = f", expected sha256 {config.data.sha256}" if config.data.sha256 else ""
     text = f"{error.message} ({show(target)}{digest})"
-    way = f"bench download {config.name} --from FILE takes a copy from elsewhere"
-    return DataError(text, where=error.where, hint=f"{error.hint}; {way}, fetched from {origin.url}")
+    way = f"or download {origin.url} on another machine and use bench download {config.name} --from FILE"
+    return DataError(text, where=error.where, hint=f"{error.hint}; {way}")

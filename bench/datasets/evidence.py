@@ -274,7 +274,8 @@ def require_coverage(gaps: Sequence[Gap], *, benchmark: str, where: str | None =
     more = f" and {len(gaps) - _SHOWN} more" if len(gaps) > _SHOWN else ""
     items = len({gap.item for gap in gaps})
     raise DataError(
-        f"evidence of {items} items of {benchmark} is missing in the texts that would be sent: {listed}{more}",
+        f"evidence of {items} items of {benchmark} is missing in the texts that providers would receive: "
+        f"{listed}{more}",
         where=where,
         hint="map the field that contains the evidence, such as a caption, or correct formatTemplate",
     )

@@ -64,7 +64,7 @@ class Library:
             looked = " and ".join(show(folder) for folder in self.folders)
             raise fail(f'the file "{name}" is not there', f"looked in {looked}")
         if suffix_of(name) not in SUFFIXES:
-            raise fail(f'cannot tell the format of "{name}"', "give it the suffix of its format")
+            raise fail(f'cannot tell the format of "{name}"', "rename the file with the suffix of its format")
         format = SUFFIXES[suffix_of(name)]  # noqa: A001
         file = RowFile.open(path, format, name=stem(name), given=step.columns, rows=value_of(step.rows))
         if name not in self.digests:
@@ -80,7 +80,7 @@ class AddedField(ABC):
         self.step = step
         self.library = library
         self.reads_itself = False
-        self.names = Names.of_paths("no joined row has it", paths_of_joined(name, step))
+        self.names = Names.of_paths("no joined row has this field", paths_of_joined(name, step))
 
     def added(self, row: Mapping[str, object], place: RowPlace, brought: dict[str, str]) -> Mapping[str, object]:
         """Return the new field and its value, which is None if the row has none.
@@ -139,7 +139,7 @@ class _Zip(AddedField):
             if found is None:
                 continue
             if not isinstance(found, list):
-                raise self._fail(place, f"{value.text} is not a list", "name lists of the same length")
+                raise self._fail(place, f"{value.text} is not a list", "name lists only")
             lists[key] = found
         lengths = {key: len(found) for key, found in lists.items()}
         if len(set(lengths.values())) > 1:
@@ -187,7 +187,7 @@ class JoinedRows(AddedField):
         for text in texts:
             one = next(file.of(text), None)
             if one is None:
-                raise self._fail(place, f'"{text}" is not a key of {name}', "correct the key, or add the row")
+                raise self._fail(place, f'"{text}" is not a key of {name}', "correct the key, or add the missing row")
             found.append(one)
         return found if listed else found[0]
 
@@ -287,8 +287,8 @@ class _Indexed:
                 first = next(self.rows.rows_of(corpus))
                 lines = f"{self._line(first)} and {place.line or place.row}"
                 said = "lines" if place.line else "rows"
-                text = f'data.with.{name}: "{text}" is twice a key of {self.name}: {said} {lines}'
-                raise DataError(text, where=str(place), hint="keys must differ, or write many: true")
+                text = f'data.with.{name}: the key "{text}" occurs twice in {self.name}: {said} {lines}'
+                raise DataError(text, where=str(place), hint="make the keys unique, or write many: true")
         self.rows.add(row, 0, corpus)
 
     def _line(self, row: int) -> int:

@@ -157,9 +157,9 @@ def join(layout: Layout, others: Sequence[SampledFile], *, siblings: bool) -> No
         left = []
     joined = layout.history is not None
     layout.unmapped += [
-        f"{table.name} is not read: the history is in another file"
+        f"{table.name} is not used: the history is in another file"
         if joined and _match(layout, table)[0] >= 0.6
-        else f"{table.name} is joined to nothing: no field of the questions has its keys"
+        else f"{table.name} is not used: no field of the questions contains its keys"
         for table in left
     ]
 

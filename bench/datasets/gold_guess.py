@@ -69,13 +69,13 @@ class GoldGuess:
                 continue
             taken.add(name)
         for name in missed.keys() - taken:
-            self.unmapped.append(f'"{name}" seems to hold evidence, but its values match no id of a session or turn')
+            self.unmapped.append(f'"{name}" seems to contain evidence, but its values match no id of a session or turn')
             parts = [path.rpartition(".")[2] for path in self.paths if path.startswith(f"{field_path(name)}[*].")]
             if len(parts) > 1:
                 made = "/".join(f"${{{part}}}" for part in parts)
                 self.unmapped[-1] += (
-                    f": where several parts name a turn, evidence.reference makes one id of them, for example "
-                    f'"{made}", and itemSchema.id the same'
+                    f": if several fields together identify a turn, write evidence.reference, for example "
+                    f'"{made}", and the same for itemSchema.id'
                 )
 
     def _graded(self, path: str, inside: str) -> str | None:

@@ -51,7 +51,7 @@ USUAL_NAMES: dict[str, tuple[str, ...]] = {
 }
 """field names that are read when no itemSchema maps them"""
 
-UNMAPPED = "say in schema.context.itemSchema which field of a turn holds its content, and which its role or speaker"
+UNMAPPED = "name in schema.context.itemSchema the fields of a turn with its content and its role or speaker"
 """the hint for a YAML config that maps no turn fields, when the data has none of the usual names"""
 Take = Callable[[object], object]
 
@@ -232,9 +232,9 @@ def _taker(paths: tuple[Value, ...]) -> Take:
     return first.get
 
 
-LOOK = "a row needs a history: correct schema.context, or take the row out"
+LOOK = "each row needs a history: correct schema.context, or remove the row"
 _DOCUMENT = (
-    "name its turns: session: {turns: PATH}; where each element is one text, take session out and write "
+    "write session: {turns: PATH} with the path of the turns; if each element is one text, remove session and write "
     "itemSchema: {id: PATH, content: PATH}"
 )
 MOST_KEYS = 12
@@ -349,15 +349,17 @@ class ContextReader:
         if sessions:
             turns = sum(len(session.turns) for session in sessions)
             blank = sum(is_blank_turn(turn) for session in sessions for turn in session.turns)
-            what = "has a turn" if not turns else "has text" if blank == turns else "are ingested (removeRoles)"
+            lacking = (
+                "has a turn" if not turns else "has text" if blank == turns else "has turns to ingest (removeRoles)"
+            )
             return place.error(
-                name, f"contains no memory: it has {len(sessions)} sessions, and none of them {what}", hint=LOOK
+                name, f"contains no memory: it has {len(sessions)} sessions, but none of them {lacking}", hint=LOOK
             )
         if isinstance(value, Mapping):
             keys = ", ".join(list(value)[:MOST_KEYS]) or "no key"
-            text = f'gives no session: {name} has {keys}; none fits sessionPattern "{self.pattern}"'
+            text = f'contains no session: {name} has {keys}; none matches sessionPattern "{self.pattern}"'
             return place.error("", text, hint=_of_keys(name, value))
-        leave = f"; data.where: {{{in_braces(self.field.text)}: {{present: true}}}} leaves such rows out"
+        leave = f"; data.where: {{{in_braces(self.field.text)}: {{present: true}}}} excludes such rows"
         return place.error(name, "contains no memory: it is empty", hint=LOOK + (leave if self.field.single else ""))
 
     def _simple(self, session_id: str, text: str, row: Mapping[str, object], place: RowPlace) -> RawSession:
@@ -459,7 +461,7 @@ class ContextReader:
         values = list_at(row, path, place)
         if len(values) != length:
             text = f"has {len(values)} entries for {length} sessions"
-            raise place.error(name_of(path), text, hint="give one entry a session")
+            raise place.error(name_of(path), text, hint="give one entry per session")
         return values
 
     def _set_date(self, session: RawSession, value: object, where: str) -> None:

@@ -129,7 +129,7 @@ class HistoryGuess:
     def _walked(self, value: object) -> Iterator[str]:
         way = way_to_turns(value)
         if way is None:
-            self.unmapped.append(f'"{self.field}" holds no list of turns: name its sessions in schema.context')
+            self.unmapped.append(f'"{self.field}" contains no list of turns: name its sessions in schema.context')
             yield from (
                 f"field: {field_name(self.field)}",
                 "type: object" if isinstance(value, Mapping) else "type: array",
@@ -222,8 +222,8 @@ class HistoryGuess:
                      and not is_date(one) and not GOLD.fullmatch(name)]:  # fmt: skip
             shown = " ".join(f"${{{name}}}" for name in texts)
             self.unmapped.append(
-                f"of a session these texts are not remembered: {', '.join(texts)}; "
-                f'ingestion.preprocessing.formatTemplate takes them: "{shown} ${{session}}"'
+                f"these texts of a session are not ingested: {', '.join(texts)}; to include them, write "
+                f'ingestion.preprocessing.formatTemplate: "{shown} ${{session}}"'
             )
         found = {"id": field_name(ids)} if ids else {}
         found["turns"] = json.dumps(f"${spelled(rest)}", ensure_ascii=False)

@@ -61,14 +61,14 @@ class DatasetCounts:
     def losses(self) -> Iterator[str]:
         """Yield notes on texts that are stored twice and on evidence that no memory contains."""
         if count := self.alike:
-            session = "1 session holds a text" if count == 1 else f"{count} sessions hold texts"
+            session = "1 session has the text" if count == 1 else f"{count} sessions have the text"
             yield (
-                f"{session} that another row of the corpus brings too, and all copies are stored: make each "
+                f"{session} of a session in another row of the corpus, and all copies are ingested: make each "
                 "element a session with an id (type: array, itemSchema.id), or give each row its own corpus"
             )
         if count := self.unheld:
             items = "1 item has" if count == 1 else f"{count} items have"
-            yield f"{items} an evidence text that no memory holds as it is, so no system can find all of it"
+            yield f"{items} an evidence text that no memory contains exactly, so no system can find all of it"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -140,7 +140,7 @@ class Scanner:
         self._raise_findings()
         if len(self.found.rows) == 0 and self.file.left_out:
             asked = ", ".join(self.config.data.where)
-            text = f"data.where ({asked}) leaves no row of {self.file.left_out}"
+            text = f"data.where ({asked}) excludes all {self.file.left_out} rows"
             raise ConfigError(text, where=self.config.place("data", "where"), hint="correct a condition")
         if len(self.found.rows) == 0:
             raise DataError("there are no rows", where=self.file.label, hint="check the file and its format")
@@ -189,8 +189,8 @@ class Scanner:
             return False
         first, row_id = self.histories[corpus]
         if first != brought:
-            text = f'corpus "{name}": rows {row_id} and {self.parser.row_id(values, place)} bring different histories'
-            raise place.error("corpus.field", text, hint="rows of one corpus bring the same history")
+            text = f'corpus "{name}": rows {row_id} and {self.parser.row_id(values, place)} have different histories'
+            raise place.error("corpus.field", text, hint="give all rows of a corpus the same history")
         return True
 
     def _keep(self, values: Mapping[str, object], corpus: int, parsed: ParsedRow) -> None:
@@ -215,7 +215,7 @@ class Scanner:
         except OutOfRange as error:
             raise place.error("", "contains a number beyond the range of a double", hint="write it as text") from error
         except ValueError as error:
-            text = "holds half of a surrogate pair, which is not Unicode text"
+            text = "contains half of a surrogate pair, which is not Unicode text"
             raise place.error("", text, hint="fix the escape \\ud8xx in the row") from error
 
     def _corpus(self, parsed: ParsedRow, place: RowPlace) -> int:
@@ -297,7 +297,7 @@ class Scanner:
         rest += [f"note: {self.config.place(*key)}: {self.config.written(*key)} {text}" for key, text in unmet]
         names = self.parser.names
         flags = [(name, text) for name, text in names.around.unmet() if name.key[0] == "abstention"]
-        rest += [f"note: {self.config.place(*name.key)}: {names.says(name)}, and {text}" for name, text in flags]
+        rest += [f"note: {self.config.place(*name.key)}: {names.says(name)}, but {text}" for name, text in flags]
         rest = [line for line in dict.fromkeys(rest) if line != f"error: {first}"]
         message = "\n".join([first.message, *rest])
         raise DataError(message, where=first.where, hint=first.hint)
@@ -306,12 +306,14 @@ class Scanner:
         if self.found.counts.items:
             return
         key: tuple[str | int, ...] = next(((*place, "field") for place, _ in questions_of(self.config)), ("schema",))
-        text = f"none of the {len(self.found.rows)} rows of {self.file.label} asks a question"
+        text = f"none of the {len(self.found.rows)} rows of {self.file.label} has a question"
         if left_out := self.parser.questions.left_out:
             key, conditions = next((place, one.where) for place, one in questions_of(self.config) if one.where)
             key, named = (*key, "where"), ", ".join(conditions)
-            text = f"schema.questions.where ({named}) leaves no question of {left_out}"
-        raise ConfigError(text, where=self.config.place(*key), hint="correct the path of the questions")
+            text = f"schema.questions.where ({named}) excludes all {left_out} questions"
+        raise ConfigError(
+            text, where=self.config.place(*key), hint="correct the condition or the path of the questions"
+        )
 
     def _check_turn_keys(self) -> None:
         names = self.parser.names
@@ -320,11 +322,11 @@ class Scanner:
         raise ConfigError.of(
             [
                 ConfigError(
-                    f"{names.says(name)}, and {told}",
+                    f"{names.says(name)}, but {absence}",
                     where=self.config.place(*name.key),
                     hint="correct the path, or remove it",
                 )
-                for name, told in names.parts.unmet()
+                for name, absence in names.parts.unmet()
             ]
         )
 
@@ -339,24 +341,27 @@ class Scanner:
     def _notes(self) -> Sequence[str]:
         notes = []
         if self.file.left_out:
-            notes.append(f"data.where leaves out {self.file.left_out} rows, {len(self.found.rows)} count")
+            notes.append(f"data.where excludes {self.file.left_out} rows; {len(self.found.rows)} rows are used")
         notes += self.file.left_out_of_joined()
         notes += [f"{self.config.place(*key)}: {self.config.written(*key)} {rest}" for key, rest in self.file.unmet()]
         if self.parser.questions.left_out:
-            notes.append(f"schema.questions.where leaves out {self.parser.questions.left_out} questions")
+            notes.append(f"schema.questions.where excludes {self.parser.questions.left_out} questions")
         if self.parser.questions.dropped:
             notes.append(f"flatten.max_items drops {self.parser.questions.dropped} items")
         if self.parser.questions.unnamed:
             listed = ", ".join(sorted(self.parser.questions.unnamed))
-            notes.append(f"categories without a name keep their id as label: {listed}")
+            notes.append(f"these categories have no name, so their id is the label: {listed}")
         if self.parser.history.undated:
-            notes.append(f"{self.parser.history.undated} turns have no date and are taken without one")
+            notes.append(f"{self.parser.history.undated} turns have no date and are ingested without one")
         if hidden := self.parser.hidden:
-            items = "1 item sees" if hidden == 1 else f"{hidden} items see"
+            items = "1 item can see" if hidden == 1 else f"{hidden} items can see"
             place = self.config.place("visibility", "field")
-            notes.append(f"{place}: {items} less than its own row brings: a number counts the sessions of the corpus")
+            notes.append(
+                f"{place}: {items} fewer sessions than its own row has: a number counts the sessions of the "
+                "whole corpus"
+            )
         if self.silent:
-            notes.append(f"{self.silent} of {len(self.found.rows)} rows ask nothing")
+            notes.append(f"{self.silent} of {len(self.found.rows)} rows have no question")
         names = self.parser.names
         names.types.meet(self.found.counts.question_types)
         return [*notes, *names.unmet()] if self.found.counts.items else notes

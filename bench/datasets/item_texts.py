@@ -25,15 +25,16 @@ from bench.visible import is_odd
 EXAMPLES = 3
 LONGEST_GOLD = 2000
 ODD = (
-    "a gold, an option or an id with hidden characters, with letters that look like others (Cyrillic, Greek, full "
-    "width) or with decomposed ones, which an answer may not match"
+    "a gold answer, an option or an id with hidden characters, with letters that look like others "
+    "(Cyrillic, Greek, full "
+    "width) or with decomposed letters: a right answer may not match it"
 )
-TWICE = "an option twice: either letter is right where it is the gold"
+TWICE = "the same option twice: if it is the gold answer, both letters are right"
 _GOLDS = {
-    "a gold that represents no value, such as an empty cell that another program wrote (nan, null, N/A)": pattern(
+    "a gold answer that means no value, such as an empty cell of another program (nan, null, N/A)": pattern(
         r"\s*(?:nan|null|undefined|<na>|n/a|#n/a|nil|todo|tbd|\[\]|\{\})\s*", re.IGNORECASE
     ),
-    "a gold that says that there is no answer, and is not an abstention item, so a refusal is wrong; map abstention": (
+    "a gold answer that means no answer, but is not an abstention item, so a refusal is wrong; map abstention": (
         pattern(
             r"\W*(?:(?:the )?(?:question|answer) (?:is|can(?:not|'t) be) )?(?:un(?:answerable|answered)|unknown"
             r"|no (?:answer|information)(?: (?:available|given|possible|provided))?"
@@ -44,7 +45,7 @@ _GOLDS = {
             re.IGNORECASE,
         )
     ),
-    "a gold that is a list or object written as text; decode it (data.with: {golds: {decode: FIELD}})": pattern(
+    "a gold answer that is a list or object written as text; decode it (data.with: {golds: {decode: FIELD}})": pattern(
         r"\s*(?:\[\s*[\"'].*[\"']\s*\]|\{\s*[\"'].*[\"']\s*:.*\})\s*", re.DOTALL
     ),
 }
@@ -52,8 +53,9 @@ _GOLDS = {
 LITERAL = frozenset({"exact-match", "contains"})
 """evaluators that compare the gold answer literally"""
 MARKED = (
-    "a gold with marks that an answer may not have (a period at its end, quotes or asterisks around it, &amp;, \\n), "
-    "which this evaluator looks for as they are"
+    "a gold answer with marks that an answer may not have (a period at its end, quotes or asterisks "
+    "around it, &amp;, \\n), "
+    "which this evaluator compares too"
 )
 _MARKED = pattern(
     r"\s*(?=.*\w)(?:.*\w{2,}[.;,:]|[\"'“”«»*_`].*[\"'“”«»*_`]|.*(?:&(?:amp|quot|lt|gt|nbsp|#\d{1,5});|\\[nt\"]).*)\s*",
@@ -136,12 +138,13 @@ class ItemTexts:
         found = []
         if self._n_repeated:
             asked = "1 question is" if self._n_repeated == 1 else f"{self._n_repeated} questions are"
-            other = f", {self._n_differing} of them with another gold" if self._n_differing else ""
-            found.append(f"{asked} asked again of the same history under another id{other}: {_some(self._repeated)}")
+            other = f", {self._n_differing} of them with another gold answer" if self._n_differing else ""
+            found.append(f"{asked} repeated for the same history with another id{other}: {_some(self._repeated)}")
         if self._n_leaks >= LEAST_LEAKS and 2 * self._n_leaks > self._n_answerable:
             found.append(
-                f"{self._n_leaks} of {self._n_answerable} questions contain their own gold, so an answer that repeats "
-                f"the question is right: does questionField name the whole prompt? ({', '.join(self._leaks)})"
+                f"{self._n_leaks} of {self._n_answerable} questions contain their own gold answer, so an answer "
+                "that repeats "
+                f"the question is right: perhaps questionField names the whole prompt ({', '.join(self._leaks)})"
             )
         for sign, (count, examples) in sorted(self._signs.items()):
             items = "1 item has" if count == 1 else f"{count} items have"

@@ -170,7 +170,7 @@ class _Joined:
         first = self.kept[self.first[session.id]][1]
         if first.place.index == self.row or session.id in self.ids_of_row:
             return
-        text = f'brings another session "{session.id}" of corpus "{self.corpus_id}" than {first.place}'
+        text = f'has a session "{session.id}" of corpus "{self.corpus_id}" that differs from the one at {first.place}'
         ids = f" (row {first.place.row_id})" if first.place.row_id else ""
         raise session.place.error("", text + ids, hint="give different sessions different ids")
 
@@ -200,16 +200,16 @@ def _check_dates(raw: Sequence[RawSession]) -> None:
     undated = [session for session in raw if session.when is None]
     if undated and len(undated) < len(raw):
         session = undated[0]
-        text = f'has no date, other sessions of the corpus have one (session "{session.id}")'
-        raise session.place.error(session.where, text, hint="give every session a date, or none")
+        text = f'has no date, but other sessions of the corpus have one (session "{session.id}")'
+        raise session.place.error(session.where, text, hint="give every session a date, or no session")
 
 
 def _check_order(corpus_id: str, raw: Sequence[RawSession]) -> None:
     """Raise a DataError when sessions are not in order of their dates: sorting would change what an index means."""
     for before, session in pairwise(raw):
         if before.when and session.when and session.when < before.when:
-            text = f"visibility: the sessions of {corpus_id} are not in order of their dates"
-            raise session.place.error(session.where, text, session.date_text, hint="make the cut-off a date")
+            text = f"visibility: the sessions of {corpus_id} are not in the order of their dates"
+            raise session.place.error(session.where, text, session.date_text, hint="use a date as the cut-off")
 
 
 class _Names:
@@ -398,8 +398,10 @@ class RowParser:
             self.lost_items += 1
             self.lost_whole += not evidence.sessions
         if raw.deletion is not None and raw.deletion.target not in lookup.sessions:
-            text = f'names no memory of the corpus "{corpus}" (item "{raw.id}")'
-            raise raw.place.error(self._deletion_field, text, raw.deletion.target, hint="name the row to delete")
+            text = f'is not a memory of the corpus "{corpus}" (item "{raw.id}")'
+            raise raw.place.error(
+                self._deletion_field, text, raw.deletion.target, hint="write the id of a row of this corpus"
+            )
         asked = raw.question_date or (last.when if last is not None else None)
         if asked is not None and (name := self.rule.later(evidence, self.dates.until(asked), lookup)):
             self.early_items += 1
@@ -436,8 +438,9 @@ class RowParser:
         more = f" and {self.early_items - len(self.early)} more" if self.early_items > len(self.early) else ""
         verb = "question is" if self.early_items == 1 else "questions are"
         return (
-            f"{self.early_items} {verb} dated before the evidence, which a memory that heeds dates cannot know then "
-            f"(UTC): {'; '.join(self.early.values())}{more}; look at the dates and at timezone"
+            f"{self.early_items} {verb} dated before their evidence, so a memory system that uses dates may not "
+            "return it "
+            f"(UTC): {'; '.join(self.early.values())}{more}; check the dates and timezone"
         )
 
     def lost_evidence(self) -> str:
@@ -445,9 +448,13 @@ class RowParser:
         if self.lost is None:
             return ""
         item, reference = self.lost
-        whole = f" ({self.lost_whole} of them nothing else, so they have no retrieval score)" if self.lost_whole else ""
+        whole = (
+            (f" ({self.lost_whole} of these items have no other evidence, so they have no retrieval score)")
+            if self.lost_whole
+            else ""
+        )
         return (
-            f"{self.config.place('evidence')}: {self.lost_items} items name evidence that is neither a session nor "
+            f"{self.config.place('evidence')}: {self.lost_items} items have evidence that is neither a session nor "
             f'a turn of their history, or a session or turn without text{whole}: "{reference}" of item "{item.id}" '
             f"({item.place}); map the ids of sessions (sessionIdField) or turns (itemSchema.id, dialogId)"
         )
@@ -480,7 +487,7 @@ class RowParser:
         cut = next((item.cut for item in items if item.cut and self.dates.read_cut(item.cut)), None)
         if cut is not None and sessions and not dated:
             text = f'has the cut-off "{cut}", but no session or turn has a date'
-            raise place.error("", text, hint="give the sessions dates, or make the cut-off an index")
+            raise place.error("", text, hint="give the sessions dates, or use an index as the cut-off")
 
     def _hides(self, item: RawItem, sessions: Sequence[RawSession]) -> bool:
         """Return True when the index cut-off of an item is smaller than the history in its own row."""

@@ -191,7 +191,7 @@ class Guess:
             found = size if len(starts) > 1 else found
         if not found or name is None or self.answer.field is None:
             return None
-        self.guessed.append(f"question type: from the beginning of {name}")
+        self.guessed.append(f"the question type is the beginning of {name}")
         return f"\"${{{name}|match:'^{'_'.join(['[^_]+'] * found)}'}}\""
 
     def _row_type(self) -> str | None:
@@ -264,8 +264,8 @@ class Guess:
         where = where if where == name or where.startswith("$") else json.dumps(f"$.{where}") if "[" in where else where
         nothing = "null" if "" not in held and [""] not in held and [] not in held else "{present: false}"
         return (
-            f"{empty} of {every} questions have no {name}: where that means that they cannot be answered, write "
-            f"abstention: {{where: {{{where}: {nothing}}}}}; else correct the data"
+            f"{empty} of {every} questions have no {name}: if these questions cannot be answered, write "
+            f"abstention: {{where: {{{where}: {nothing}}}}}; otherwise correct the data"
         )
 
     # ------------------------------------------------------------- ids, corpus

@@ -109,7 +109,7 @@ class QuestionPlace:
             return written(f"{field_path(held)}.*") if "$" in self.written.values() else field_name(held), children
         elif held is not None and self.row[held]:
             self.unmapped.append(
-                f'"{held}" is not a list of objects: join it with the list of answers by data.with: '
+                f'"{held}" is not a list of objects: combine it with the list of answers, data.with: '
                 f"{{qa: {{zip: {{question: {held}, answer: ANSWERS}}}}}}, and write schema.questions.field: qa"
             )
         return "", []

@@ -54,12 +54,12 @@ from bench.metrics.choices import choice_index
 from bench.model import Deletion
 from bench.visible import is_blank
 
-_OBJECTS = "evidence.reference makes an id of an object"
+_OBJECTS = "write evidence.reference, a template that makes an id from an object"
 _TEXTS = (
-    "bring questions and answers together, data.with: {{qa: {{zip: {{question: {0}, answer: ANSWERS}}}}}}, or write "
-    'questionField: "$" where no answers are given'
+    "combine questions and answers with data.with: {{qa: {{zip: {{question: {0}, answer: ANSWERS}}}}}}, or write "
+    'questionField: "$" if there are no answers'
 )
-_INDEX_OR_DATE = "count sessions from 0, or see dateFormats in the config"
+_INDEX_OR_DATE = "write a number of sessions, counted from 0, or a date of a format in dateFormats"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -296,9 +296,9 @@ class QuestionReader:
         if paths.answer and not hint and value in (None, "", []):
             nothing = "null" if value is None else "{present: false}"
             where = f"{in_braces(paths.answer.text)}: {nothing}"
-            hint = f"give an answer; where it has none, write abstention: {{where: {{{where}}}}}"
+            hint = f"give an answer; if there is none, write abstention: {{where: {{{where}}}}}"
         raise item.place.error(
-            name, text, hint=hint or "give an answer, or select the items without one under abstention"
+            name, text, hint=hint or "give an answer, or select the items without an answer in abstention"
         )
 
     def _check_choice(self, item: RawItem, row: object, prefix: str, path: Value | None) -> None:
@@ -310,10 +310,12 @@ class QuestionReader:
             return
         value = path.get(row)
         if value is not None:
-            text = f"is none of the {len(item.choices)} choices of {item.id}, neither a text nor a letter"
-            raise item.place.error(f"{prefix}{name_of(path)}", text, value, hint="name a choice by its text or letter")
+            text = f"matches none of the {len(item.choices)} choices of {item.id}, as a text or a letter"
+            raise item.place.error(
+                f"{prefix}{name_of(path)}", text, value, hint="write the text or the letter of one of the choices"
+            )
         if self.config.evaluation.method == "mcq" and not item.abstention:
-            raise item.place.error(f"{prefix}{name_of(path)}", f"is missing in {item.id}", hint="name the right choice")
+            raise item.place.error(f"{prefix}{name_of(path)}", f"is missing in {item.id}", hint="give the right choice")
 
     def _flagged(self, scopes: list[object], place: RowPlace) -> bool:
         """Return True when the flag of the item, its row or its history marks it as unanswerable."""
@@ -346,8 +348,8 @@ class QuestionReader:
         if self.pattern is None:
             return False
         if len(item_id) > LONGEST_TEXT:
-            text = f"has {len(item_id)} characters; idPattern is matched against {LONGEST_TEXT} at most"
-            raise place.error("item id", text, hint="shorten the ids, or mark abstention by a field")
+            text = f"has {len(item_id)} characters, but idPattern is matched against {LONGEST_TEXT} at most"
+            raise place.error("item id", text, hint="shorten the ids, or mark abstention items in a field")
         return self.pattern.search(item_id) is not None
 
     def _metadata(self, scopes: list[object], place: RowPlace, *, kind_id: str | None) -> dict[str, object]:
@@ -356,7 +358,7 @@ class QuestionReader:
         for key, path in self.paths.metadata.items():
             value = next((one for scope in scopes if (one := metadata_at(path, scope)) is not None), None)
             if key in self.dimensions and isinstance(value, list | Mapping):
-                hint = "a breakdown needs one text or number an item"
+                hint = "a breakdown needs one text or number per item"
                 raise place.error(name_of(path), "must be one name, not", value, hint=hint)
             if value is not None:
                 found[key] = value
@@ -530,7 +532,7 @@ def _label(value: object, path: Value, place: RowPlace) -> str | None:
     """Return a text or number as the label of a group of items; None for an empty one; DataError for a list or map."""
     if isinstance(value, list | Mapping):
         first = f"{path.text if path.text.startswith('$') else '$.' + path.text}[0]"
-        hint = f'name one of them: "{first}"' if isinstance(value, list) and value else None
+        hint = f'write the path of one of them: "{first}"' if isinstance(value, list) and value else None
         raise place.error(name_of(path), "must be one name, not", value, hint=hint)
     return scalar_text(value) or None
 

@@ -171,7 +171,7 @@ def torn(place: RowPlace, reason: str) -> DataError:
     """Return the error for a row that is malformed in its format."""
     first = reason.splitlines()[0].split(": line ")[0].split(";")[0] if reason else "it ends too early"
     lines = place.line is None and first == "Extra data"
-    hint = "set data.format to jsonl if the file has a row a line" if lines else "fix or remove the row"
+    hint = "set data.format to jsonl if the file has one row per line" if lines else "correct or remove the row"
     return place.error("", f"is malformed: {first}", hint=hint)
 
 
@@ -182,12 +182,12 @@ def no_object(place: RowPlace, value: object) -> DataError:
 
 def too_deep(place: RowPlace) -> DataError:
     """Return the error for a row that is nested too deeply."""
-    return place.error("", "is nested too deep", hint="make the row less deeply nested")
+    return place.error("", "is nested too deeply", hint="flatten the row")
 
 
 def not_utf8(where: str) -> DataError:
     """Return the error for bytes that are not UTF-8."""
-    return DataError("bytes that are not UTF-8", where=where, hint="save the file as UTF-8")
+    return DataError("the text is not UTF-8", where=where, hint="save the file as UTF-8")
 
 
 class WrittenPath(Protocol):
@@ -210,20 +210,20 @@ def missing(
     ``prefix`` is the place of ``row`` in the data; ``key`` is the config key that needs the field.
     """
     if several := alternatives(path):
-        text = f"has none of {', '.join(several)}" + (f", one of which {key} needs" if key else "")
+        text = f"has none of the fields {', '.join(several)}" + (f"; {key} needs one of them" if key else "")
         return place.error(prefix.removesuffix("."), text, hint=hint)
-    why = ""
+    needed_by = ""
     while (part := lacking(path, row)) is not None:
-        why = why or f", which {key or 'the value'} {json.dumps(path.text, ensure_ascii=False)} needs"
+        needed_by = needed_by or f"; {key or 'the value'} {json.dumps(path.text, ensure_ascii=False)} needs it"
         path = part
     name = f"{prefix}{name_of(path)}"
     if path.all(row):
-        return place.error(name, f"is null{why}", hint=hint)
+        return place.error(name, f"is null{needed_by}", hint=hint)
     if hinted := path_hint(path.text, row):
-        return place.error(name, f"is missing{why}", hint=hinted)
+        return place.error(name, f"is missing{needed_by}", hint=hinted)
     keys = [str(key) for key in row] if isinstance(row, Mapping) else []
     near = did_you_mean(str(path.steps[-1]), keys) if path.steps else ""
-    return place.error(name, f"is missing{why}{near}", hint=hint)
+    return place.error(name, f"is missing{needed_by}{near}", hint=hint)
 
 
 def in_braces(text: str) -> str:
@@ -239,7 +239,7 @@ def path_hint(text: str, row: object) -> str:
         found = compile_path(f"$.{text}").all(row)
     except ConfigError:
         return ""
-    return f'"{text}" is the name of one field; a path begins with "$.": write "$.{text}"' if found else ""
+    return f'"{text}" is used as the name of one field; for a path, write "$.{text}"' if found else ""
 
 
 def value_at(row: object, path: Value, place: RowPlace, *, prefix: str = "") -> object:
@@ -313,9 +313,7 @@ def flag_of(value: object, field: str, place: RowPlace) -> bool:
         return True
     if text in _FALSE and not isinstance(value, list | Mapping):
         return False
-    raise place.error(
-        field, "is neither true nor false", value, hint="add equals: VALUE with the value that means true"
-    )
+    raise place.error(field, "is neither true nor false", value, hint="add equals: VALUE, the value that means true")
 
 
 def matches(value: object, wanted: bool | int | str, field: str, place: RowPlace) -> bool:
@@ -362,7 +360,9 @@ def choices_of(value: object, field: str, place: RowPlace) -> tuple[str, ...]:
         return texts_of(value, field, place)
     for key, part in parts:
         if part is None:
-            raise place.error(f"{field}[{key}]", "is null", hint="give every choice, or their letters would shift")
+            raise place.error(
+                f"{field}[{key}]", "is null", hint="write a text for every choice, so that the letters stay right"
+            )
     return texts_of([_joined(part, field, place) for _, part in parts], field, place)
 
 

@@ -175,7 +175,7 @@ def columns(path: Path, label: str, *, tabs: bool = False) -> tuple[str, ...]:
             header = next(_reader(_Tape(file, label), tabs=tabs), None)
         except csv.Error as error:
             reason = str(error).split(" - ")[0]
-            hint = "end each line with a line feed, and close what is quoted"
+            hint = "end each line with a line feed, and close every quote"
             raise DataError(f"the header cannot be read: {reason}", where=f"{label}:1", hint=hint) from error
     if header is not None and (problem := _problem(header, tabs=tabs)):
         raise DataError(problem[0], where=f"{label}:1", hint=problem[1])
@@ -187,16 +187,16 @@ def _problem(header: list[str], *, tabs: bool) -> tuple[str, str] | None:
     if repeated:
         return f'the header names "{repeated[0]}" twice', "rename a column"
     if any("\0" in name for name in header):
-        return "the header holds characters of no name (NUL)", "save the file as UTF-8"
+        return "the header contains NUL characters", "save the file as UTF-8"
     if not any(header):
-        return "the header line is empty", "begin the file with the names of its fields"
+        return "the header line is empty", "write the names of the fields in the first line"
     if tabs:
         return None
     if len(header) == 1 and (";" in header[0] or "\t" in header[0]):
-        return f'the header names one field only, "{header[0]}"', "separate the fields with commas"
+        return f'the header has one field only, "{header[0]}"', "separate the fields with commas"
     whole = ",".join(header)
     if max(whole.count(";"), whole.count("\t")) > len(header) - 1:
-        return f'the header holds more semicolons or tabs than commas: "{whole}"', "separate the fields with commas"
+        return f'the header contains more semicolons or tabs than commas: "{whole}"', "separate the fields with commas"
     return None
 
 
@@ -231,8 +231,10 @@ def records(
 
 def _record(place: RowPlace, offset: int, length: int, names: tuple[str, ...], cells: list[str]) -> FileRow:
     if len(cells) != len(names):
-        text = f"has {len(cells)} fields, the header names {len(names)}"
-        return broken(place, offset, place.error("", text, hint="quote a field that holds a comma or a line end"))
+        text = f"has {len(cells)} fields, but the header has {len(names)}"
+        return broken(
+            place, offset, place.error("", text, hint="put a field in quotes if it contains a comma or a line end")
+        )
     return FileRow(place=place, offset=offset, length=length, values=_named(names, cells))
 
 
@@ -406,7 +408,7 @@ class RowFile:
         keys = ", ".join(map(str, document)) if isinstance(document, Mapping) else "none"
         assert self.rows is not None
         text = f"has no rows: data.rows {self.rows.text} matches nothing in {self.label}; its keys are {keys[:200]}"
-        return place.error("", text, hint="correct rows")
+        return place.error("", text, hint="correct data.rows")
 
     def _no_row(self, row: FileRow) -> FileRow:
         problem = no_object(row.place, row.values)
@@ -460,7 +462,7 @@ class RowFile:
                 continue
             place = RowPlace(file=self.label, index=index, line=number)
             if index == 0 and line.lstrip().startswith(b"["):
-                hint = "set data.format to json, or write a row a line"
+                hint = "set data.format to json, or write one row per line"
                 yield broken(place, start, place.error("", "is the start of a JSON array", hint=hint))
                 return
             yield parsed(place, start, line)
@@ -507,5 +509,7 @@ def _refuse_packed(path: Path, label: str, format: Format) -> None:  # noqa: A00
         if kind != "parquet":
             raise DataError("the file is not parquet", where=label, hint="download it again, or correct data.format")
     elif kind is not None:
-        hint = {"parquet": "set data.format: parquet", "gzip": "give it the suffix .gz"}.get(str(kind), "unpack it")
+        hint = {"parquet": "set data.format: parquet", "gzip": "add the suffix .gz to the name of the file"}.get(
+            str(kind), "unpack the file"
+        )
         raise DataError(f"the file is {kind}, not {format}", where=label, hint=hint)

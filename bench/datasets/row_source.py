@@ -52,7 +52,7 @@ class RowSource:
         self.before, self.after = Conditions(early, "data.where"), Conditions(late, "data.where")
         self.plain = not (self.steps or data.where or len(files) > 1 or data.rows)
         self.scopes = bool(self.steps) or uses_scope(config.model_dump(mode="json", include=_READ))
-        self.names = Names.of_paths("no row has it", paths_of_data(config))
+        self.names = Names.of_paths("no row has this field", paths_of_data(config))
         self.left_out = 0
         """number of rows that ``where`` left out in the last pass"""
 
@@ -140,14 +140,14 @@ class RowSource:
         for sort in (self.names, *(step.names for step in self.steps)):
             for name, rest in sort.unmet():
                 if not roots_of(name.text) & added:
-                    yield name.key, f'names "{name.text}", and {rest}'
+                    yield name.key, f'names "{name.text}", but {rest}'
 
     def left_out_of_joined(self) -> Iterator[str]:
         """Yield a note for each step of ``data.with`` whose ``where`` leaves out rows of the joined files."""
         for step in self.steps:
             if isinstance(step, JoinedRows) and (count := sum(step.left_out.values())):
                 files = ", ".join(list(step.left_out)[:3])
-                yield f"data.with.{step.name}.where leaves out {count} rows of {files}"
+                yield f"data.with.{step.name}.where excludes {count} rows of {files}"
 
     def at_origin(self, row: FileRow, error: DataError) -> DataError:
         """Return the error with the place of the joined row that causes it, so that all rows with it have equal errors.

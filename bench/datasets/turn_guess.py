@@ -135,7 +135,7 @@ class TurnGuess:
             if name not in ("title", "caption", "blip_caption") and not is_date(self.turns[0].get(name))
         ]
         if plain:
-            self.unmapped.append(f"of a turn these texts are not remembered: {', '.join(plain)}")
+            self.unmapped.append(f"these texts of a turn are not ingested: {', '.join(plain)}")
 
     def _id(self, turn: Row) -> str | None:
         """Return the id field: the one whose values contain gold ids, else a usual one that differs in every turn."""

@@ -247,7 +247,7 @@ def _other_place(
 
 
 def _gone(again: str, labels: Collection[str]) -> str:
-    return f"where it is gone for good: {again} --forget {' '.join(sorted(labels))}"
+    return f"if the service no longer exists: {again} --forget {' '.join(sorted(labels))}"
 
 
 @contextmanager
@@ -256,7 +256,7 @@ def _told_for_clean(again: str, lane: Lane, refused: list[CallError]) -> Iterato
     try:
         yield
     except CallError as problem:
-        problem.hint = f"the run was kept; once that is fixed: {again}; {_gone(again, [lane.provider.label])}"
+        problem.hint = f"the run was kept; fix the cause, then {again}; {_gone(again, [lane.provider.label])}"
         refused.append(problem)
 
 

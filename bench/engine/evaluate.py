@@ -398,6 +398,6 @@ def _warn(live: Live, lane: Lane, job: Job, known: Mapping[tuple[str, str], floa
     rates = [known.get((job.judge, prompt.sha256)) for prompt in lane.benchmark.prompts.judges.all]
     worst = max((rate for rate in rates if rate is not None), default=0.0)
     if worst > WARN_ABOVE:
-        text = f"{job.judge} takes {worst:.0%} of wrong answers for right: scores are too high"
+        text = f"{job.judge} judges {worst:.0%} of the wrong answers as right, so its scores are too high"
         live.journal.append(Event(kind=WARNING, scope=job.key, message=text))
         live.progress.events.append(f"{job.key}: {text}")

@@ -239,9 +239,7 @@ class Foreign:
         """Return a note on unknown hit ids: misspelled ids would look like a system that finds nothing."""
         (name, where), count = next(iter(self.strange.items())), len(self.strange)
         ids = "1 hit id is" if count == 1 else f"{count} different hit ids are"
-        return (
-            f'{ids} unknown in the corpus of their item, first "{name}" ({where}): they count as found and irrelevant'
-        )
+        return f'{ids} unknown in the corpus of their item, first "{name}" ({where}): they count as irrelevant hits'
 
     async def run(self) -> None:
         """Score every row; each worker scores one row at a time."""

@@ -67,12 +67,14 @@ def read_foreign(path: Path) -> list[ForeignRow]:
     """
     lines = list(_lines(path))
     if not lines:
-        raise DataError("the file has no row", where=str(path), hint=JSONL_HINT)
+        raise DataError("the file has no rows", where=str(path), hint=JSONL_HINT)
     if not lines[0][1].lstrip().startswith(("{", "[", '"')):
         return _from_trec(lines)
     if len(lines) > 1 and _torn(lines[-1][1]):
         log().warning(
-            "torn_last_line", where=lines[-1][0], hint="the rest is read; the file was cut off while it was written"
+            "torn_last_line",
+            where=lines[-1][0],
+            hint="the other lines are used; the last one was cut off while it was written",
         )
         lines.pop()
     return _from_json(lines)
@@ -188,9 +190,11 @@ def _trec_line(text: str, where: str) -> TrecLine:
     try:
         line = TrecLine(item=item, where=where, hit=hit, rank=int(rank), score=float(score))
     except ValueError as error:
-        raise DataError("rank and score must be numbers", where=where, hint=TREC_HINT) from error
+        raise DataError(
+            f"rank and score must be numbers, not {rank} and {score}", where=where, hint=TREC_HINT
+        ) from error
     if line.score != line.score:
-        raise DataError("the score is not a number", where=where, hint=TREC_HINT)
+        raise DataError(f"the score {score} is not a number", where=where, hint=TREC_HINT)
     return line
 
 

@@ -113,8 +113,8 @@ class IngestPass:
             return None
         looked = await self.lane.live.aside(lambda: self._held(chosen[-1]), self.ledger)
         if looked.value:
-            held = f"{self.lane.provider.name} has one namespace, and it holds {looked.value} memories"
-            text = f"{held} before anything was put into it: nothing was written or deleted; empty it, then resume"
+            held = f"{self.lane.provider.name} has only one namespace, which already contained {looked.value} memories"
+            text = f"{held} before this run: nothing was written or deleted; empty it, then resume"
             return Failure(kind=OCCUPIED, message=text, stops_lane=True)
         return looked.failure
 

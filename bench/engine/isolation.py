@@ -139,7 +139,7 @@ class Sentinel:
         for memory in samples(self.veil.memories):
             answer = await self._look(memory)
             if any(belongs(self.veil, hit) for hit in answer.hits):
-                self.seen = "its memories are found, and the result still changes"
+                self.seen = "its memories are found, but the result still changes"
                 return not self.must_settle or await self._still(answer)
             found += len(answer.hits)
         self.seen = (

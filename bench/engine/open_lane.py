@@ -237,7 +237,10 @@ class OpenLane:
         if not lent_to or not CorpusState.of(await self.live.journal.corpus(self.key, corpus_id)).is_ready:
             return False
         names = ", ".join(lent_to)
-        self.tell_once("lent", f"memories are kept: run {names} searches them; bench clean clears them after that")
+        self.tell_once(
+            "lent",
+            f"memories are kept, because run {names} searches them; bench clean clears them when that run has ended",
+        )
         return True
 
     def left_out(self, corpus_id: str) -> bool:
@@ -252,7 +255,8 @@ class OpenLane:
                     kind="kept",
                     scope=self.key,
                     message=f"the memories of {corpus_id} are kept: {left} of its items were not selected and have no "
-                    f"result; bench retry {self.live.run_id} runs them without another ingest",
+                    "result; "
+                    f"bench retry {self.live.run_id} runs them without another ingest",
                     data={"corpus": corpus_id, "items": left},
                 )
             )

@@ -50,7 +50,7 @@ class Failure:
             stops = isinstance(error, CallError) and error.stops_lane
             return cls(kind=error.kind, message=redact(str(error)), stops_lane=stops)
         if isinstance(error, TimeoutError):
-            return cls(kind="timeout", message=redact(str(error)) or "the deadline of the item passed")
+            return cls(kind="timeout", message=redact(str(error)) or "the time limit of the item has passed")
         return cls(kind=PLUGIN, message=redact(f"{type(error).__name__}: {error}{raised_at(error)}"))
 
 

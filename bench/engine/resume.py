@@ -60,7 +60,7 @@ async def resumed_plan(
         if name in flags and flags[name] is not None and getattr(request, name) != getattr(stored, name):
             raise IdentityError(
                 f"--{name.replace('_', '-')} of run {meta.run_id} cannot change",
-                hint="start another run for the other range and merge the two",
+                hint="start a new run for the other range, then merge the two runs",
             )
     plan = make_plan(catalog, request, environment, ranges=selected_from(meta))
     check_identity(meta, plan)
@@ -78,7 +78,7 @@ def stored_request(meta: RunMeta) -> RunRequest:
     except ValidationError as error:
         flag = ".".join(str(part) for part in error.errors()[0]["loc"])
         raise JournalError(
-            f'run {meta.run_id} has a setting that this version does not know: "{flag}"',
+            f'run {meta.run_id} has a setting that is unknown to this version: "{flag}"',
             hint="continue with the version of bench that started it",
         ) from error
 
@@ -221,16 +221,14 @@ async def extended_plan(
         meta = reader.meta
     stored = stored_request(meta)
     if stored.publishable or stored.cluster is not None or stored.shards is not None or selected_from(meta) is not None:
-        raise UsageError(
-            f"run {meta.run_id} cannot get another plan, because it was announced, merged or run on a cluster"
-        )
+        raise UsageError(f"run {meta.run_id} cannot be extended, because it was announced, merged or run on a cluster")
     before = make_plan(catalog, stored, environment)
     check_identity(meta, before)
     plan = make_plan(catalog, RunRequest.combine(stored, flags), environment)
     other = changes(_but_selection(meta.identity), _but_selection(plan.identity))
     if other:
         raise IdentityError(
-            f"run {meta.run_id} can get more items, but its other settings cannot change", changes=other
+            f"run {meta.run_id} can only be extended by items: its other settings cannot change", changes=other
         )
     _check_wider(meta.run_id, before, plan)
     new = run_meta(plan, meta.run_id, CodeState())
@@ -258,11 +256,11 @@ def _check_wider(run_id: str, before: Plan, plan: Plan) -> None:
         lost = len(items - wanted[name])
         if lost:
             raise UsageError(
-                f"{lost} of {len(items)} items of {name} in run {run_id} would be left out",
+                f"the new selection does not include {lost} of the {len(items)} items of {name} in run {run_id}",
                 hint="use a selection that includes all of them: a larger --limit or a wider range",
             )
     if had == wanted:
-        raise UsageError(f"no item would be added to run {run_id}", hint="give a larger --limit or a wider range")
+        raise UsageError(f"the selection adds no item to run {run_id}", hint="give a larger --limit or a wider range")
 
 
 def _items(lane: Lane) -> frozenset[int]:
@@ -278,7 +276,7 @@ async def refitted_plan(
         UsageError: an unknown run, or ``reuse_build`` is among the flags.
     """
     if flags.get("reuse_build") is not None:
-        raise UsageError("--from ingest and --reuse-build exclude each other", hint="leave --reuse-build out")
+        raise UsageError("--from ingest and --reuse-build exclude each other", hint="remove --reuse-build")
     async with Reader.open(find_run(catalog.workspace, target)) as reader:
         meta = reader.meta
     stored = stored_request(meta).model_copy(update={"run_id": None, "cluster": None, "shards": None, "workers": None})
@@ -298,7 +296,7 @@ def check_stored(identity: RunIdentity, plan: Plan, start: Phase) -> None:
         names = {job.answering for job in plan.jobs}
         found += changes(_asked_of(identity, names), _asked_of(plan.identity, names))
     if found:
-        raise IdentityError("the stored results were made with other settings", changes=found)
+        raise IdentityError("the stored results depend on other settings", changes=found)
 
 
 def _asked_of(identity: RunIdentity, names: Set[str]) -> dict[str, object]:

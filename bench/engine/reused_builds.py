@@ -86,7 +86,7 @@ async def reuse_builds(live: Live, lanes: Sequence[OpenLane]) -> None:
         raise UsageError(
             f"the build of run {wanted} cannot be searched by another run: "
             f"{names} keeps its memories for the run that ingested them",
-            hint="give bench run the same flags: it ingests again, which costs nothing for a built-in provider",
+            hint="give bench run the same flags; it ingests again, which costs nothing for a built-in provider",
         )
     for lane in able:
         await _named(live, lane, folder)
@@ -151,7 +151,7 @@ async def _newest(live: Live, lane: OpenLane) -> None:
                 await _take_over(live, lane, one)
                 return
             _tell(lane, f"build {one.build.build} of run {name} has other contents than before: {_line(different[0])}")
-    _tell(lane, "--reuse-build auto: no build of this workspace fits, so this run ingests its own")
+    _tell(lane, "--reuse-build auto: no build of this workspace matches, so this run ingests the memories itself")
 
 
 def _tell(lane: OpenLane, text: str) -> None:
@@ -225,12 +225,16 @@ def _standing(rows: Sequence[CorpusRow]) -> str:
         return ABSENT
     state = CorpusState.of(rows)
     if state.reused_from:
-        return f"taken over from run {state.reused_from}: name that run"
+        return f"reused from run {state.reused_from}: give the id of that run"
     if CorpusKind.CLEARED in state.kinds:
-        return "cleared: keep memories with --cleanup never"
+        return "cleared: to keep memories, ingest with --cleanup never"
     if not state.is_ready:
         return "not ready"
-    return READY if "contents" in _data(rows, CorpusKind.READY) else "no record of what it held: --cleanup never"
+    return (
+        READY
+        if "contents" in _data(rows, CorpusKind.READY)
+        else ("no record of its contents: ingest it with --cleanup never")
+    )
 
 
 def _data(rows: Sequence[CorpusRow], kind: CorpusKind) -> Mapping[str, object]:
@@ -329,7 +333,7 @@ async def _take_over(live: Live, lane: OpenLane, stored: StoredBuild) -> None:
     unknown = f", {build.cost_unknown_calls} of unknown price" if build.cost_unknown_calls else ""
     text = (
         f"build {build.build} of run {build.run_id} (reused): that run ingested it and paid {build.calls} calls, "
-        f"USD {build.cost_usd}{unknown}; none of it is counted here{_unseen(stored)}"
+        f"USD {build.cost_usd}{unknown}; this run does not count them{_unseen(stored)}"
     )
     facts = ("fingerprint", "calls", "tokens", "cost_usd", "cost_unknown_calls", "ingest_us", "n_memories", "n_corpora")
     data = {name: getattr(build, name) for name in facts}
@@ -343,4 +347,4 @@ def _unseen(stored: StoredBuild) -> str:
     kept = (_data(rows, CorpusKind.READY).get("contents") for rows in stored.rows.values())
     if not any(isinstance(one, Mapping) and is_unsearched(one) for one in kept):
         return ""
-    return "; it has no record of what searches found (--isolation off), so only counts and texts sent were compared"
+    return "; without a record of its search results (--isolation off), only counts and sent texts were compared"

@@ -123,7 +123,8 @@ async def execute(
         folder = resume if resume.is_dir() else resume.parent
         if (folder / SHARDS).is_dir():
             raise UsageError(
-                f"run {folder.name} is a cluster run that has not ended", hint="finish it first: bench resume RUN_ID"
+                f"run {folder.name} is a cluster run that has not ended",
+                hint=f"finish it first: bench resume {folder.name}",
             )
         work = Execution(plan, environment, observer, folder, share, errand, Startup(begun=True))
         return await _carried_out(work, resume=resume)
@@ -328,7 +329,7 @@ class Execution:
         if stop is not Stop.MAX_COST:
             return stop.value
         spent, most = self.progress.cost_usd, self.plan.request.max_cost
-        return f"{stop.value}: USD {spent} of {most} are spent; resume with a larger --max-cost"
+        return f"{stop.value}: USD {spent} of {most} were spent; resume with a larger --max-cost"
 
     async def disk_full(self, full: DiskFull) -> Outcome:
         """Return the outcome of a run on a full disk, with the number of durable phases."""
@@ -339,7 +340,9 @@ class Execution:
                 run_id = reader.meta.run_id
         except JournalError as unread:
             text = (
-                full.message if "phases safe" in full.message else f"{full.message}; every acknowledged phase is safe"
+                full.message
+                if "phases are stored" in full.message
+                else f"{full.message}; every finished phase is stored"
             )
             raise DiskFull(text, where=full.where, hint=full.hint) from unread
         return Outcome(
@@ -347,6 +350,8 @@ class Execution:
             folder=self.folder,
             status=RunState.STOPPED,
             exit_code=full.exit_code,
-            message=full.message if "phases safe" in full.message else f"the disk is full; {safe} phases safe",
+            message=full.message
+            if "phases are stored" in full.message
+            else f"the disk is full; {safe} phases are stored",
             jobs=await job_outcomes(self.plan, self.folder, {}),
         )

@@ -318,7 +318,7 @@ class Halts:
         self._found_any |= not empty
         if self._found_any or self._searched < FIRST_ITEMS:
             return
-        text = f"the first {FIRST_ITEMS} searches of {provider} found nothing: look at scoping and index"
+        text = f"the first {FIRST_ITEMS} searches of {provider} found nothing: check scoping and index in its config"
         if self.live.plan.request.circuit_breaker:
             self.stop(self.lane.jobs, Failure(kind="circuit_breaker", message=text))
         elif self._searched == FIRST_ITEMS:

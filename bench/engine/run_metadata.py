@@ -201,15 +201,15 @@ def check_identity(meta: RunMeta, plan: Plan) -> None:
     if meta.plan_digest == plan.digest:
         return
     found = changes(meta.identity, plan.identity)
-    text = f"this is not the plan that run {meta.run_id} was started with"
+    text = f"the plan differs from the one that run {meta.run_id} was started with"
     raise IdentityError(text, changes=found, hint=_put_back(found))
 
 
 def _put_back(found: Sequence[tuple[str, str, str]]) -> str | None:
     """Return a hint for a build that only this version shares, or for a changed service address; else None."""
     if found and all(path.startswith("jobs.") and path.endswith(".build") for path, _, _ in found):
-        return "continue with the version of bench that started it: this version lets these jobs search one ingest"
+        return "continue with the version of bench that started the run: in this version, these jobs share one ingest"
     moved = [f"{path} ({old} -> {new})" for path, old, new in found if path.endswith(".base_url")]
     if not moved:
         return None
-    return f"put the old address back to go on: {', '.join(moved)}; or {IdentityError.default_hint}"
+    return f"restore the old address, then resume: {', '.join(moved)}; or {IdentityError.default_hint}"

@@ -184,18 +184,19 @@ def tell_flags(lane: OpenLane, result: SearchResult) -> None:
     """Report the flags of a lane's searches as events, once per lane."""
     name, config = lane.provider.name, lane.plan.provider.config
     texts = {
-        OVER_RETURNED: f"returned more than k = {result.requested}: cut to k",
+        OVER_RETURNED: f"returned more hits than k = {result.requested}: only the first k are used",
         K_CAPPED: f"accepts at most k = {result.requested}, which was requested instead (capabilities.max_k)",
-        QUERY_CUT: f"takes at most {config.capabilities.max_query_chars} characters of a question: longer ones were "
-        "cut at a word (capabilities.max_query_chars)",
+        QUERY_CUT: f"accepts at most {config.capabilities.max_query_chars} characters of a question: longer ones were "
+        "cut after a word (capabilities.max_query_chars)",
         UNREADABLE: "returned scores or dates that could not be read: they count as unknown",
-        REPEATED: "returned the same hit more than once in a search: the copies take the places of other memories",
-        WITHOUT_TEXT: "returned hits with an empty text, from which the answering model gets nothing",
-        DATES_DIFFER: "returned hits that are dated on another day than the memory that they map to: the answering "
-        "model sees those dates (search.response.when may name the time of storing; left out, hits have the dates of "
+        REPEATED: "returned the same hit more than once in a search: the copies displace other memories",
+        WITHOUT_TEXT: "returned hits with an empty text, which do not help the answering model",
+        DATES_DIFFER: "returned hits whose date differs from the date of their memory: the answering "
+        "model sees the dates of the hits (perhaps search.response.when is the time of storing; without it, "
+        "hits have the dates of "
         "their memories)",
         DATES_RESTORED: "returned hits without a date: each has the date of the memory that it maps to",
-        DATES_MISSING: "returned hits without a date that map to no memory: the answering model does not see when "
+        DATES_MISSING: "returned hits that have no date and map to no memory: the answering model does not see when "
         "they were said, as it does with other providers",
     }
     for flag in result.flags:
@@ -333,7 +334,7 @@ async def search(lane: OpenLane, ready: Ready, item: Item) -> SearchResult:
         lane.tell_once(
             "no_source_ids",
             f"{lane.provider.name} returned hits that cannot be mapped to memories: there are no retrieval metrics; "
-            "check search.response.id_from (none declares that hits cannot be mapped)",
+            "correct search.response.id_from, or write id_from: none",
         )
     return replace(result, stored=await stored_of(lane, ready, item)) if lane.audits else result
 
@@ -370,7 +371,10 @@ async def still_there(lane: OpenLane, ready: Ready) -> None:
     sentinel = Sentinel(lane.provider, ready.space, ready.content.veil, must_settle=False)
     if await reread(sentinel.found):
         return
-    text = f"nothing of {ready.corpus_id} is found any more at {lane.provider.name}: it was lost since it was ingested"
+    text = (
+        f"nothing of {ready.corpus_id} is found at {lane.provider.name} any more: the service has lost it since the "
+        "ingest"
+    )
     lane.live.journal.append(
         CorpusRow(
             lane=lane.plan.build,

@@ -62,7 +62,7 @@ SHAPES = (
     VendorShape(name="zep", question="question", answer=("response", "answer"), expected="gold_answer"),
     VendorShape(name="mem0", question="question", answer=("response",), expected="answer"),
 )  # fmt: skip
-HINT = 'shapes: mem0, zep, memorybench, amb, evermemos; or JSON lines {"item": ID, "answer": TEXT}'
+HINT = 'known formats: mem0, zep, memorybench, amb, evermemos, or JSON lines {"item": ID, "answer": TEXT}'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +83,10 @@ class VendorAnswers:
         """Return a note on the rows that were not mapped, with the first one."""
         first = f', first "{self.unmapped[0][:80]}"' if self.unmapped else ""
         again = f", {self.repeated} of an item that already had a row" if self.repeated else ""
-        return f"{self.shape}: {len(self.rows)} of {self.n} rows mapped, {len(self.unmapped)} not{first}{again}"
+        return (
+            f"{self.shape}: {len(self.rows)} of {self.n} rows mapped to items, {len(self.unmapped)} not "
+            f"mapped{first}{again}"
+        )
 
 
 def read_vendor(path: Path, dataset: Dataset) -> VendorAnswers:
@@ -101,7 +104,7 @@ def read_vendor(path: Path, dataset: Dataset) -> VendorAnswers:
         raise DataError(f"this is not JSON: {error}", where=str(path), hint=HINT) from error
     shape, found = _rows(tree)
     if shape is None:
-        raise DataError("no row has the fields of a known result file", where=str(path), hint=HINT)
+        raise DataError("no row has the fields of a known format", where=str(path), hint=HINT)
     known = _Known.of(dataset)
     rows: dict[str, ForeignRow] = {}
     unmapped: list[str] = []

@@ -159,7 +159,7 @@ def check_sealed(pack: PromptPack, given: Mapping[str, str | None]) -> None:
             raise ConfigError(
                 f"{key} is fixed by the pack {pack.id}",
                 where=where,
-                hint="remove the key, or leave the pack and give the protocol another name",
+                hint="remove the key, or use your own prompts without the pack",
             )
 
 

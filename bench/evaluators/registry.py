@@ -246,7 +246,9 @@ BUILT_IN: Mapping[str, BuiltInEvaluator] = {
     "token-f1": BuiltInEvaluator(says="F1 of shared tokens", open=_token_f1, keys=("threshold", "variant")),
     "locomo-f1": BuiltInEvaluator(says="LoCoMo's official score per category", open=_locomo, keys=("threshold",)),
     "semantic-similarity": BuiltInEvaluator(
-        says="cosine of the embeddings; needs an embedding model", open=_similarity, keys=("threshold", "model")
+        says="cosine of the embeddings of answer and accepted answer; needs an embedding model",
+        open=_similarity,
+        keys=("threshold", "model"),
     ),
     "mcq": BuiltInEvaluator(
         says="1 if the answer states or names the right option; an answer without an option is wrong",
@@ -256,12 +258,13 @@ BUILT_IN: Mapping[str, BuiltInEvaluator] = {
         says="a judge scores all rubric points in one call, each with 0, 0.5 or 1", open=_rubric, keys=_JUDGED
     ),
     "rubric-points": BuiltInEvaluator(
-        says="a judge scores each rubric point in its own call, with one of evaluation.values; the mean",
+        says="a judge scores each rubric point in its own call, with one of evaluation.values; the mean of "
+        "these values",
         open=_points,
         keys=(*_JUDGED, "values"),
     ),
     "order-agreement": BuiltInEvaluator(
-        says="a judge aligns the answer with the events of the rubric; tau-b of the order times F1",
+        says="a judge aligns the answer with the events of the rubric; Kendall's tau-b of the order times F1",
         open=_order,
         keys=_JUDGED,
     ),
@@ -279,7 +282,9 @@ BUILT_IN: Mapping[str, BuiltInEvaluator] = {
         keys=("threshold",),
     ),
     "ordered-phrases": BuiltInEvaluator(
-        says="same as phrases, in the order of the accepted answer", open=_ordered_phrases, keys=("threshold",)
+        says="like phrases, but the phrases must have the order of the accepted answer",
+        open=_ordered_phrases,
+        keys=("threshold",),
     ),
     "llm-judge": BuiltInEvaluator(
         says="a judge decides whether the answer is right", open=_judge, keys=(*_JUDGED, "protocol", "max_tokens")
@@ -295,7 +300,7 @@ BUILT_IN: Mapping[str, BuiltInEvaluator] = {
         keys=("fuzzy_match", "fuzzy_threshold"),
     ),
     "code-correctness": BuiltInEvaluator(
-        says="runs the item's tests on the answer; needs --allow-code-execution",
+        says="1 if the code in the answer passes the item's tests; needs --allow-code-execution",
         open=_code,
         keys=("time_limit_s",),
     ),
@@ -311,10 +316,12 @@ def plugged(loaded: object, name: str, config: dict[str, object], label: str, wh
         evaluator = loaded(**config) if isinstance(loaded, type) else loaded
     except TypeError as error:
         raise ConfigError(
-            f"evaluator {label}: {error}", where=where, hint="the keys of its config are its parameters"
+            f"evaluator {label}: {error}", where=where, hint="write only the parameters of its class in its config"
         ) from error
     if not callable(getattr(evaluator, "evaluate", None)):
-        raise ConfigError(f"evaluator {label} has no method evaluate", where=where, hint="see the Evaluator protocol")
+        raise ConfigError(
+            f"evaluator {label} has no method evaluate", where=where, hint="see bench.evaluators.protocol.Evaluator"
+        )
     return Plugged(inner=cast("Evaluator", evaluator), name=name, label=label)
 
 
@@ -431,7 +438,7 @@ def _refuse_unknown_keys(name: str, given: Mapping[str, object], keys: Sequence[
     for key in given:
         if key not in keys:
             close = near(key, keys)
-            hint = f"did you mean {or_list(close)}?" if close else f"it takes {or_list(keys) or 'nothing'}"
+            hint = f"did you mean {or_list(close)}?" if close else f"known keys: {', '.join(keys) or 'none'}"
             raise ConfigError(f'evaluator {name}: unknown key "{key}"', where=where, hint=hint)
 
 

@@ -45,7 +45,7 @@ class Limits:
 
     def __post_init__(self) -> None:
         if self.rps is not None and self.rpm is not None:
-            raise ValueError("give rps or rpm, not both")
+            raise ValueError("rps and rpm exclude each other: give one of them")
 
     @property
     def rate(self) -> float | None:

@@ -64,7 +64,7 @@ class ClosedTooLong(Signal):
     """The endpoint is paused for longer than this call may wait."""
 
     def __init__(self, wait_s: float) -> None:
-        super().__init__(f"closed for another {wait_s:.0f} s")
+        super().__init__(f"the service allows no request for another {wait_s:.0f} s")
         self.wait_s = wait_s
 
 
@@ -177,10 +177,10 @@ def of_silence(
             return AttemptFailed(Unavailable(text, timed_out=signal.timed_out), repeat=repeatable)
         case TooLarge():
             text = f"{endpoint.name}: {request}: the answer is larger than {endpoint.max_response_bytes} bytes"
-            hint = "ask for less, or raise max_response_bytes"
+            hint = "request less at once, or raise max_response_bytes"
             return AttemptFailed(MappingError(text, hint=hint), repeat=False)
         case ClosedTooLong():
-            text = f"{text} by Retry-After, longer than a call may take"
+            text = f"{text} (Retry-After), longer than a call may wait"
             return AttemptFailed(RateLimited(text, retry_after_s=signal.wait_s), repeat=False)
         case _:
             assert_never(signal)

@@ -75,7 +75,7 @@ def _unpacked(body: bytes, name: str, max_bytes: int) -> bytes:
         if len(found) > max_bytes:
             raise TooLarge
         if not unpacker.eof:
-            raise Lost(f"the {name} body was cut after {len(body)} bytes")
+            raise Lost(f"the {name} body ended early, after {len(body)} bytes")
         left = unpacker.unused_data
     return found
 

@@ -94,7 +94,7 @@ def _as_journal_error(path: Path, error: sqlite3.Error) -> JournalError:
     if is_disk_full(error):
         return DiskFull(f"the disk is full ({error})", where=str(path))
     if code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return Locked(f"another process kept the file locked for {BUSY_TIMEOUT_S:.0f} s", where=str(path))
+        return Locked(f"another process has locked the file for more than {BUSY_TIMEOUT_S:.0f} s", where=str(path))
     if code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return JournalError(f"the journal is damaged ({_short(error)}); it was not changed", where=str(path))
     if code & 0xFF in _UNWRITABLE:
@@ -145,13 +145,17 @@ def examine_header(path: Path) -> None:
     if not header.startswith(_MAGIC) or len(header) < _HEADER_BYTES:
         raise JournalError("this is not an SQLite file, or its header is damaged; it was not changed", where=where)
     if int.from_bytes(header[68:72], "big") != APPLICATION_ID:
-        raise JournalError("this SQLite file belongs to another program; it was not changed", where=where)
+        raise JournalError(
+            "this SQLite file belongs to another program; it was not changed",
+            where=where,
+            hint="move the file to another folder",
+        )
     refuse_newer(path, int.from_bytes(header[60:64], "big"))
     page_bytes = int.from_bytes(header[16:18], "big")
     promised = int.from_bytes(header[28:32], "big") * (65536 if page_bytes == 1 else page_bytes)
     if path.stat().st_size < promised and not _has_wal(path):
         raise JournalError(
-            f"the file was cut: {path.stat().st_size} of {promised} bytes were found; it was not changed",
+            f"the file is incomplete: it has {path.stat().st_size} of {promised} bytes; it was not changed",
             where=where,
         )
 
@@ -160,9 +164,9 @@ def refuse_newer(path: Path, version: int) -> None:
     """Raise an error for a schema of a newer version of bench."""
     if version > VERSION:
         raise JournalError(
-            f"the journal has version {version}; this program can read versions up to {VERSION}",
+            f"the journal has format version {version}; this program can read versions up to {VERSION}",
             where=str(path),
-            hint="use a newer bench",
+            hint="use a newer version of bench",
         )
 
 
@@ -209,7 +213,9 @@ async def drafted(path: Path, run_id: str) -> AsyncIterator[Path]:
             raise UsageError(f"run {run_id} was just created by another process ({path})", hint=hint)
         _sync(path.parent)
     except OSError as error:
-        raise JournalError(f"cannot create the journal: {error.strerror}", where=str(path)) from error
+        raise JournalError(
+            f"cannot create the journal: {error.strerror}", where=str(path), hint="check the folder and its permissions"
+        ) from error
     finally:
         for leftover in (draft, draft.with_name(f"{draft.name}-journal"), draft.with_name(f"{draft.name}-wal")):
             # the folder itself may be what could not be made

@@ -45,7 +45,7 @@ class Hold:
         stamp = micros(wall())
         if held is not None and held.holder.lives(heartbeat_age_s=(stamp - held.heartbeat_us) / 1e6):
             await writing.rollback()
-            raise Locked(f"the run is held by {held.holder}", where=str(self._path))
+            raise Locked(f"the run is locked by {held.holder}", where=str(self._path))
         me = self._me
         await writing.execute(_WRITE["hold"], (me.pid, me.host, me.boot, me.started, me.token, stamp, stamp))
         state = [("state", to_json([RunState.RUNNING, ""])), ("state_us", str(stamp))]

@@ -92,10 +92,14 @@ async def _source(path: Path) -> _Source:
             version = next(iter(await connection.execute_fetchall("PRAGMA user_version")))[0]
             uuid = next(iter(await connection.execute_fetchall("SELECT uuid FROM origin WHERE id = 1")))[0]
     if version != VERSION:
-        raise JournalError(f"the journal has version {version}", where=str(path), hint="resume it once to migrate it")
+        raise JournalError(
+            f"the journal has format version {version}; expected {VERSION}",
+            where=str(path),
+            hint="resume the run once: this migrates its journal",
+        )
     meta = run_meta(values)
     if held is not None and held.holder.lives(heartbeat_age_s=(micros(wall()) - held.heartbeat_us) / 1e6):
-        raise Locked(f"run {meta.run_id} is held by {held.holder}")
+        raise Locked(f"run {meta.run_id} is locked by {held.holder}")
     state = values["state"]
     assert isinstance(state, list)
     return _Source(path=path, meta=meta, state=RunState(state[0]), uuid=uuid)

@@ -243,7 +243,7 @@ def _unit_of(cursor: str) -> Unit:
 
 
 def _foreign(cursor: str) -> UsageError:
-    return UsageError(f"cursor {cursor!r} is not valid for this list", hint="leave it out to start at the first item")
+    return UsageError(f"cursor {cursor!r} is not valid for this list", hint="remove it to start at the first item")
 
 
 async def _rescored(reader: Reader, job: str) -> int:

@@ -48,7 +48,9 @@ def report_folder(results: Path, run_id: str) -> Path:
     try:
         folder = results / unreserved(run_id)
     except ValueError as error:
-        raise UsageError(str(error), hint="bench fork and bench merge --into copy a run under another id") from error
+        raise UsageError(
+            str(error), hint="copy the run under another id with bench fork or bench merge --into"
+        ) from error
     log = next((place for place in (folder, *folder.resolve().parents[:2]) if (place / ENTRIES).is_file()), None)
     if log is not None:
         raise UsageError(f"{folder} would be written into the public log {log}", hint="choose another --output")

@@ -185,7 +185,7 @@ class Reader:
         """Raise Locked with the name of the process while another live process holds the run for writing."""
         holder = (await self.status()).holder
         if holder is not None:
-            raise Locked(f"run {self.meta.run_id} is held by {holder}")
+            raise Locked(f"run {self.meta.run_id} is locked by {holder}")
 
     async def origins(self) -> list[JournalOrigin]:
         """Return the journals that the rows came from; one unless the run was merged."""

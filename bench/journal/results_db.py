@@ -33,7 +33,7 @@ APPLICATION_ID = 0x4D425231
 ROWS_AT_ONCE = 2000
 
 _SQL = blocks("results")
-_REBUILD = "bench results --rebuild makes it again from the journals"
+_REBUILD = "bench results --rebuild creates it again from the journals"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,10 +224,12 @@ async def _prepare(path: Path, connection: aiosqlite.Connection) -> None:
     owner = next(iter(await connection.execute_fetchall("PRAGMA application_id")))[0]
     tables = next(iter(await connection.execute_fetchall("SELECT count(*) FROM sqlite_schema")))[0]
     if owner not in (0, APPLICATION_ID) or (owner == 0 and tables):
-        raise JournalError("this SQLite file belongs to another program", where=str(path), hint="move it away")
+        raise JournalError(
+            "this SQLite file belongs to another program", where=str(path), hint="move the file to another folder"
+        )
     if version > VERSION:
         raise JournalError(
-            f"the file has version {version}; this program can read only version {VERSION}",
+            f"the file has format version {version}; this program can read only version {VERSION}",
             where=str(path),
             hint=_REBUILD,
         )

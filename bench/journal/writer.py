@@ -381,4 +381,4 @@ class Journal:
             return error
         with reported(self.path):
             safe = await self._reading.execute_fetchall(READ["phases"])
-        return DiskFull(f"the disk is full; {next(iter(safe))[0]} phases safe", where=str(self.path))
+        return DiskFull(f"the disk is full; {next(iter(safe))[0]} phases are stored", where=str(self.path))

@@ -66,7 +66,7 @@ class FoldRule(Protocol):
     def fold(self, sample: Sample) -> Folded: ...
 
 
-ONE_CLUSTER = "one conversation: the interval is over its items and does not speak of other conversations"
+ONE_CLUSTER = "one conversation: the interval is over its items and is not valid for other conversations"
 
 
 def one_cluster(values: Tally) -> str:
@@ -144,9 +144,9 @@ class Percentile:
         found = stats.percentile_interval(values, self.p, clusters, sample.level, seed=sample.seed)
         notes = []
         if self.p == 99 and 0 < n < 100:
-            notes.append("p99 of n<100 is the maximum")
+            notes.append("with n < 100, p99 is the maximum")
         if found is not None and n < 200:
-            notes.append("interval is descriptive: n < 200")
+            notes.append("n < 200: the interval only describes these items")
         if found is not None and alone:
             notes.append(alone)
         return Folded(value=self._at(values), interval=scaled(found, self.scale), note="; ".join(notes))
@@ -235,10 +235,10 @@ class Own:
         try:
             found: object = self.function(sample.values.ordered())
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-            return Folded(value=None, note=f"its aggregate failed: {type(error).__name__}: {error}")
+            return Folded(value=None, note=f"the metric's aggregate failed: {type(error).__name__}: {error}")
         if found is None or (isinstance(found, int | float) and math.isfinite(found)):
             return Folded(value=None if found is None else float(found))
-        return Folded(value=None, note=f"its aggregate gave {found!r}")
+        return Folded(value=None, note=f"the metric's aggregate returned {found!r}, expected a finite number")
 
 
 def scaled(found: Interval | None, scale: int) -> Interval | None:

@@ -70,7 +70,9 @@ def resolve(name: str) -> MetricInfo:
 def _function(metric: Measure) -> Callable[..., float | None]:
     function = metric.arithmetic.of_inputs
     if function is None:
-        raise UnknownMetric(f'metric "{metric.name}" cannot be computed with score', hint="use measure with Row values")
+        raise UnknownMetric(
+            f'metric "{metric.name}" cannot be computed with score', hint="use bench.metrics.measure with Row values"
+        )
     return function
 
 
@@ -80,7 +82,7 @@ def _called(metric: Measure, inputs: Mapping[str, object]) -> float | None:
     try:
         signature.bind(**inputs)
     except TypeError as error:
-        hint = f"it reads {', '.join(signature.parameters)}"
+        hint = f"inputs: {', '.join(signature.parameters)}"
         raise UnknownMetric(f'metric "{metric.name}": {error}', hint=hint) from error
     return function(**inputs)
 
@@ -131,7 +133,7 @@ def _inputs(metric: Measure, row: Mapping[str, object]) -> dict[str, object]:
     for key in row:
         if key not in parameters and key not in _INPUTS | _BESIDE:
             close = near(key, {*parameters, *_INPUTS, *_BESIDE})
-            hint = f"did you mean {or_list(close)}?" if close else f"it reads {', '.join(parameters)}"
+            hint = f"did you mean {or_list(close)}?" if close else f"inputs: {', '.join(parameters)}"
             raise UnknownMetric(f'metric "{metric.name}": a row has the unknown key "{key}"', hint=hint)
     return {key: value for key, value in row.items() if key in parameters}
 

@@ -247,7 +247,7 @@ def _measurement(metric: Measure, sample: Sample, reasons: Counter[str], unknown
     n_unknown = unknown if metric.counts_unknown else 0
     notes = [folded.note]
     if n_unknown and folded.value is not None:
-        notes.append(f"at least: {n_unknown} unknown")
+        notes.append(f"at least: {n_unknown} values are unknown")
     if folded.value is None and not sample.values and reasons:
         notes.append(", ".join(sorted(reasons)))
     return Measurement(
@@ -294,5 +294,5 @@ def value(metric: Measure, row: Row) -> float | None:
     """Return one metric's value of a row."""
     found = metric.score(row)
     if found is not None and not abs(found) <= LARGEST:
-        raise EvaluatorFailed(f"metric {metric.name} gave {found} for item {row.item_id}")
+        raise EvaluatorFailed(f"metric {metric.name} returned {found} for item {row.item_id}; expected a finite number")
     return found

@@ -110,7 +110,15 @@ def _phase_entries() -> list[RegisteredMetric]:
             if phase == "search":
                 aliases.append(f"search_latency_{statistic}")
             what = "search + answer" if phase == "total" else phase
-            entries.append(_entry(name, phase, fold, aliases, f"{statistic} of the {what} time, network + provider"))
+            entries.append(
+                _entry(
+                    name,
+                    phase,
+                    fold,
+                    aliases,
+                    f"{statistic} of the {what} time, without the waits in queue and limiter",
+                )
+            )
     return entries
 
 

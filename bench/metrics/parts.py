@@ -122,10 +122,10 @@ ENTRIES = (
         parameters={"label": Parameter(default="correct")},
         dotted="label",
     ),
-    _audit("memory_recall", "expected facts that are stored in full / all expected facts", _share, "found", "points"),
+    _audit("memory_recall", "share of the expected facts that are stored completely", _share, "found", "points"),
     _audit(
         "memory_recall_partial",
-        "as memory_recall, but a fact that is stored in part counts half",
+        "like memory_recall, but a fact that is stored in part counts half",
         _share,
         "partly",
         "points",

@@ -78,7 +78,7 @@ def load_installed(plugin: InstalledPlugin, group: str) -> object:
         raise ConfigError(
             f'{group}: "{plugin.name}" of distribution {plugin.distribution} cannot be loaded: '
             f"{type(error).__name__}: {error}",
-            hint=f"fix or uninstall {plugin.distribution}",
+            hint=f"repair or uninstall {plugin.distribution}",
         ) from error
 
 
@@ -87,20 +87,22 @@ def load_file(reference: str, *, folder: Path, where: str | None = None) -> type
     file_name, _, class_name = reference.rpartition(":")
     if Path(file_name or class_name).suffix in (".ts", ".js"):
         raise ConfigError(
-            f"{reference}: evaluators and metrics are written in Python", where=where, hint="name ./file.py:Class"
+            f"{reference}: evaluators and metrics are written in Python", where=where, hint="write ./file.py:Class"
         )
     if not file_name or not class_name.isidentifier():
-        raise ConfigError(f"{reference}: expected ./file.py:Class", where=where, hint="name the file and its class")
+        raise ConfigError(f"{reference}: expected ./file.py:Class", where=where, hint="write ./file.py:Class")
     path = (folder / file_name).resolve()
     if path.suffix != ".py":
-        raise ConfigError(f"{reference}: {path.name} is not a Python file", where=where, hint="name ./file.py:Class")
+        raise ConfigError(f"{reference}: {path.name} is not a Python file", where=where, hint="write ./file.py:Class")
     if not path.is_file():
         raise ConfigError(
             f"{reference}: no file {path.name} in {folder}", where=where, hint="paths are relative to the config"
         )
     loaded = getattr(_module(path, reference, where), class_name, None)
     if not isinstance(loaded, type):
-        raise ConfigError(f"{reference}: {path.name} has no class {class_name}", where=where, hint="check the spelling")
+        raise ConfigError(
+            f"{reference}: {path.name} has no class {class_name}", where=where, hint="check the name of the class"
+        )
     return loaded
 
 

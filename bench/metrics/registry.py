@@ -58,11 +58,11 @@ def from_plugin(
         metric = loaded(**params) if isinstance(loaded, type) else loaded
     except TypeError as error:
         raise ConfigError(
-            f"metric {label}: {error}", hint="each key in the metric's config must be a parameter of the metric's class"
+            f"metric {label}: {error}", hint="write only parameters of the metric's class in its config"
         ) from error
     for part in ("name", "definition", "score"):
         if not hasattr(metric, part):
-            raise ConfigError(f"metric {label} has no {part}", hint="see docs: what a metric plug-in must have")
+            raise ConfigError(f"metric {label} has no {part}", hint="see docs/add-a-metric.md")
     category = getattr(metric, "category", "custom")
     if category not in get_args(Category):
         hint = f"use {or_list(get_args(Category))}"
@@ -184,7 +184,7 @@ class Registry:
         if isinstance(request.k, int) and asked not in (None, request.k):
             raise UnknownMetric(
                 f'metric "{request.name}": k = {asked!r}, but its name already sets {request.k}',
-                hint="leave k out, or choose the name that has it",
+                hint="remove k, or write the K that you want in the name",
             )
         cut: object = request.k if isinstance(request.k, int) else asked
         if cut is None and entry.cut == "required":
@@ -244,7 +244,7 @@ class Registry:
             parameter = entry.parameters.get(key)
             if parameter is None:
                 close = near(key, entry.parameters) or sorted(entry.parameters)
-                hint = f"did you mean {or_list(close)}?" if close else "it takes no parameters"
+                hint = f"did you mean {or_list(close)}?" if close else "the metric has no parameters"
                 raise UnknownMetric(f'metric "{request.name}" has no parameter "{key}"', hint=hint)
             if not parameter.accepts(value):
                 raise UnknownMetric(
@@ -253,7 +253,7 @@ class Registry:
             if key in request.preset and request.preset[key] != value:
                 raise UnknownMetric(
                     f'metric "{request.name}": {key} = {value!r}, but its name already sets {request.preset[key]!r}',
-                    hint=f"leave {key} out, or choose the name that has it",
+                    hint=f"remove {key}, or choose the name that sets the value you want",
                 )
             checked[key] = parameter.read(value)
         return checked

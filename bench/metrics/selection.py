@@ -125,9 +125,10 @@ def _admit(opened: dict[str, Measure], metric: Measure, spec: MetricSpec) -> Non
     other = opened.setdefault(metric.name, metric)
     if other.definition != metric.definition or other.params != metric.params:
         raise ConfigError(
-            f'metric "{metric.name}" is requested twice, as {other.definition} and as {metric.definition}',
+            f'metric "{metric.name}" is requested twice with different definitions: {other.definition} and '
+            f"{metric.definition}",
             where=spec.where,
-            hint="name the method or variant: accuracy.exact_match",
+            hint="write the method or variant in the name, for example accuracy.exact_match",
         )
 
 
@@ -136,7 +137,7 @@ def _open(spec: MetricSpec, k: int, folder: Path, dimensions: Sequence[str] | No
     for dimension in breakdown:
         if dimensions is not None and dimension != "question_type" and dimension not in dimensions:
             close = near(dimension, [*dimensions, "question_type"])
-            hint = f"did you mean {or_list(close)}?" if close else "name question_type or a metadata key"
+            hint = f"did you mean {or_list(close)}?" if close else "write question_type or a metadata key"
             raise ConfigError(f'metric "{spec.name}": unknown breakdown "{dimension}"', where=spec.where, hint=hint)
     if spec.evaluator is not None:
         return _from_file(spec, folder, breakdown)
@@ -170,7 +171,7 @@ def _with_method(spec: MetricSpec, given: str) -> str:
         return base if "." in base else f"{base}.{method}"
     if method == "custom":
         if taken is None:
-            hint = "name its class: evaluator: ./file.py:Class"
+            hint = "write evaluator: ./file.py:Class"
             raise UnknownMetric(
                 f'metric "{spec.name}": method custom needs the key evaluator', where=spec.where, hint=hint
             )
@@ -178,7 +179,7 @@ def _with_method(spec: MetricSpec, given: str) -> str:
     if taken is not None and taken.entry.dotted is not None:
         return f"{base}.{method}"
     raise UnknownMetric(
-        f'metric "{spec.name}" cannot have a method', where=spec.where, hint="leave method out, or name accuracy"
+        f'metric "{spec.name}" cannot have a method', where=spec.where, hint="remove method, or use accuracy"
     )
 
 

@@ -240,7 +240,7 @@ ENTRIES = (
         Macro("question_type"),
         dimensions=("question_type",),
     ),
-    _accuracy_entry("accuracy_incl_adversarial", "accuracy over all scored items, adversarial ones too"),
+    _accuracy_entry("accuracy_incl_adversarial", "accuracy over all scored items, including adversarial ones"),
     _accuracy_entry(
         "accuracy_excl_adversarial", "accuracy over the scored items that are not adversarial", adversarial=False
     ),

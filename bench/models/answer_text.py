@@ -71,13 +71,13 @@ def not_said(text: str, accepted: Sequence[str] = ()) -> str | None:
         return None
     reason = None
     if (len(text) <= _SHORT or "traceback" in text[:80].lower()) and (_FAILED.match(text) or _is_error_body(text)):
-        reason = "an error message in place of an answer"
+        reason = "an error message instead of an answer"
     elif len(text) < _LONGEST_VALUE and " ".join(text.lower().split()) in _NEVER:
-        reason = "a value of a program in place of an answer"
+        reason = "a value such as null instead of an answer"
     elif _MARKUP.match(text) and _PAGE.match(text):
-        reason = "a page of HTML, such as a proxy answers in place of a model"
+        reason = "a page of HTML, for example of a proxy, instead of an answer"
     elif _MARKUP.match(text) and _ONLY_LEAK.fullmatch(text):
-        reason = "a mark or slot of a prompt template that was never filled"
+        reason = "a mark or an unfilled placeholder of a prompt template"
     return None if reason is None or _is_accepted(text, accepted) else reason
 
 

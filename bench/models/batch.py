@@ -220,13 +220,13 @@ class BatchSender:
                 entry.remote = await self._created(batch)
                 if entry.remote is not None:
                     await self._log.sent(entry)
-                    self._log.tell(f"batch of {len(entry.calls)} calls at {entry.endpoint}: {entry.remote}")
+                    self._log.tell(f"sent a batch of {len(entry.calls)} calls to {entry.endpoint}: {entry.remote}")
             if entry.remote is not None:
                 outcomes = await self._results(entry.remote)
                 batch.outcomes = {name.removeprefix(f"{entry.key}-"): one for name, one in outcomes.items()}
         except CallError as error:
             if isinstance(error, Rejected | MappingError):
-                error.hint = error.hint or "leave out --batch where the endpoint has no batch API"
+                error.hint = error.hint or "remove --batch if the endpoint has no batch API"
             batch.error = error
         batch.done.set()
 
@@ -243,7 +243,7 @@ class BatchSender:
             try:
                 return await self._api.create(entry.key, batch.bodies)
             except (Unavailable, RateLimited) as error:
-                self._log.tell(f"{entry.endpoint}: {error.message}; the batch waits")
+                self._log.tell(f"{entry.endpoint}: {error.message}; bench tries again")
                 doubt = True
                 await anyio.sleep(FIRST_LOOK_S)
 
@@ -275,7 +275,7 @@ class BatchSender:
                 if unreadable == UNREADABLE_TRIES:
                     raise
                 if not told:
-                    self._log.tell(f"{self.endpoint.name}: {error.message}; the batch waits")
+                    self._log.tell(f"{self.endpoint.name}: {error.message}; bench tries again")
                 told = True
             await anyio.sleep(pause_s)
             pause_s = min(LONGEST_LOOK_S, 2 * pause_s)

@@ -89,7 +89,7 @@ def batch_api(dialect: str, target: Target, http: Http, endpoint: Endpoint) -> B
         return OpenAIBatches(door, target.base_url)
     if dialect == "anthropic":
         return AnthropicBatches(door, target.base_url.removesuffix("/v1") + "/v1/messages/batches")
-    raise ConfigError(f"{target.name} has no known batch endpoint", hint="leave out --batch")
+    raise ConfigError(f"{target.name} has no known batch endpoint", hint="remove --batch")
 
 
 class _Door:
@@ -175,7 +175,8 @@ class OpenAIBatches:
             for line in _lines(response):
                 found[str(line.get("custom_id"))] = _openai_outcome(line)
         if batch.tree.get("status") == "failed" and not found:
-            raise Rejected(f"batch {batch.id} failed: {_errors(batch.tree)}")
+            reasons = _errors(batch.tree)
+            raise Rejected(f"batch {batch.id} failed: {reasons}")
         return found
 
 
@@ -211,9 +212,7 @@ class AnthropicBatches:
     async def _is_ours(self, key: str, tree: Mapping[str, object]) -> bool:
         remote = _id(tree, "batch")
         if tree.get("processing_status") != "ended":
-            raise StillWorking(
-                f"batch {remote} may belong to this run: bench cannot read its ids before the batch has ended"
-            )
+            raise StillWorking(f"batch {remote} may belong to this run: its ids cannot be read before it has ended")
         found = await self.results(EndedBatch(id=remote, tree=tree))
         return any(name.startswith(f"{key}-") for name in found)
 
@@ -252,13 +251,13 @@ def _lines(response: Response) -> list[Mapping[str, object]]:
 def _errors(tree: Mapping[str, object]) -> str:
     found = _map(tree.get("errors")).get("data")
     errors = [_map(one) for one in found] if isinstance(found, list) else []
-    return "; ".join(str(one.get("message") or one.get("code")) for one in errors[:3]) or "no reason is given"
+    return "; ".join(str(one.get("message") or one.get("code")) for one in errors[:3]) or "the endpoint gave no reason"
 
 
-def _id(tree: Mapping[str, object], what: str) -> str:
+def _id(tree: Mapping[str, object], kind: str) -> str:
     found = tree.get("id")
     if not isinstance(found, str) or not found:
-        raise MappingError(f"the answer contains no id of the {what}: {str(tree)[:200]}")
+        raise MappingError(f"the answer contains no id of the {kind}: {str(tree)[:200]}")
     return found
 
 

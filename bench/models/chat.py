@@ -38,7 +38,7 @@ from bench.models.reply import BATCHED, PROMPT_CACHED, cleaned
 from bench.structured import ReplySchema
 from bench.tokens import count_tokens, fewest_tokens
 
-REFUSALS = ("-> 400", "-> 422", "the answer holds an error")
+REFUSALS = ("-> 400", "-> 422", "the answer contains an error")
 SCHEMA_WORDS = ("response_format", "json_schema", "responseJsonSchema", "responseMimeType", "tool_choice", "tools")
 MAX_LESSONS = 6
 """number of settings that can prove to be unsupported: temperature, seed, token limit, schema, stream, stream usage"""

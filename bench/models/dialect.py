@@ -242,7 +242,7 @@ def vector(value: object, where: str) -> tuple[float, ...]:
 
 def error_inside(error: object) -> CallError:
     """Return the CallError for an error inside a 2xx response; without a code it counts as a fault of the endpoint."""
-    text = f"the answer holds an error: {shown(error)}"
+    text = f"the answer contains an error: {shown(error)}"
     match _status_of(error):
         case 429:
             return RateLimited(text)
@@ -356,7 +356,7 @@ def _json(event: str) -> object:
 
 
 def _cut(events: Sequence[object]) -> Unavailable:
-    return Unavailable(f"the stream ended in the middle: {len(events)} events and no finish")
+    return Unavailable(f"the stream ended too early: {len(events)} events, but no finish reason")
 
 
 def _error_in(events: Sequence[object]) -> object:

@@ -74,8 +74,8 @@ class CachingEmbedder(ABC):
         if not self._cut:
             return None
         return (
-            f"{self.name} read only the beginning of {self._cut} of {self._embedded} texts, which are longer than it "
-            "takes: the rest of them is not searched; send smaller memories with ingest: {unit: chunk}"
+            f"{self.name} read only the beginning of {self._cut} of {self._embedded} texts, which are longer than its "
+            "limit: searches do not find the rest; send smaller memories with ingest: {unit: chunk}"
         )
 
     @abstractmethod

@@ -82,7 +82,7 @@ class LocalWeights:
             short = self.name.partition("/")[2]
             raise ConfigError(
                 text,
-                hint=f"put them into a folder and name it in configs/models/{LOCAL}.yaml: "
+                hint=f"put the weights into a folder and name the folder in configs/models/{LOCAL}.yaml: "
                 f'{{name: {LOCAL}, models: {{"{short}": {{path: FOLDER}}}}}}; docs/use-a-model.md names the files',
             ) from error
 
@@ -121,7 +121,7 @@ def _known() -> dict[str, str]:
         from fastembed import TextEmbedding
     except ImportError:
         raise ConfigError(
-            "models that embed on this machine need the extra [embed]", hint="pip install 'memorybench[embed]'"
+            "local/ models, which run in this process, need the extra [embed]", hint="pip install 'memorybench[embed]'"
         ) from None
     names = [str(one["model"]) for one in TextEmbedding.list_supported_models()]
     return {name.rpartition("/")[2].lower(): name for name in reversed(names)}

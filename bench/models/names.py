@@ -140,12 +140,14 @@ def resolve_name(name: str | Mapping[str, str]) -> str:
         prefix, _, model = name.partition("/")
         if prefix and model:
             return name
-        raise ConfigError(f'"{name}" is not a model name', hint="write provider/model")
+        raise ConfigError(f'"{name}" is not a model name', hint="write PROVIDER/MODEL, for example openai/gpt-4o")
     if "/" in (full := named(name)):
         return full
     near = difflib.get_close_matches(name, [*EXAMPLES, *BUILTINS], n=1, cutoff=0.5)
-    text = f'"{name}" belongs to no known family of models'
-    raise ConfigError(text + (f'; did you mean "{near[0]}"?' if near else ""), hint="write provider/model")
+    text = f'the provider of the model "{name}" is not known'
+    raise ConfigError(
+        text + (f'; did you mean "{near[0]}"?' if near else ""), hint="write PROVIDER/MODEL, for example openai/gpt-4o"
+    )
 
 
 def named(name: str) -> str:
@@ -163,12 +165,12 @@ def is_local(name: str, files: Mapping[str, ModelFile]) -> bool:
 def prefixes() -> dict[str, str]:
     """Return the prefixes that need no file, each with one line on its requirements."""
     found = {prefix: f"{vendor.dialect} dialect; {_needs(vendor)}" for prefix, vendor in VENDORS.items()}
-    return {**found, LOCAL: "embeds on this machine; no key, extra [embed]"}
+    return {**found, LOCAL: "embedding models that run in this process; no key; needs the extra [embed]"}
 
 
 def _needs(vendor: Vendor) -> str:
     key = "key in " + " or ".join(vendor.key_variables) if vendor.key_variables else "no key"
-    return f"{key}; {'another' if vendor.base_url else 'its'} address in {vendor.base_variable}"
+    return f"{key}; {vendor.base_variable} {'can set another address' if vendor.base_url else 'must set the address'}"
 
 
 def target(name: str, environment: Environment, files: Mapping[str, ModelFile]) -> Target:

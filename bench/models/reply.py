@@ -196,9 +196,9 @@ def no_answer(said: Completion) -> CallError | None:
     if said.finish == "length":
         return Truncated(f'the reply was cut before its answer began (finish "{finish}"{_spent(said)})')
     if said.raw is not None and without_reasoning(said.raw) is None:
-        return NoAnswer(f'the reply holds a reasoning block that is never closed (finish "{finish}"{_spent(said)})')
+        return NoAnswer(f'the reply contains a reasoning block without an end (finish "{finish}"{_spent(said)})')
     if said.finish == "stop" and (said.reasoning.strip() or said.raw is not None):
-        return NoAnswer(f'the reply holds reasoning and no answer (finish "{finish}"{_spent(said)})')
+        return NoAnswer(f'the reply contains reasoning, but no answer (finish "{finish}"{_spent(said)})')
     if said.finish in ("stop", "refusal"):
         return None
     if finish == TOOL_CALL:

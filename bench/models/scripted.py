@@ -90,7 +90,7 @@ def _line(text: str, where: str) -> Line:
         raise ConfigError(f'unknown finish "{finish}"', where=where, hint=f"known: {', '.join(FINISHES)}")
     problem = problem_of(tree["match"], groups=None)
     if problem is not None:
-        raise ConfigError(f"match {problem}", where=where, hint="write a regular expression of Python (module re)")
+        raise ConfigError(f"match {problem}", where=where, hint="write a regular expression of Python's module re")
     return Line(
         match=re.compile(tree["match"]),
         completion=Completion(

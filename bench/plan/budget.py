@@ -2,7 +2,7 @@
 
 Example::
 
-    budget_note(lanes, request)         # "--max-cost 5 counts no call of openai/x: its price is not known"
+    budget_note(lanes, request)         # "--max-cost 5 does not count calls of openai/x, ..."
     require_prices(plan)                # UsageError when no price is known
 """
 
@@ -37,7 +37,7 @@ def require_prices(plan: Plan) -> None:
     if unpriced and not priced:
         raise UsageError(
             f"--max-cost {plan.request.max_cost:g} cannot stop this run: no price of {', '.join(unpriced)} is known",
-            hint=f"set prices in the run file: {_example(unpriced[0])}, or leave --max-cost out",
+            hint=f"set prices in the run file: {_example(unpriced[0])}, or remove --max-cost",
         )
 
 
@@ -50,7 +50,7 @@ def budget_note(lanes: Sequence[Lane], request: RunRequest) -> str | None:
         return None
     whose = ", ".join(unpriced)
     return (
-        f"--max-cost {request.max_cost:g} counts no call of {whose}: no price is known "
+        f"--max-cost {request.max_cost:g} does not count calls of {whose}, whose price is not known "
         f"(set prices in the run file: {_example(unpriced[0])})"
     )
 
@@ -66,8 +66,9 @@ def elsewhere(
         address = target(name, environment, files).base_url
         if address != vendor.base_url:
             yield (
-                f"{name} is called at {redact(shown(address))}: its cost is what {name.partition('/')[0]} itself bills "
-                f"(other prices in the run file: {_example(name)})"
+                f"{name} is called at {redact(shown(address))}: its cost is computed with the prices of "
+                f"{name.partition('/')[0]} "
+                f"(set other prices in the run file: {_example(name)})"
             )
 
 

@@ -76,7 +76,7 @@ def make_plan(catalog: Catalog, request: RunRequest, environment: Environment, *
     _check_single(lanes, request)
     spread = _spread_by(request)
     if spread is not None and request.reuse_build != "never":
-        raise UsageError(f"--reuse-build and {spread} exclude each other", hint=f"leave {spread} out")
+        raise UsageError(f"--reuse-build and {spread} exclude each other", hint=f"remove {spread}")
     _check_coverage(lanes)
     if not any(lane.skipped is None for lane in lanes):
         raise UsageError("no job is left to run: " + "; ".join(lane.skipped or "" for lane in lanes))
@@ -179,7 +179,7 @@ def _lacking(benchmark: BenchmarkPlan, provider: ProviderPlan) -> str | None:
     missing = sorted(set(benchmark.config.required_capabilities) - has)
     if not missing:
         return None
-    return f"skipped: {benchmark.name} needs {', '.join(missing)}, {provider.label} does not have it"
+    return f"skipped: {benchmark.name} needs {', '.join(missing)}, which {provider.label} does not have"
 
 
 def _check_models(lanes: Sequence[Lane], environment: Environment, files: dict[str, ModelFile]) -> None:
@@ -192,7 +192,7 @@ def _check_models(lanes: Sequence[Lane], environment: Environment, files: dict[s
         except ConfigError as error:
             if name not in embedding:
                 raise
-            other = "--embedding-model local/bge-small-en-v1.5 needs no key"
+            other = "or use --embedding-model local/bge-small-en-v1.5, which needs no key"
             raise ConfigError(error.message, where=error.where, hint=f"{error.hint}; {other}") from error
 
 
@@ -223,7 +223,7 @@ def _check_single(lanes: Sequence[Lane], request: RunRequest) -> None:
             continue
         name = lane.provider.label
         if (spread := _spread_by(request)) is not None:
-            hint = f"run it without {spread}"
+            hint = f"remove {spread}"
             raise UsageError(f"{name} has one namespace (scoping: single): several workers cannot share it", hint=hint)
         if not {Phase.SEARCH, Phase.ANSWER, Phase.EVALUATE}.intersection(request.phases) and _corpora(lane) > 1:
             text = f"{name} has one namespace (scoping: single): it cannot keep {_corpora(lane)} corpora at once"
@@ -280,9 +280,12 @@ def _notes(lanes: Sequence[Lane]) -> list[str]:
 def _one_process(lanes: Sequence[Lane], request: RunRequest) -> str | None:
     """Return the reason why one process must do all the work; None if workers could share it."""
     if request.limit is not None or request.sample is not None:
-        return f"{'--limit' if request.limit is not None else '--sample'} chooses among all items, and one process does"
+        return (
+            f"{'--limit' if request.limit is not None else '--sample'} selects from all items, which one "
+            "process must do"
+        )
     if max((_corpora(lane) for lane in lanes if lane.skipped is None), default=0) < 2:
-        return "there is one corpus, and it is ingested once, by one process"
+        return "there is only one corpus, which one process ingests"
     return None
 
 
@@ -295,12 +298,12 @@ def _without_effect(
         yield "--judge-model has no effect: no evaluator of this run uses a judge"
     embeds = any(lane.provider.embedding or lane.benchmark.scoring.embedding for lane in running)
     if request.embedding_model is not None and not embeds:
-        yield "--embedding-model has no effect: neither a provider nor an evaluator of this run takes one"
+        yield "--embedding-model has no effect: no provider or evaluator of this run uses an embedding model"
     asked = {name for lane in running for job in lane.jobs for name in (job.answering, job.judge)} - {NONE}
     if all(name.startswith("builtin/") for name in asked):
         for flag, given in (("--batch", request.batch), ("--cache", request.cache is not None)):
             if given:
-                yield f"{flag} has no effect: no model of this run is at an endpoint"
+                yield f"{flag} has no effect: this run calls no model endpoint"
     if (request.workers or 1) > 1 and (why := _one_process(running, request)) is not None:
         yield f"--workers has no effect: {why}"
     yield from unused_prices(request.prices, running)
@@ -310,4 +313,4 @@ def _without_effect(
     yield from elsewhere(running, request, environment, files)
     for benchmark in {lane.benchmark.name: lane.benchmark for lane in running}.values():
         if request.sample is not None and not request.per_type and request.sample > benchmark.n_whole:
-            yield f"--sample {request.sample}: {benchmark.name} has {benchmark.n_whole} items that fit, all are taken"
+            yield f"--sample {request.sample}: {benchmark.name} has {benchmark.n_whole} matching items, so all are used"

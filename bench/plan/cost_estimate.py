@@ -77,7 +77,7 @@ def unknown_names(catalog: Catalog, prices: Prices, files: Iterable[str]) -> Ite
         elif not _is_provider(catalog, name.partition("@")[0]):
             if (full := named(name)) != name:
                 hint = f'write "{full}"'
-                yield name, UsageError(f'"{name}" in prices is not the full name of a model', hint=hint)
+                yield name, UsageError(f'prices contains "{name}", which is not the full name of a model', hint=hint)
                 continue
             known = [*BUILT_IN, *(entry.name for entry in catalog.providers())]
             yield name, _unknown(name, name, known, "provider")
@@ -90,7 +90,7 @@ def unused_prices(prices: Prices, lanes: Sequence[Lane]) -> Iterator[str]:
     providers = {name for one in chosen for name in (one.variant or one.label, one.config.name, *one.config.aliases)}
     for name in prices:
         if name not in models | providers:
-            yield f'the price of "{name}" has no effect: nothing in this run has that name'
+            yield f'the price of "{name}" has no effect: no model or provider of this run has this name'
 
 
 def tiny_prices(prices: Prices) -> Iterator[str]:
@@ -101,8 +101,8 @@ def tiny_prices(prices: Prices) -> Iterator[str]:
         for kind, usd in tiny.items():
             yield (
                 f'the {kind} price of "{name}" is USD {usd} per million tokens, lower than any list price: '
-                f"a price per thousand tokens is {(usd * 1000).normalize():f} per million, one per token "
-                f"{(usd * 1_000_000).normalize():f}"
+                f"if it is a price per thousand tokens, write {(usd * 1000).normalize():f}; "
+                f"if it is a price per token, write {(usd * 1_000_000).normalize():f}"
             )
 
 
@@ -116,13 +116,13 @@ def _is_provider(catalog: Catalog, name: str) -> bool:
     return True
 
 
-def _unknown(name: str, part: str, known: Sequence[str], what: str) -> UsageError:
+def _unknown(name: str, part: str, known: Sequence[str], kind_of_name: str) -> UsageError:
     near = get_close_matches(part, known, n=1)
     owner, dot, kind = name.rpartition(".")
-    hint = f'did you mean "{near[0]}"?' if near else f"bench list {what}s shows the known ones"
+    hint = f'did you mean "{near[0]}"?' if near else f"bench list {kind_of_name}s shows the known ones"
     if dot and owner in known and kind in CallPrices.model_fields:
         hint = f"write {owner}: {{{kind}: USD}}"
-    return UsageError(f'prices contains "{name}", but there is no {what} with this name', hint=hint)
+    return UsageError(f'prices contains "{name}", but there is no {kind_of_name} with this name', hint=hint)
 
 
 PROMPT_TOKENS = 200
@@ -198,7 +198,7 @@ class Estimate:
         known = sum((one.cost_usd for one in self.endpoints if one.cost_usd is not None), Decimal(0))
         unknown = [one.endpoint for one in self.endpoints if one.cost_usd is None]
         if unknown:
-            return f"cost unknown; the known part is at most USD {known}; prices are not known: {', '.join(unknown)}"
+            return f"cost unknown: at most USD {known}, plus calls without a known price: {', '.join(unknown)}"
         return f"cost at most USD {known}"
 
     @property

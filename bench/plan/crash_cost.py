@@ -35,11 +35,11 @@ def crash_notes(lanes: Sequence[Lane], request: RunRequest) -> Iterator[str]:
         at_once = 1 if lane.provider.config.scoping.single else min(request.ingest_concurrency or wide, corpora)
         start = f"{lane.provider.label}: a crash in ingest can cost"
         if _is_lost(lane.provider.config):
-            yield f"{start} all {corpora} corpora: memories that this process holds are ingested again"
+            yield f"{start} all {corpora} corpora: the memories end with this process and are ingested again"
         elif not _tells(lane.provider.config):
             yield (
-                f"{start} up to {at_once} of {corpora} corpora: where neither a count nor a search tells whether the "
-                "add in flight was stored, its corpus is ingested again"
+                f"{start} up to {at_once} of {corpora} corpora: if neither a count nor a search shows whether the "
+                "last add was stored, the corpus is ingested again"
             )
 
 

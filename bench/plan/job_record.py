@@ -302,7 +302,8 @@ def read(extra: Mapping[str, object]) -> tuple[JobRecord, ...]:
     try:
         return _JOBS.validate_python(extra.get(EXTRA_KEY, ()))
     except ValidationError as error:
-        raise JournalError("the journal describes its jobs in a format that this version cannot read") from error
+        text = "the journal describes its jobs in a format that this version cannot read"
+        raise JournalError(text, hint="use the version of bench that started the run") from error
 
 
 def dump(jobs: Sequence[JobRecord]) -> list[dict[str, object]]:

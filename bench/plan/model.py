@@ -73,7 +73,7 @@ def overlay_of(config: BenchmarkConfig, dataset: Dataset) -> PlannedOverlay | No
     named = (name, f"{name}.yaml", f"{FOLDER}/{name}.yaml", f"./{FOLDER}/{name}.yaml")
     if config.overlay not in named or not path.is_file():
         text = f"there is no overlay {FOLDER}/{name}.yaml"
-        raise ConfigError(text, where=config.place("overlay"), hint=f"put it at {path}, beside the config")
+        raise ConfigError(text, where=config.place("overlay"), hint=f"put the overlay at {path}")
     source = Source.read(path)
     file = read_overlay(source)
     _check_edition(source, file, dataset)
@@ -90,7 +90,8 @@ def overlay_of(config: BenchmarkConfig, dataset: Dataset) -> PlannedOverlay | No
 def _check_edition(source: Source, file: OverlayFile, dataset: Dataset) -> None:
     if file.dataset_sha256 not in (dataset.sha256, dataset.content_sha256):
         raise DataError(
-            f"the overlay is for the dataset {file.dataset_sha256}, this one is {dataset.sha256}",
+            f"the overlay is for the dataset with sha256 {file.dataset_sha256}, but the dataset of this run has "
+            f"{dataset.sha256}",
             where=source.place(("dataset_sha256",)),
             hint="use an overlay that was made for this dataset, or run without an overlay",
         )
@@ -101,7 +102,7 @@ def _misfits(source: Source, file: OverlayFile, dataset: Dataset) -> Iterator[Co
         yield ConfigError(
             f"the overlay is for {file.benchmark}, not for {dataset.name}",
             where=source.place(("benchmark",)),
-            hint=f"write benchmark: {dataset.name} here, or name another overlay in the config",
+            hint=f"write benchmark: {dataset.name} in the overlay, or name another overlay in the config",
         )
     for index, item in enumerate(file.items):
         if dataset.index_of(item.id) is None:

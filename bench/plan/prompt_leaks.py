@@ -128,7 +128,7 @@ def _by_type(prompts: Prompts, dataset: Dataset) -> Iterator[tuple[str, str]]:
     for kind in dataset.known_types():
         chosen = prompts.answers.get(kind)
         if kind != DEFAULT and chosen is not None and chosen.template.text.strip() != default.template.text.strip():
-            yield KNOWS_TYPE, f'questions of the type "{kind}" of {dataset.name} get an answer prompt of their own'
+            yield KNOWS_TYPE, f'questions of the type "{kind}" of {dataset.name} have their own answer prompt'
 
 
 def _items(dataset: Dataset) -> Iterator[tuple[Item, Corpus]]:
@@ -178,9 +178,9 @@ class _Field:
             return
         for count, what in ((self.answers, "the gold answer"), (self.evidence, "the evidence")):
             if count > max(1, SHARE * self.n) or count == self.n == 1:
-                yield KNOWS_ANSWER, f"shows ${{{self.name}}}, which holds {what} in {count} of {self.n} items"
+                yield KNOWS_ANSWER, f"shows ${{{self.name}}}, which contains {what} in {count} of {self.n} items"
         if self._chosen_by_type():
-            yield KNOWS_TYPE, f"shows ${{{self.name}}}, which the question type decides"
+            yield KNOWS_TYPE, f"shows ${{{self.name}}}, which depends on the question type only"
 
     def _chosen_by_type(self) -> bool:
         """Return True when there are several types, each value has only one of them, and values repeat often."""
@@ -225,9 +225,9 @@ class _Text:
         """Yield a message for each kind of scoring data in the text."""
         golds = sorted(self.long) or (sorted(self.short) if len(self.short) >= SHORT_GOLDS else [])
         if golds:
-            yield f"holds the gold answer of {len(golds)} item{'s' if len(golds) != 1 else ''} in its text"
+            yield f"contains the gold answer of {len(golds)} item{'s' if len(golds) != 1 else ''} in its text"
         if self.evidence:
-            yield f"holds the evidence of {len(self.evidence)} items in its text"
+            yield f"contains the evidence of {len(self.evidence)} items in its text"
 
 
 def _holds(words: Sequence[str], gold: Sequence[str]) -> bool:

@@ -182,7 +182,7 @@ def _kind_and_text(benchmark: str, entry: str, known: Collection[str], folder: P
         return DEFAULT, entry
     raise UsageError(
         f'--judge-prompt: {benchmark} has no question type "{kind}"{near}',
-        hint=f"types: {', '.join(sorted(known))}; write default=TEXT for a prompt text with = in it",
+        hint=f"types: {', '.join(sorted(known))}; if the text of the prompt contains =, write default=TEXT",
     )
 
 
@@ -212,7 +212,9 @@ def _is_file(folder: Path, name: str) -> bool:
 
 def _allow(benchmark: str, flag: str, allowed: bool) -> None:
     if not allowed:
-        raise UsageError(f"{benchmark} does not allow {flag}", hint="its config has userOverride: false")
+        raise UsageError(
+            f"{benchmark} does not allow {flag}", hint="remove the flag: its config has userOverride: false"
+        )
 
 
 IN_EVERY_RUN = frozenset({"question", "retrievedContext", "answer", "response", "evidence"})

@@ -67,7 +67,11 @@ def choose(
     for given in names or KEYLESS:
         one = _Chosen.of(catalog, given)
         if one.label in chosen:
-            hint = f"write {one.label}@a and {one.label}@b for variants" if "@" not in one.label else None
+            hint = (
+                (f"name it once, or write {one.label}@a and {one.label}@b for variants")
+                if "@" not in one.label
+                else None
+            )
             raise UsageError(f'provider "{one.label}" is named twice', hint=hint)
         chosen[one.label] = one
     sets = _by_label(list(chosen.values()), overrides)
@@ -87,7 +91,7 @@ class _Chosen:
         if at and not VARIANT.fullmatch(variant):
             raise UsageError(
                 f'"{variant}" in "{given}" is not a valid label of a variant',
-                hint="use letters, digits, - and _: chroma@big",
+                hint="use letters, digits, - and _, for example chroma@big",
             )
         return cls(given, load_named(catalog, name))
 
@@ -200,10 +204,10 @@ def _by_label(chosen: Sequence[_Chosen], overrides: Mapping[str, object]) -> dic
 def _nobodys(key: str, labels: Sequence[str]) -> UsageError:
     name = key.partition(".")[0]
     if name in labels:
-        text = "names a provider and no key of its config"
+        text = "the key of the config is missing"
     else:
-        text = f"no provider of this run is called so{did_you_mean(name, labels)}"
-    return UsageError(f"--set {key}: {text}", hint="write PROVIDER.path=VALUE with a provider of this run")
+        text = f"this run has no provider {name}{did_you_mean(name, labels)}"
+    return UsageError(f"--set {key}: {text}", hint="write PROVIDER.KEY=VALUE, for example chroma.search.k=5")
 
 
 def _value(key: str, value: object) -> object:
@@ -217,7 +221,7 @@ def _value(key: str, value: object) -> object:
     try:
         canonical.dumps(read)
     except CanonicalError as error:
-        hint = f"a text is quoted: '\"{value}\"'"
+        hint = f"put a text in quotes: '\"{value}\"'"
         raise UsageError(f"--set {key}={value}: {error.message}", hint=hint) from error
     return read
 

@@ -43,7 +43,7 @@ def ranges_of(request: RunRequest, total: int) -> Ranges:
     else:
         start, end = request.start or 1, min(request.end or total, total)
         if start > total:
-            raise UsageError(f"--start {start}: there are {total} items", hint="positions go from 1 to the last item")
+            raise UsageError(f"--start {start}: there are only {total} items", hint=f"use a position from 1 to {total}")
     return () if (start, end) == (1, total) else ((start, end),)
 
 

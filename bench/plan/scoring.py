@@ -176,7 +176,7 @@ class Later:
     name: str
 
     async def embed(self, texts: Sequence[str], *, kind: Literal["document", "query"]) -> list[tuple[float, ...]]:
-        raise RuntimeError(f"{self.name} was planned, not opened")
+        raise RuntimeError(f"the model {self.name} is only planned, not opened")
 
 
 def _code(specs: Sequence[EvaluatorSpec], entries: Sequence[object], folder: Path) -> Iterator[tuple[str, str]]:
@@ -241,10 +241,12 @@ def _model_of(
     if len(models) > 1:
         raise ConfigError(
             f"the metrics of this benchmark need two models, {models[0]} and {models[1]}",
-            hint="make one run per model, then compare the runs",
+            hint="start one run per model, then compare the runs",
         )
     if models and any(name not in (None, NO_MODEL, ANY_MODEL) and resolve_name(name) != models[0] for name in given):
-        raise UsageError(f"--{flag}: a metric of this benchmark names {models[0]}", hint="leave the flag out")
+        raise UsageError(
+            f"--{flag} cannot be used: a metric of this benchmark requires {models[0]}", hint="remove the flag"
+        )
     return next(iter(models), None)
 
 

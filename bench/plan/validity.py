@@ -56,7 +56,10 @@ def related(answering: str | None, judge: str | None) -> str | None:
     shared = _families(answering) & _families(judge)
     if shared:
         named = ", ".join(sorted(shared))
-        return f"the judge {judge} is of the same family ({named}) as the answering model: models favor their own kind"
+        return (
+            f"the judge {judge} is of the same family ({named}) as the answering model: models favor answers "
+            "of their own family"
+        )
     return None
 
 
@@ -76,7 +79,7 @@ def missing_verdicts(found: Sequence[Unscored], states: Mapping[State, int], pla
     times = "once" if worst.count == 1 else f"{worst.count} times"
     none = "" if scored(states) else "; no item was scored"
     return (
-        f"{lost} of {planned} items have no verdict of the judge; the commonest reason: {worst.reason}, {times}{none}"
+        f"{lost} of {planned} items have no verdict of the judge; the most common reason: {worst.reason}, {times}{none}"
     )
 
 
@@ -138,7 +141,7 @@ class JudgeCalibration:
         verdict = "; it is no better than chance" if self.useless else ""
         return (
             f"judge calibration, {judge}, prompt {self.prompt}: accepts {_share(self.accepted_wrong)} wrong answers, "
-            f"refuses {_share(self.refused_right)} right ones, {self.unparsed} unreadable{verdict}"
+            f"refuses {_share(self.refused_right)} right ones, {self.unparsed} unreadable verdicts{verdict}"
         )
 
 
@@ -238,7 +241,7 @@ def in_words(probe: ProbeRow) -> str:
     owner = probe.data.get("of")
     whose = f' of corpus "{owner["corpus"]}" (namespace {owner["namespace"]})' if isinstance(owner, Mapping) else ""
     if probe.kind == "emptiness":
-        return f"{place} held {probe.data.get('held', 'some')} memories{whose} before anything was put into it"
+        return f"{place} held {probe.data.get('held', 'some')} memories{whose} before this run added any"
     return f"{place} returned a memory{whose or ' of another corpus'}"
 
 

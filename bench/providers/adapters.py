@@ -73,7 +73,7 @@ def _built_in(name: str, where: str | None) -> ProviderClass:
         raise ConfigError(
             "the oracle is part of the engine and cannot be an adapter",
             where=where,
-            hint="name it with --providers oracle",
+            hint="use it with --providers oracle",
         )
     if name not in _BUILT_IN:
         guess = did_you_mean(name, BUILT_IN)
@@ -107,7 +107,9 @@ def _from_file(path: Path, where: str | None) -> object:
         return import_path(path, f"bench_adapter_{digest}_{path.stem}")
     except PLUG_IN_FAULTS as error:
         raise ConfigError(
-            f"adapter file {path.name} fails: {type(error).__name__}: {error}", where=where, hint="correct the file"
+            f"adapter file {path.name} cannot be imported: {type(error).__name__}: {error}",
+            where=where,
+            hint="correct the file",
         ) from error
 
 
@@ -115,7 +117,11 @@ def _checked(module: object, name: str, adapter: str, where: str | None) -> Prov
     found = getattr(module, name, None)
     if not isinstance(found, type):
         known = [key for key, value in vars(module).items() if isinstance(value, type)]
-        raise ConfigError(f'adapter "{adapter}" has no class {name}{did_you_mean(name, known)}', where=where)
+        raise ConfigError(
+            f'adapter "{adapter}" has no class {name}{did_you_mean(name, known)}',
+            where=where,
+            hint="correct the adapter",
+        )
     lacking = [method for method in METHODS if not callable(getattr(found, method, None))]
     if lacking:
         raise ConfigError(

@@ -167,10 +167,10 @@ class Compose:
                 await anyio.sleep(HEALTH_PAUSE_S)
         lines = await self._run("logs", "--tail", str(LINES_SHOWN), self.settings.service)
         raise ConfigError(
-            f"{self.name} was started and is not healthy at {self.health_url} within "
+            f"{self.name} was started, but is not healthy at {self.health_url} after "
             f"{self.settings.health_timeout_s} s ({self.seen}):\n{_tail(lines)}",
             where=self.where,
-            hint="raise docker.health_timeout_s, or read its log",
+            hint="read the log of the service, or raise docker.health_timeout_s",
         )
 
     async def stop(self) -> None:
@@ -207,13 +207,13 @@ class Compose:
         raise ConfigError(
             f"docker compose {command[6]} failed for {self.name} (status {done.returncode}):\n{_tail(output)}",
             where=self.where,
-            hint=self._elsewhere() if taken else f"run it by hand: {' '.join(command)}",
+            hint=self._elsewhere() if taken else f"run the command by hand: {' '.join(command)}",
         )
 
     def _elsewhere(self) -> str:
         named = f", and set {', '.join(self.variables)}" if self.variables else ""
         return (
-            f"something else holds its port ({self.seen}): stop that, "
+            f"another program uses its port ({self.seen}): stop that program, "
             f"or start {self.settings.service} on another port by hand{named}"
         )
 

@@ -32,7 +32,7 @@ async def open_provider(config: ProviderConfig, context: ProviderContext) -> Asy
 
     build = provider_class(config)
     async with service(config, context), AsyncExitStack() as stack:
-        with Blame(config, "cannot be built"):
+        with Blame(config, "cannot be created"):
             provider = build(config, context)
             complete(provider, config)
             if is_foreign(config):

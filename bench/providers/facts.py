@@ -131,7 +131,9 @@ def listing(entries: Iterable[CatalogEntry]) -> list[dict[str, object]]:
     rows = {name: listed(builtin_config(name)) for name in BUILT_IN}
     for name in entry_point_names():
         row = _or_problem(name, lambda name=name: plugged_config(name))  # type: ignore[misc]
-        doubled = {"problem": "refused in a run: an installed plug-in has this name too"} if name in rows else {}
+        doubled = (
+            {"problem": "refused in a run, because an installed plug-in has the same name"} if name in rows else {}
+        )
         rows[name] = rows.get(name, row) | doubled
     for entry in entries:
         rows[entry.name] = _or_problem(entry.name, lambda path=entry.path: load_provider(path))  # type: ignore[misc]

@@ -87,7 +87,7 @@ class Blame:
     """Convert an error that an adapter raises in the block to a ConfigError, with the line that raised it."""
 
     config: ProviderConfig
-    what: str
+    fault: str
 
     def __enter__(self) -> None:
         return None
@@ -99,9 +99,9 @@ class Blame:
             return
         text = f"{type(error).__name__}: {redact(str(error))}{raised_at(error)}"
         raise ConfigError(
-            f"adapter {self.config.adapter} {self.what}: {text}",
+            f"adapter {self.config.adapter} {self.fault}: {text}",
             where=self.config.place("adapter"),
-            hint="fix the adapter; --traceback shows the stack",
+            hint="fix the adapter; --traceback shows the full error",
         ) from error
 
 
@@ -145,7 +145,7 @@ class Minded:
             adapter=self.adapter,
             method=self.name,
             seconds=round(step_s, 1),
-            note="every other call of the run stood still: await, or use anyio.to_thread.run_sync",
+            note="every other call of the run had to wait: await, or use anyio.to_thread.run_sync",
         )
 
 

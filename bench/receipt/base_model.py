@@ -38,7 +38,7 @@ _TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-
 
 def _instant(text: str) -> str:
     if not _TIME.fullmatch(text):
-        raise ValueError("not a time like 2026-01-31T12:00:00Z")
+        raise ValueError("expected a time such as 2026-01-31T12:00:00Z")
     moment(text)
     return text
 

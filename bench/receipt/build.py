@@ -94,8 +94,10 @@ def refusal(job: JobReport, order: ReceiptOrder) -> ReceiptRefused | None:
         lost = ", ".join(f"{count} {state}" for state, count in sorted(job.counts.items()) if count)
         return ReceiptRefused("zero_items", f"no item was scored ({lost})")
     if (job.n_pending or order.gaps) and not order.allow_partial:
-        pending = "a range of items was never run" if order.gaps else f"{job.n_pending} items are pending"
-        return ReceiptRefused("job_partial", pending, hint="finish the run, or --allow-partial (never publishable)")
+        pending = "a range of items was not run" if order.gaps else f"{job.n_pending} items are pending"
+        return ReceiptRefused(
+            "job_partial", pending, hint="finish the run, or use --allow-partial (the receipt cannot be published)"
+        )
     return None
 
 
@@ -268,7 +270,7 @@ def refuse_secrets(draft: Draft) -> None:
     for place, text in _texts(draft):
         plain = text.replace('\\"', '"').replace("\\\\", "\\")  # a secret may hold what JSON escapes
         if redactor.holds_secret(text) or redactor.holds_secret(plain):
-            raise ReceiptRefused("secret_in_receipt", f"the value of a configured secret occurs in {place}")
+            raise ReceiptRefused("secret_in_receipt", f"{place} contains the value of a configured secret")
 
 
 def _texts(draft: Draft) -> Iterator[tuple[str, str]]:

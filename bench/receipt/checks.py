@@ -53,15 +53,15 @@ def _count_faults(body: Body) -> Iterator[str]:
     counts, states = body.counts, body.counts.by_state
     ended = sum(states.of().values())
     if ended + counts.pending != counts.planned:
-        yield f"counts: {ended} ended + {counts.pending} pending are not {counts.planned} planned"
+        yield f"counts: {ended} ended and {counts.pending} pending items are not {counts.planned} planned items"
     if states.correct + states.incorrect + states.partial + states.abstained != counts.scored:
         yield f"counts.scored: {counts.scored} is not correct + incorrect + partial + abstained"
     if sum(counts.error_kinds.values()) != states.error:
-        yield f"counts.errorKinds: they do not add up to {states.error} errors"
+        yield f"counts.errorKinds: the counts do not add up to {states.error} errors"
     if body.per_query.count != counts.planned - counts.pending:
         yield f"perQuery.count: {body.per_query.count} rows for {counts.planned - counts.pending} ended items"
     if body.kind == "run" and counts.pending:
-        yield f"counts.pending: {counts.pending} in a receipt of kind run"
+        yield f"counts.pending: {counts.pending}, but a receipt of kind run has no pending items"
     for name, score in _all_scores(body).items():
         yield from _score_count_faults(name, score, counts.planned)
 
@@ -70,9 +70,9 @@ def _score_count_faults(name: str, score: ReceiptScore, planned: int) -> Iterato
     if score.n + score.n_excluded + score.n_failed != planned:
         yield f"{name}: n + nExcluded + nFailed is not {planned}"
     if score.n == 0 and score.value is not None:
-        yield f"{name}: a value over no items"
+        yield f"{name}: a value, but n is 0"
     if score.n > 0 and score.value is None and score.aggregate != "other":
-        yield f"{name}: no value over {score.n} items"
+        yield f"{name}: no value, but n is {score.n}"
     for dimension, labels in score.breakdown.items():
         if sum(label.n for label in labels.values()) != score.n:
             yield f"{name}: the labels of {dimension} do not add up to n"
@@ -91,7 +91,7 @@ def rates_lie_in_0_to_1(body: Body) -> Iterator[Finding]:
         values = [score.value, score.value_failures_as_zero]
         values += [label.value for labels in score.breakdown.values() for label in labels.values()]
         if any(value is not None and not 0 <= value <= 1 for value in values):
-            yield _broken("invariant_rate_range", f"{name}: a share lies outside 0..1")
+            yield _broken("invariant_rate_range", f"{name}: a share is not in 0..1")
 
 
 def recall_grows_with_k(body: Body) -> Iterator[Finding]:
@@ -154,13 +154,13 @@ def percentiles_rise(body: Body) -> Iterator[Finding]:
             continue
         steps = [step for step in times.ordered() if step is not None]
         if len(steps) != (5 if times.n else 0) or any(low > high for low, high in pairwise(steps)):
-            yield _broken("invariant_percentiles", f"{name}: not min <= p50 <= p95 <= p99 <= max")
+            yield _broken("invariant_percentiles", f"{name}: expected min <= p50 <= p95 <= p99 <= max")
 
 
 def times_rise(body: Body) -> Iterator[Finding]:
     """Check that a run begins, ends and is signed in this order."""
     if not moment(body.ran_at) <= moment(body.finished_at) <= moment(body.issued_at):
-        yield _broken("invariant_times", "not ranAt <= finishedAt <= issuedAt")
+        yield _broken("invariant_times", "expected ranAt <= finishedAt <= issuedAt")
 
 
 Rule = Callable[[Body], Iterator[Finding]]
@@ -205,7 +205,9 @@ def _signature(document: Mapping[str, JSON], key: PublicKey | None) -> Finding:
     if key is None:
         return skip("signature", "not checked: the key is not known")
     if not holds(key, raw, signed_bytes(document)):
-        return fail("signature", "signature_invalid", "the signature does not match the document: it was altered")
+        return fail(
+            "signature", "signature_invalid", "the signature does not match the document, so the document was altered"
+        )
     return ok("signature", f"by {key.fingerprint}")
 
 
@@ -215,9 +217,9 @@ def _signature(document: Mapping[str, JSON], key: PublicKey | None) -> Finding:
 def items_and_scores(receipt: Receipt, path: Path) -> Iterator[Finding]:
     """Read the items file once; check its digests and rows, and recompute the scores."""
     if not path.is_file():
-        told = f"{path.name} is missing, and no score can be checked without it (--items FILE)"
+        told = f"{path.name} is missing: without this file, no score can be checked (--items FILE)"
         yield warn("items", "items_missing", told)
-        yield skip("recompute", "items file not found, scores not recomputed")
+        yield skip("recompute", "the items file is missing, so scores were not recomputed")
         return
     recompute = Recompute(receipt)
     rows = _Rows(receipt.run.epochs)
@@ -246,7 +248,7 @@ class _Rows:
         if row is not None:
             self._follow(line.number, row)
             if row.epoch > self._epochs:
-                problem = f"epoch {row.epoch} of {self._epochs}"
+                problem = f"epoch {row.epoch}, but the run has {self._epochs}"
         if problem is not None and len(self._bad) < SHOWN:
             self._bad.append(f"line {line.number}: {problem}")
 
@@ -260,19 +262,19 @@ class _Rows:
             yield fail("items", "items_row", detail)
         if self._disorder:
             numbers = ", ".join(map(str, self._disorder))
-            yield fail("items", "items_order", f"not sorted by itemId and epoch, or not unique: line {numbers}")
+            yield fail("items", "items_order", f"lines not sorted by itemId and epoch, or repeated: {numbers}")
 
 
 def _compare_seal(receipt: Receipt, sealed: Sealed) -> Iterator[Finding]:
     stated = receipt.per_query
     if (sealed.sha256, sealed.bytes) != (stated.sha256, stated.bytes):
-        yield fail("items", "items_sha256", "the items file is not the one that was signed")
+        yield fail("items", "items_sha256", "the items file is not the signed one: its sha256 or size differs")
     if sealed.count != stated.count:
-        yield fail("items", "items_count", f"{sealed.count} rows, not {stated.count}")
+        yield fail("items", "items_count", f"{sealed.count} rows, expected {stated.count}")
     if sealed.merkle_root != stated.merkle_root:
-        yield fail("items", "items_root", "the rows do not hash to perQuery.merkleRoot")
+        yield fail("items", "items_root", "the hash of the rows is not perQuery.merkleRoot")
     if sealed.deterministic_root != stated.deterministic_root:
-        yield fail("items", "deterministic_root", "the rows do not hash to perQuery.deterministicRoot")
+        yield fail("items", "deterministic_root", "the hash of the rows is not perQuery.deterministicRoot")
 
 
 # -------------------------------------------------------------- digests, invariants
@@ -286,7 +288,9 @@ def digests(receipt: Receipt, dataset: Path | None) -> list[Finding]:
     if receipt.result_digest != result_digest(receipt):
         found.append(fail("digest", "result_digest", "resultDigest does not match the fields of the receipt"))
     if dataset is not None and file_sha256(dataset) != receipt.benchmark.dataset.sha256:
-        found.append(fail("digest", "dataset_mismatch", f"{dataset.name} is not the dataset that was measured on"))
+        found.append(
+            fail("digest", "dataset_mismatch", f"{dataset.name} is not the dataset of the receipt: its sha256 differs")
+        )
     return or_ok("digest", found)
 
 
@@ -306,9 +310,9 @@ def policy(receipt: Receipt) -> list[Finding]:
 def _policy_faults(receipt: Receipt) -> Iterator[tuple[str, str]]:
     git, counts = receipt.environment.git, receipt.counts
     if git.dirty:
-        yield "dirty", "the work tree had uncommitted changes"
+        yield "dirty", "bench had uncommitted changes"
     if git.commit is None:
-        yield "commit_unknown", "the commit is not known"
+        yield "commit_unknown", "the commit of bench is not known"
     if receipt.run.preregistration is None:
         yield "not_preregistered", "the run was not announced before it began"
     if receipt.kind == "partial":
@@ -317,7 +321,7 @@ def _policy_faults(receipt: Receipt) -> Iterator[tuple[str, str]]:
     if counts.planned and failed / counts.planned > MAX_ERROR_RATE:
         yield "error_rate", f"{failed} of {counts.planned} items failed"
     if receipt.reproducibility.class_ == "none":
-        yield "reproducibility_none", "; ".join(receipt.reproducibility.reasons) or "a rerun proves nothing"
+        yield "reproducibility_none", "; ".join(receipt.reproducibility.reasons) or "results cannot be reproduced"
 
 
 def strict(findings: list[Finding]) -> list[Finding]:

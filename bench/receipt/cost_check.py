@@ -54,28 +54,30 @@ class CostCheck:
     def taken(self) -> Iterator[Finding]:
         """Yield a finding that names the parts which no row shows."""
         if self._body.memory_cost is not None:
-            yield skip("recompute", f"of memoryCost not recomputable from the rows: {NOT_IN_ROWS}")
+            yield skip(
+                "recompute", f"memoryCost fields that the rows do not contain were not recomputed: {NOT_IN_ROWS}"
+            )
 
     def _questions(self, cost: ReceiptMemoryCost) -> Iterator[tuple[str, str]]:
         """Check the number of questions; a failed search counts as a question but has no hits in its row."""
         most = self._body.counts.planned
         if not self._searched <= cost.questions <= most:
-            yield "questions", f"{cost.questions}, the rows give {self._searched} to {most}"
+            yield "questions", f"{cost.questions}, but the rows give {self._searched} to {most}"
 
     def _context(self, stated: ReceiptContext | None) -> Iterator[tuple[str, str]]:
         pending = self._body.counts.pending > 0  # of those that have not ended an answer may be in
         counted = {"answers": self._answers, "tokens": self._tokens, "corpora": len(self._corpora)}
         if stated is None:
             if self._tokens:
-                yield "context", f"null, the rows give {counted}"
+                yield "context", f"null, but the rows give {counted}"
             return
         for name, rows in counted.items():
             value = getattr(stated, name)
             if value < rows or (value > rows and not pending):
-                yield f"context.{name}", f"{value}, the rows give {rows}"
+                yield f"context.{name}", f"{value}, but the rows give {rows}"
         share = stated.tokens / stated.corpus_tokens if stated.corpus_tokens else None
         if stated.share != share:
-            yield "context.share", f"{stated.share}, tokens / corpusTokens is {share}"
+            yield "context.share", f"{stated.share}, but tokens / corpusTokens is {share}"
 
     def _paid(self, cost: ReceiptMemoryCost) -> Iterator[tuple[str, str]]:
         """Check the paid part of the build, and the cost per correct answer.
@@ -86,14 +88,17 @@ class CostCheck:
         nothing = ReceiptTotals(calls=0, tokens=0, usd_micros=0, time_us=0)
         is_own = build.paid_by == self._body.run.run_id
         if build.paid not in (build.price, nothing) if is_own else not _is_part(build.paid, build.price):
-            yield "build.paid", "neither build.price nor nothing" if is_own else "more than build.price"
+            yield "build.paid", "must be build.price or 0" if is_own else "must not be more than build.price"
         sides = (build.price.usd_micros, cost.query.usd_micros)
         known = correct > 0 and None not in sides
         each, stated = sum(side or 0 for side in sides) / correct if known else None, cost.usd_micros_per_correct
         if (each is None) != (stated is None) or (
             each is not None and stated is not None and not isclose(each, stated, rel_tol=1e-9, abs_tol=ROUNDED)
         ):
-            yield "usdMicrosPerCorrect", f"{stated}, build.price and query over {correct} correct items give {each}"
+            yield (
+                "usdMicrosPerCorrect",
+                (f"{stated}, but the cost of build and queries divided by {correct} correct items is {each}"),
+            )
 
 
 def _is_part(paid: ReceiptTotals, price: ReceiptTotals) -> bool:
@@ -106,4 +111,4 @@ def _is_part(paid: ReceiptTotals, price: ReceiptTotals) -> bool:
 def _even(cost: ReceiptMemoryCost) -> Iterator[tuple[str, str]]:
     even = cost.break_even
     if even is not None and ((even.questions is None) is (even.reason == "") or (even.never and even.questions)):
-        yield "breakEven", f"{even.questions} questions, never {even.never}, reason {even.reason!r}"
+        yield "breakEven", f"contradictory: questions {even.questions}, never {even.never}, reason {even.reason!r}"

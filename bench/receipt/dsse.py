@@ -65,7 +65,7 @@ def opened(line: bytes, key: PublicKey) -> Mapping[str, JSON]:
         payload = b64decode(str(found["payload"]), validate=True)
         raw = b64decode(str(tree(signature)["sig"]), validate=True)
     except (ValueError, KeyError, TypeError, VerificationError) as error:
-        raise VerificationError("dsse_form", "this is not a DSSE envelope with one signature") from error
+        raise VerificationError("dsse_form", "the file is not a DSSE envelope with one signature") from error
     if found["payloadType"] != PAYLOAD_TYPE or not holds(key, raw, pae(payload)):
         raise VerificationError("signature_invalid", "the signature does not match the envelope")
     return cast("Mapping[str, JSON]", parse(payload))

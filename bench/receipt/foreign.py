@@ -53,7 +53,7 @@ def check_foreign(document: JSON, profile: Profile, store: TrustStore) -> list[F
     if not isinstance(document, dict):
         return [fail("schema", "field_type", "the document is not an object")]
     if "schema" in document:  # else our own receipts would pass here with fewer checks than they promise
-        told = f"a {profile} document has no schema, this one has (leave --profile out)"
+        told = f"a {profile} document has no schema, but this document has one (remove --profile)"
         return [fail("schema", "schema_unknown", told)]
     return [
         ok("schema", profile),
@@ -73,7 +73,7 @@ def subject_of(document: Document) -> Iterator[tuple[str, str]]:
         text = " ".join(str(parts[field]) for field in ("name", "id", "version") if field in parts)
         if text:
             yield name, text
-    yield "ran", f"{document.get('ranAt')} (the signer's own word)"
+    yield "ran", f"{document.get('ranAt')} (stated by the signer)"
 
 
 def scores_of(document: Document) -> dict[str, float]:
@@ -111,12 +111,12 @@ def _signature(document: Document, profile: Profile, store: TrustStore) -> Itera
 def _form(document: Document) -> tuple[bytes, str]:
     signature = signature_of(document)
     if set(signature) - FIELDS:
-        raise VerificationError("field_unknown", "a signature has three fields", where="signature")
+        raise VerificationError("field_unknown", "a signature must have exactly three fields", where="signature")
     if signature.get("algorithm") != ALGORITHM:
-        raise VerificationError("algorithm_unsupported", f"the algorithm is not {ALGORITHM}")
+        raise VerificationError("algorithm_unsupported", f"the algorithm must be {ALGORITHM}")
     fingerprint = signature.get("publicKeyFingerprint")
     if not isinstance(fingerprint, str):
-        raise VerificationError("fingerprint_mismatch", "the signature names no key")
+        raise VerificationError("fingerprint_mismatch", "the signature does not name a key")
     return decode(signature.get("value")), fingerprint
 
 
@@ -142,14 +142,16 @@ def _invariants(document: Document) -> Iterator[Finding]:
     for name in _RATES:
         value = _number(scores.get(name))
         if value is not None and not 0 <= value <= 1:
-            yield fail("invariants", "invariant_rate_range", f"{name} {value} lies outside 0..1")
+            yield fail("invariants", "invariant_rate_range", f"{name} is {value}, which is not in 0..1")
     for code, low_name, high_name in _NOT_ABOVE:
         low, high = _number(scores.get(low_name)), _number(scores.get(high_name))
         if low is not None and high is not None and low > high + TOLERANCE:
             yield fail("invariants", code, f"{low_name} {low} > {high_name} {high}")
     repeated = sum(_repeats(query) for query in _queries(document))
     if repeated:
-        yield warn("invariants", "duplicate_retrieved", f"{repeated} queries got the same id more than once")
+        yield warn(
+            "invariants", "duplicate_retrieved", f"{repeated} queries have the same id more than once in their hits"
+        )
 
 
 def _queries(document: Document) -> list[Document]:
@@ -174,12 +176,12 @@ def _recall(document: Document) -> Iterator[Finding]:
         ranks = [_number(query["rank"]) for query in queries]
         found = sum(rank is not None and 1 <= rank <= k for rank in ranks) / len(queries)
         if stated is not None and abs(stated - found) > TOLERANCE:
-            yield fail("recompute", "score_mismatch", f"recall_at_{k} is {stated}, the ranks give {found}")
+            yield fail("recompute", "score_mismatch", f"recall_at_{k} is {stated}, but the ranks give {found}")
 
 
 def _policy(document: Document) -> Iterator[Finding]:
     git = _object(_object(document, "environment"), "git")
     if git.get("dirty") is True:
-        yield warn("policy", "dirty", "the work tree had uncommitted changes")
+        yield warn("policy", "dirty", "bench had uncommitted changes")
     if not isinstance(git.get("commit"), str):
-        yield warn("policy", "commit_unknown", "the commit is not known")
+        yield warn("policy", "commit_unknown", "the commit of bench is not known")

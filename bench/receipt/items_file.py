@@ -287,15 +287,15 @@ def _fit(number: int, value: JSON) -> ReadLine:
 def _inconsistency(row: ItemRow, value: JSON) -> str | None:
     assert isinstance(value, dict)
     if any(earlier >= later for earlier, later in zip(row.gold, row.gold[1:], strict=False)):
-        return "gold is not sorted and unique"
+        return "gold must be sorted and without repetition"
     if "grades" in value and not row.graded:
-        return "grades are not one number above 0 for each of gold"
+        return "grades must have one number above 0 for each element of gold"
     if (row.error_kind is None) is (row.state == "error"):
-        return "errorKind is present exactly where the state is error"
+        return "errorKind must be present if the state is error, and only then"
     if row.retrieved is not None and row.returned < len(row.retrieved):
-        return "fewer returned than retrieved"
+        return "returned is smaller than the number of retrieved hits"
     if "answer" in value and (row.answer is None or row.answer_sha256 != sha256_hex(row.answer.encode("utf-8"))):
-        return "the answer is not the one that was hashed"
+        return "the answer does not match its sha256"
     return None
 
 

@@ -110,7 +110,7 @@ class Keyring:
         path = self.key_folder / f"{name}.key"
         key = SigningKey.load(path, self._passphrase)
         if key.public.fingerprint != self.trusted().named(name).fingerprint:
-            told = f"the private key {name} is not the one in trusted.json"
+            told = f"the private key {name} is not the key with this name in trusted.json"
             raise KeyRefused("key_fingerprint", told, where=str(path))
         return key
 
@@ -147,10 +147,10 @@ class Keyring:
         if entry is None:
             return
         if entry.status != "active":
-            told = f"{entry.name} is {entry.status}: what it signs now is not trusted"
+            told = f"the key {entry.name} is {entry.status}: new signatures with it are not trusted"
             raise KeyRefused(f"key_{entry.status}", told, where=where, hint="bench keys list shows the active keys")
         if role not in entry.roles:
-            hint = f"bench keys new NAME --roles {role}"
+            hint = f"create a key with this role: bench keys new NAME --roles {role}"
             raise KeyRefused("key_role", f"{entry.name} has no role {role}", where=where, hint=hint)
 
     def _passphrase(self) -> bytes | None:
@@ -169,9 +169,9 @@ def _choose(role: Role, names: list[str], folder: Path) -> KeyRefused:
             "key_ambiguous",
             f"several active keys have the role {role}: {', '.join(names)}",
             where=str(folder),
-            hint="name one with --key FILE",
+            hint="choose one with --key FILE",
         )
-    hint = f"bench keys new, or name a file with --key or {KEY_FILE}"
+    hint = f"create a key with bench keys new, or name a key file with --key or {KEY_FILE}"
     return KeyRefused("key_missing", f"no active key with the role {role}", where=str(folder), hint=hint)
 
 
@@ -208,7 +208,7 @@ def ask(module: str, question: Words) -> Words:
         answer: Words = json.loads(done.stdout)
     except ValueError:
         raise ChildRefused(
-            "internal", f"{module} ended with {done.returncode}", where=None, hint="see what it wrote above"
+            "internal", f"{module} ended with exit code {done.returncode}", where=None, hint="see its output above"
         ) from None
     refused = answer.get(REFUSED)
     if refused is not None:

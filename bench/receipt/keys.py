@@ -133,7 +133,8 @@ def all_or_nothing(*files: Path) -> Iterator[None]:
 def _refuse_name(store: TrustStore, name: str) -> None:
     if not re.fullmatch(SEGMENT, name) or name.startswith("-"):
         raise UsageError(
-            f"{name!r} is not a key name", hint="letters, digits, dot, dash and underscore, no leading dot or dash"
+            f"{name!r} is not a valid name of a key",
+            hint="use letters, digits, dot, dash and underscore; begin with no dot or dash",
         )
     try:
         portable(name)
@@ -158,7 +159,7 @@ def _refuse_work_tree(private: Path) -> None:
         return
     raise UsageError(
         f"{private} is in a git work tree that does not ignore it",
-        hint="name a folder outside with --key-dir, so that the private key is never committed",
+        hint="use --key-dir with a folder outside the work tree, so that the private key is never committed",
     )
 
 
@@ -191,7 +192,7 @@ def rotate(ring: Keyring, *, old: str | None, new: str | None, at: str) -> KeyCh
     store = ring.trusted()
     leaving = store.named(old) if old else _only_active(store)
     if leaving.status != "active":
-        raise KeyRefused(f"key_{leaving.status}", f"{leaving.name} is {leaving.status} already")
+        raise KeyRefused(f"key_{leaving.status}", f"the key {leaving.name} is already {leaving.status}")
     if ring.log_folder is not None:
         refuse_altered(read_log(ring.log_folder), store)
     old_key, index = ring.private_key_of(leaving.name), _log_size(ring)
@@ -215,7 +216,11 @@ def _only_active(store: TrustStore) -> TrustedKey:
     if len(active) == 1:
         return active[0]
     names = ", ".join(key.name for key in active) or "none"
-    raise KeyRefused("key_ambiguous", f"which key should be replaced? active: {names}", hint="name it with --old")
+    raise KeyRefused(
+        "key_ambiguous",
+        f"the key to replace is not clear; active keys: {names}",
+        hint="name the key to replace with --old",
+    )
 
 
 def _next_name(store: TrustStore, name: str) -> str:
@@ -284,8 +289,8 @@ def revoke(ring: Keyring, name: str, *, from_index: int, reason: str, at: str) -
     leaving = store.named(name)
     until = leaving.revoked_from_index
     if until is not None and from_index > until:
-        told = f"{leaving.name} is revoked from index {until} on, and the index can only be lowered"
-        raise KeyRefused("key_revoked", told, hint=f"name an index up to {until}")
+        told = f"{leaving.name} is already revoked from index {until} on, and this index can only be lowered"
+        raise KeyRefused("key_revoked", told, hint=f"give an index up to {until}")
     gone = leaving.model_copy(update={"status": "revoked", "revoked_from_index": from_index, "reason": reason})
     store.with_key(gone).save(ring.trusted_path)
     draft = KeyRevoked(index=0, at=at, fingerprint=gone.fingerprint, from_index=from_index, reason=reason)

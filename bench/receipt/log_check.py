@@ -51,7 +51,7 @@ def check_files(view: LogView) -> Iterator[Finding]:
         yield from _file_of(view.folder / RECEIPTS, receipt_id, entry)
     for path in receipt_files(view):
         if path.stem not in logged:
-            yield fail("log", "log_unlisted", f"{RECEIPTS}/{path.name} has no entry")
+            yield fail("log", "log_unlisted", f"{RECEIPTS}/{path.name} has no entry in the log")
 
 
 def _file_of(folder: Path, receipt_id: str, entry: ReceiptLogged) -> Iterator[Finding]:
@@ -63,7 +63,7 @@ def _file_of(folder: Path, receipt_id: str, entry: ReceiptLogged) -> Iterator[Fi
     if document is None or digest(document) != entry.receipt_sha256:
         yield fail("log", "log_receipt_mismatch", f"{RECEIPTS}/{path.name} is not the receipt that was logged")
     elif told := misstated(entry, document):
-        detail = f"entry {entry.index} states another {told} than {RECEIPTS}/{path.name}"
+        detail = f"entry {entry.index} has another {told} than {RECEIPTS}/{path.name}"
         yield fail("log", "log_receipt_mismatch", detail)
     if file_sha256(items) != entry.items_sha256:
         yield fail("log", "log_receipt_mismatch", f"{RECEIPTS}/{items.name} is not the items file that was logged")
@@ -163,14 +163,17 @@ def _lines(view: LogView) -> Iterator[Finding]:
     if not view.faults:
         wrong = [place for place, entry in enumerate(view.entries) if entry.index != place]
         if wrong:
-            yield _fail("log_index", f"entry {wrong[0]} has index {view.entries[wrong[0]].index}")
+            yield _fail(
+                "log_index",
+                f"line {wrong[0] + 1} of the log has index {view.entries[wrong[0]].index}, expected {wrong[0]}",
+            )
     for key in view.of(KeyAdded):
         if not _names_its_key(key):
             yield _fail("log_entry", f"entry {key.index}: the fingerprint does not match the key")
     hashes: dict[str, str] = {}
     for entry in view.of(ReceiptLogged):
         if hashes.setdefault(entry.receipt_id, entry.receipt_sha256) != entry.receipt_sha256:
-            yield _fail("receipt_id_reused", f"two different receipts {entry.receipt_id} are in the log")
+            yield _fail("receipt_id_reused", f"the log contains two different receipts with the id {entry.receipt_id}")
 
 
 def _names_its_key(entry: KeyAdded) -> bool:
@@ -195,11 +198,11 @@ def _checkpoint(view: LogView, store: TrustStore) -> Iterator[Finding]:
         yield _fail(error.code, error.message)
         return
     if checkpoint.size > size:
-        yield _fail("log_size", f"the checkpoint covers {checkpoint.size} entries, there are {size}")
+        yield _fail("log_size", f"the checkpoint covers {checkpoint.size} entries, but the log has only {size}")
     elif view.roots([checkpoint.size])[checkpoint.size] != checkpoint.root:
         yield _fail("log_root", f"the first {checkpoint.size} entries do not match the root of the checkpoint")
     if checkpoint.size < size or view.torn:
-        cut = "; the last line is cut" if view.torn else ""
+        cut = "; the last line is incomplete" if view.torn else ""
         pending = max(0, size - checkpoint.size)
         yield warn("log", "log_pending", f"{pending} entries are not covered by a checkpoint{cut}")
     yield from _signature(note, checkpoint, store)
@@ -207,7 +210,9 @@ def _checkpoint(view: LogView, store: TrustStore) -> Iterator[Finding]:
 
 def _signature(note: Note, checkpoint: Checkpoint, store: TrustStore) -> Iterator[Finding]:
     if store.origin is not None and checkpoint.origin != store.origin:
-        yield _fail("log_signature", f"the checkpoint is of {checkpoint.origin!r}, not of {store.origin!r}")
+        yield _fail(
+            "log_signature", f"the checkpoint belongs to the log {checkpoint.origin!r}, not to {store.origin!r}"
+        )
         return
     claims = [(key, note.signed_by(checkpoint.origin, key.key)) for key in store.keys]
     signers = [key for key, held in claims if held]
@@ -279,9 +284,9 @@ def _head(path: Path, seen_in: str, origin: str | None, size: int | None = None)
     except VerificationError as error:
         return _fail("log_inconsistent", f"{seen_in}: {error.message}")
     if origin not in (None, checkpoint.origin):
-        return _fail("log_inconsistent", f"{seen_in} is of {checkpoint.origin!r}, not of {origin!r}")
+        return _fail("log_inconsistent", f"{seen_in} belongs to the log {checkpoint.origin!r}, not to {origin!r}")
     if size not in (None, checkpoint.size):
-        return _fail("log_inconsistent", f"{seen_in} holds a checkpoint of size {checkpoint.size}")
+        return _fail("log_inconsistent", f"{seen_in} contains a checkpoint of size {checkpoint.size}")
     return Head(seen_in=seen_in, size=checkpoint.size, root=checkpoint.root)
 
 
@@ -310,7 +315,9 @@ def _past(view: LogView, heads: Iterator[Head | Finding]) -> Iterator[Finding]:
     roots = view.roots(head.size for head in known)
     for head in known:
         if roots.get(head.size) != head.root:
-            yield _fail("log_inconsistent", f"{head.seen_in} saw another history at size {head.size}")
+            yield _fail(
+                "log_inconsistent", f"{head.seen_in}: the first {head.size} entries of the log have changed since then"
+            )
 
 
 def head_holds(view: LogView, size: int, root_hash: str) -> bool:

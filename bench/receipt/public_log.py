@@ -121,7 +121,9 @@ def _refuse_wrong_key(store: TrustStore, key: SigningKey) -> None:
     if entry is None:
         raise KeyRefused("key_unknown", f"the log key {fingerprint} is not in trusted.json")
     if "log" not in entry.roles:
-        raise KeyRefused("key_role", f"{entry.name} has no role log", hint="bench keys new NAME --roles log")
+        raise KeyRefused(
+            "key_role", f"{entry.name} has no role log", hint="create a log key: bench keys new NAME --roles log"
+        )
     if entry.status != "active":
         raise KeyRefused(f"key_{entry.status}", f"{entry.name} is {entry.status}", hint="use an active log key")
 
@@ -190,7 +192,7 @@ class LogPlace:
     def _place(self, document: Mapping[str, JSON], receipt: Receipt) -> Iterator[Finding]:
         same_id = [entry for entry in self.view.of(ReceiptLogged) if entry.receipt_id == receipt.receipt_id]
         if same_id and all(entry.receipt_sha256 != digest(document) for entry in same_id):
-            yield fail("log", "log_mismatch", "the log holds another receipt under this id")
+            yield fail("log", "log_mismatch", "the log contains another receipt with this id")
         elif not same_id:
             yield warn("log", "not_logged", "the receipt is not in the log")
         elif same_id[0].index >= self.view.covered:
@@ -198,7 +200,7 @@ class LogPlace:
         for entry in same_id[:1]:
             told = misstated(entry, document)
             if told and entry.receipt_sha256 == digest(document):
-                yield fail("log", "log_mismatch", f"entry {entry.index} states another {told}")
+                yield fail("log", "log_mismatch", f"entry {entry.index} has another {told} than the receipt")
 
     def _fate(self, receipt_id: str) -> Iterator[Finding]:
         for replaced in self.view.of(Superseded):
@@ -213,7 +215,9 @@ class LogPlace:
         if head is None or head.origin != self.outcome.origin:
             return
         if not head_holds(self.view, head.size, head.root_hash):
-            yield fail("log", "log_inconsistent", f"the run saw another history at size {head.size}")
+            yield fail(
+                "log", "log_inconsistent", f"the first {head.size} entries of the log have changed since the run"
+            )
 
     def _preregistration(self, receipt: Receipt) -> Iterator[Finding]:
         stated = receipt.run.preregistration

@@ -112,7 +112,7 @@ def _known_again(known: ReceiptLogged, ring: Keyring, supersedes: str | None, re
     if supersedes is None or (supersedes, known.receipt_id) in said:
         return Published(index=known.index, fresh=False, folder=folder)
     if supersedes == known.receipt_id:
-        raise UsageError(f"receipt {supersedes} cannot replace itself", hint="name the id of the older receipt")
+        raise UsageError(f"receipt {supersedes} cannot replace itself", hint="give the id of the older receipt")
     _refuse_circle(said, old=supersedes, new=known.receipt_id)
     entry = Superseded(index=0, at=at, old=supersedes, new=known.receipt_id, reason=str(reason))
     return _append_one(ring, entry, at)
@@ -206,7 +206,10 @@ def _known(path: Path, folder: Path) -> ReceiptLogged | None:
     entry = read_log(folder).receipt_entry(receipt_id) if isinstance(receipt_id, str) else None
     if entry is not None and entry.receipt_sha256 != digest(document):
         raise NotPublishable(
-            "receipt_id_reused", "the log holds another receipt under this id", ReceiptVerdict.INVALID, where=str(path)
+            "receipt_id_reused",
+            "the log contains another receipt with this id",
+            ReceiptVerdict.INVALID,
+            where=str(path),
         )
     return entry
 

@@ -68,13 +68,11 @@ def _asked(receipt: Receipt) -> dict[str, tuple[str, str]]:
         "dataset": (f"{bench.name} {bench.version}, sha256 {bench.dataset.sha256}", ""),
         "memory system": fact("" if system.version == "unknown" else version, "no version was reported"),
         "configs": (f"benchmark sha256 {bench.config_sha256}, provider sha256 {system.config_sha256}", ""),
-        "answer prompt": fact(
-            _prompts(receipt.prompts, "answer") if answering else "no answer is asked for", "no digest"
-        ),
+        "answer prompt": fact(_prompts(receipt.prompts, "answer") if answering else "no model answers", "no digest"),
         "judge prompt": fact(
             _prompts(receipt.prompts, "judge") if receipt.scores.judged else "no judge: scored by rule", "no digest"
         ),
-        "prompt check": ("; ".join(named) or "the receipt names nothing that a prompt knows", ""),
+        "prompt check": ("; ".join(named) or "the receipt lists no problem of a prompt", ""),
         "k": fact(str(receipt.run.k or ""), "the receipt has none"),
         "models": ("; ".join(models) or "none", ""),
     }
@@ -168,7 +166,7 @@ def _ms(us: int | None) -> str:
 
 def _context(receipt: Receipt, path: Path) -> tuple[str, str]:
     if not any(model.role == "answering" for model in receipt.models):
-        return "no answer is asked for", ""
+        return "no model answers", ""
     cost, budget = memory_cost_of(receipt), receipt.run.context_budget_tokens
     if cost is not None and cost.context is not None:
         return share_fact(cost.context, budget, "")

@@ -254,8 +254,8 @@ class Recompute:
     def _add_deterministic(self, column: _Column, row: ItemRow, plain: Row, places: Places) -> None:
         failed, there = row.state in FAILED_STATES, column.name in row.metrics
         if failed is there:
-            word = "failed and has" if failed else "did not fail and lacks"
-            self._wrong_rows.append(f"{row.item_id}: it {word} {column.name}")
+            word = "failed, but has a value of" if failed else "did not fail, but has no value of"
+            self._wrong_rows.append(f"{row.item_id}: the item {word} {column.name}")
         if not there:
             column.tally.lost(places.under(column.dimensions))
             return
@@ -263,7 +263,7 @@ class Recompute:
         if column.measure is not None:
             computed = column.measure.score(plain)
             if not _close(computed, value):
-                self._wrong_rows.append(f"{row.item_id}: {column.name} is {computed}, not {value}")
+                self._wrong_rows.append(f"{row.item_id}: {column.name} is {value}, but the row gives {computed}")
         if value is None:
             column.tally.excluded += 1
         else:
@@ -272,7 +272,7 @@ class Recompute:
     def findings(self) -> Iterator[Finding]:
         """Yield failures for totals that do not follow from the rows, else one ``ok``; and the unchecked parts."""
         faults = list(self._faults())
-        yield from faults or [ok("recompute", "every total follows from the rows")]
+        yield from faults or [ok("recompute", "every total was recomputed from the rows")]
         if self._taken:
             yield skip("recompute", f"not recomputed, stated by the signer: {', '.join(self._taken)}")
         yield from self._cost.taken()
@@ -292,7 +292,7 @@ class Recompute:
         for detail in _shortened(self._over_k):
             yield fail("invariants", "invariant_over_k", f"more than k hits: {detail}")
         if self._duplicates:
-            detail = f"{self._duplicates} items got the same id more than once"
+            detail = f"{self._duplicates} items have the same id more than once in their hits"
             yield warn("invariants", "duplicate_retrieved", detail)
 
     def _count_findings(self) -> Iterator[Finding]:
@@ -367,14 +367,14 @@ def _close(one: float | None, other: float | None) -> bool:
 def _compare(column: _Column, pending: int) -> Iterator[Finding]:
     name, score, tally = column.name, column.score, column.tally
     if column.measure is not None and column.measure.aggregation != score.aggregate:
-        folds = f"{score.definition} folds by {column.measure.aggregation}"
+        folds = f"but {score.definition} is aggregated by {column.measure.aggregation}"
         yield fail("recompute", "score_mismatch", f"{name}.aggregate is {score.aggregate}, {folds}")
     counted = (len(tally.values), tally.excluded, tally.failed + pending)
     if counted != (score.n, score.n_excluded, score.n_failed):
         yield fail("recompute", "count_mismatch", f"{name}: the rows give n, nExcluded, nFailed = {counted}")
     for field, stated, computed in _values(score, tally, pending):
         if stated != computed:
-            yield fail("recompute", "score_mismatch", f"{name}.{field} is {stated}, the rows give {computed}")
+            yield fail("recompute", "score_mismatch", f"{name}.{field} is {stated}, but the rows give {computed}")
     yield from _compare_labels(name, score, tally)
 
 

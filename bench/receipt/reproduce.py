@@ -49,7 +49,7 @@ class CannotReproduce(UsageError):
     """The error for a receipt that cannot be rerun here; the message lists the differences."""
 
     kind = "cannot_reproduce"
-    default_hint = "make the named parts equal to those of the receipt"
+    default_hint = "make the listed parts the same as in the receipt"
 
 
 class NotVerified(BenchError):
@@ -143,7 +143,7 @@ def request_of(receipt: Receipt, run_id: str) -> RunRequest:
     unknown = sorted(selection.filter.keys() - {*FILTERS, "seed"})
     if unknown:  # also what would be a flag here: a receipt chooses items, never what a run does
         raise CannotReproduce(
-            f"the receipt selects its items by {', '.join(unknown)}, which this version of bench does not know"
+            f"the receipt selects its items by settings that this version of bench does not know: {', '.join(unknown)}"
         )
     filters = {name: value for name, value in selection.filter.items() if name in FILTERS}
     by_role = {use.role: f"{use.provider}/{use.requested}" if use.provider else use.requested for use in receipt.models}
@@ -175,7 +175,7 @@ def _refuse_inexact(receipt: Receipt) -> None:
         reasons = "; ".join(receipt.reproducibility.reasons)
         raise CannotReproduce(
             f"a receipt of class {receipt.reproducibility.class_} cannot be run again with equal results: {reasons}",
-            hint="its scores were recomputed from its rows; bench run measures again, and bench diff compares",
+            hint="its scores were recomputed from its rows; to measure again, use bench run, then bench diff",
         )
 
 
@@ -190,7 +190,7 @@ def _refuse_other_plan(receipt: Receipt, plan: Plan, environment: Environment) -
     other = changes(_without_version(stated), _without_version(here))
     if other:
         lines = "\n  ".join(f"{path}: {there} -> {now}" for path, there, now in other)
-        raise CannotReproduce(f"this installation would not measure the same: receipt -> here\n  {lines}")
+        raise CannotReproduce(f"this installation differs from that of the receipt (receipt -> here):\n  {lines}")
     machine = environment_of(meta)
     code = receipt.environment
     pairs = (

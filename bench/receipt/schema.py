@@ -257,14 +257,18 @@ def read_receipt(document: JSON) -> Receipt:
         raise _misfit("field_type", "", "the document is not an object")
     schema = document.get("schema")
     if schema is None:
-        raise _misfit("schema_missing", "schema", "the document names no schema (--profile reads foreign receipts)")
+        raise _misfit(
+            "schema_missing",
+            "schema",
+            "the document has no schema (for receipts of the original system, use --profile)",
+        )
     if schema != SCHEMA:
         raise _misfit("schema_unknown", "schema", f"the schema is not {SCHEMA}")
     receipt = admit(Receipt, without(document, "signature"))
     if "signature" in document:
         _admit_signature(document["signature"])
     if receipt.per_query.file != items_file_name(receipt.receipt_id):
-        raise _misfit("field_value", "perQuery.file", "the items file is not named after the receipt")
+        raise _misfit("field_value", "perQuery.file", "the name of the items file does not match the receipt id")
     _refuse_other_definitions(receipt)
     return receipt
 

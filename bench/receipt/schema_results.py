@@ -242,7 +242,7 @@ def _timed(measured: Mapping[str, Times | Pace]) -> Mapping[str, Times | Pace]:
         raise ValueError(f"{missing[0]} is missing")
     for name, value in measured.items():
         if not name.endswith("_us" if isinstance(value, Times) else "_per_s"):
-            raise ValueError(f"{name} does not end with the unit of its fields")
+            raise ValueError(f"the name {name} must end with the unit of its fields")
     return measured
 
 

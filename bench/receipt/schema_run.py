@@ -76,7 +76,7 @@ class ReceiptShard(Wire):
     @model_validator(mode="after")
     def _in_order(self) -> Self:
         if self.index > self.of or self.from_ > self.to:
-            raise ValueError("not index <= of and from <= to")
+            raise ValueError("expected index <= of and from <= to")
         return self
 
 

@@ -157,9 +157,9 @@ def _asked(record: JobRecord) -> dict[str, tuple[str, str]]:
         "configs": fact(
             ", ".join(f"{name} sha256 {value}" for name, value in sorted(record.config_sha256.items())), "no digest"
         ),
-        "answer prompt": fact(prompts["answer"] if answering else "no answer is asked for", "no digest"),
+        "answer prompt": fact(prompts["answer"] if answering else "no model answers", "no digest"),
         "judge prompt": fact(prompts["judge"] if is_judged(record) else "no judge: scored by rule", "no digest"),
-        "prompt check": ("; ".join(record.prompt_leaks) or "knows neither the answer nor the type", ""),
+        "prompt check": ("; ".join(record.prompt_leaks) or "contains neither the gold answer nor question type", ""),
         "k": (str(record.k), ""),
         "models": (models_named(record.models), ""),
     }  # fmt: skip
@@ -182,8 +182,8 @@ def prompts_text(prompts: Iterable[tuple[str, str]]) -> str:
 def _share(job: JobReport) -> tuple[str, str]:
     record, size = job.record, None if job.memory_cost is None else job.memory_cost.context
     if record.models.answering is None:
-        return "no answer is asked for", ""
-    return share_fact(size, record.context_budget, "no answer was made in this run")
+        return "no model answers", ""
+    return share_fact(size, record.context_budget, "this run has no answer")
 
 
 def share_fact(size: ContextSize | None, budget: int | None, missing: str) -> tuple[str, str]:
@@ -272,8 +272,8 @@ def build_cost_text(cost: MemoryCost | None) -> str:
         return ""
     build, price = cost.build, cost.build.price
     number_of = "corpora" if build.corpora is None else f"{build.corpora} corpora"
-    ours = f"{build.paid.calls} calls of it" if build.paid.calls else "nothing of it"
-    paid = "" if build.paid == price else f"; paid by {build.lane} of run {build.paid_by}, {ours} by this job"
+    ours = f"{build.paid.calls} of the calls" if build.paid.calls else "none of the calls"
+    paid = "" if build.paid == price else f"; paid by {build.lane} of run {build.paid_by}, this job paid {ours}"
     name = "" if build.fingerprint is None else f"; fingerprint {build.fingerprint}"
     return (
         f"{number_of}, {build.memories} memories, {price.time_us / 1e6:.2f} s in all, {price.calls} calls, "

@@ -220,7 +220,7 @@ def _chosen(report: Report, request: SigningRequest) -> list[JobReport]:
     if request.output.suffix == ".json" and len(found) != 1:
         raise UsageError(
             f"--output is one file, but {len(found)} jobs would be signed",
-            hint="name a folder, or choose with --benchmark and --provider",
+            hint="name a folder, or choose one job with --benchmark and --provider",
         )
     return found
 

@@ -62,7 +62,7 @@ class KeyRefused(UsageError):
     """The error for a key that is not accepted; ``code`` and ``kind`` are the stable reason."""
 
     def __init__(self, code: str, message: str, *, where: str | None = None, hint: str | None = None) -> None:
-        super().__init__(message, where=where, hint=hint or "bench keys new makes a key")
+        super().__init__(message, where=where, hint=hint or "bench keys new creates a key")
         self.code = code
         self.kind = code  # type: ignore[misc]
 
@@ -184,7 +184,7 @@ def _private_key(pem: bytes, where: str, passphrase: Passphrase | None) -> objec
     try:
         return load_pem_private_key(pem, secret)
     except (ValueError, TypeError, UnsupportedAlgorithm):
-        raise KeyRefused("key_unreadable", "the passphrase does not open the private key", where=where) from None
+        raise KeyRefused("key_unreadable", "the passphrase of the private key is wrong", where=where) from None
 
 
 def _refuse_public(pem: bytes, where: str) -> None:
@@ -192,9 +192,9 @@ def _refuse_public(pem: bytes, where: str) -> None:
     if b"-----BEGIN PUBLIC KEY-----" in pem:
         raise KeyRefused(
             "key_unreadable",
-            "this is a public key; the private key signs",
+            "this is a public key, but signing needs the private key",
             where=where,
-            hint="name the private key, the NAME.key that bench keys new made, or leave --key out",
+            hint="name the private key file NAME.key that bench keys new created, or remove --key",
         )
 
 
@@ -213,7 +213,7 @@ def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        hint = "name a key file that can be read; bench keys new makes a key"
+        hint = "name a key file that can be read; bench keys new creates a key"
         raise KeyRefused("key_unreadable", error.strerror or "cannot be read", where=str(path), hint=hint) from error
 
 
@@ -274,16 +274,18 @@ def check_form(document: Mapping[str, JSON]) -> bytes:
     signature = signature_of(document)
     unknown = sorted(signature.keys() - FIELDS)
     if unknown:
-        raise VerificationError("field_unknown", "a signature has three fields", where=f"signature.{unknown[0]}")
+        raise VerificationError(
+            "field_unknown", "a signature must have exactly three fields", where=f"signature.{unknown[0]}"
+        )
     signer = document.get("signer")
     for place, names in (("signature", signature), ("signer", signer)):
         if not isinstance(names, dict) or names.get("algorithm") != ALGORITHM:
             raise VerificationError(
-                "algorithm_unsupported", f"the algorithm is not {ALGORITHM}", where=f"{place}.algorithm"
+                "algorithm_unsupported", f"the algorithm must be {ALGORITHM}", where=f"{place}.algorithm"
             )
     assert isinstance(signer, dict)
     if signer.get("publicKeyFingerprint") != signature.get("publicKeyFingerprint"):
-        raise VerificationError("fingerprint_mismatch", "signer and signature name different keys")
+        raise VerificationError("fingerprint_mismatch", "the fields signer and signature name different keys")
     return decode(signature.get("value"))
 
 
@@ -291,9 +293,11 @@ def check_signature(document: Mapping[str, JSON], key: PublicKey) -> None:
     """Check form and signature of a parsed document; raise VerificationError if they are not valid for ``key``."""
     raw = check_form(document)
     if signature_of(document).get("publicKeyFingerprint") != key.fingerprint:
-        raise VerificationError("fingerprint_mismatch", f"the document names another key than {key.fingerprint}")
+        raise VerificationError("fingerprint_mismatch", f"the document does not name the key {key.fingerprint}")
     if not holds(key, raw, signed_bytes(document)):
-        raise VerificationError("signature_invalid", "the signature does not match the document: it was altered")
+        raise VerificationError(
+            "signature_invalid", "the signature does not match the document, so the document was altered"
+        )
 
 
 def verify_document(data: bytes, public_key_pem: bytes) -> dict[str, JSON]:

@@ -109,7 +109,9 @@ class TrustStore:
             file = admit(TrustedFile, parse_file(path))
         except OSError as error:
             told = error.strerror or "cannot be read"
-            raise KeyRefused("key_unreadable", told, where=str(path), hint="name a trusted.json") from error
+            raise KeyRefused(
+                "key_unreadable", told, where=str(path), hint="name the trusted.json of a workspace"
+            ) from error
         except (CanonicalError, Misfit) as error:
             raise KeyRefused("key_unreadable", str(error), where=str(path), hint="restore the file") from error
         _refuse_bad_keys(file.keys, path)
@@ -158,8 +160,8 @@ class TrustStore:
         """Decide whether a key may have signed the document at ``log_index`` (None = not in the log)."""
         key = self.find(fingerprint)
         if key is None:
-            kind = "pinned" if self.pinned else "in trusted.json"
-            return Decision(trusted=False, code="key_unknown", detail=f"{fingerprint} is not {kind}")
+            kind = "one of the given public keys" if self.pinned else "in trusted.json"
+            return Decision(trusted=False, code="key_unknown", detail=f"the key {fingerprint} is not {kind}")
         if role not in key.roles:
             return Decision(trusted=False, code="key_role", detail=f"{key.name} has no role {role}")
         return _decide_by_status(key, log_index)
@@ -171,10 +173,14 @@ def _decide_by_status(key: TrustedKey, log_index: int | None) -> Decision:
     if key.status == "revoked":
         if inside:
             return Decision(trusted=True, code="key_revoked_later", detail=f"{key.name} was revoked later")
-        return Decision(trusted=False, code="key_revoked", detail=f"{key.name} was revoked: {key.reason}; {place}")
+        return Decision(
+            trusted=False,
+            code="key_revoked",
+            detail=f"the key {key.name} was revoked: {key.reason}; the document is {place}",
+        )
     if inside or (key.status == "active" and log_index is None):
         return Decision(trusted=True, code=None, detail=key.name)
-    return Decision(trusted=False, code="key_retired", detail=f"{key.name} does not cover what is {place}")
+    return Decision(trusted=False, code="key_retired", detail=f"the key {key.name} is not valid for a document {place}")
 
 
 def _refuse_bad_keys(keys: Sequence[TrustedKey], path: Path) -> None:

@@ -35,7 +35,7 @@ from bench.receipt.trust_store import TrustStore
 
 CHECKLIST = ("tagged_commit", "clean_tree", "container_image", "dataset_matches", "signature", "rerun_identical")
 ROWS = ".items.jsonl"
-NO_LOG = "no public log, publication and other runs not checked"
+NO_LOG = "there is no public log, so publication and other runs were not checked"
 Answer = Literal["yes", "no", "unknown"]
 
 
@@ -184,7 +184,7 @@ def _files_of(folder: Path) -> tuple[list[Path], Path | None]:
     if own_log is not None:
         files += _json_files(folder / RECEIPTS)
     if not files and own_log is None:
-        hint = f"bench sign {folder.name} makes them" if is_run else "name a receipt file, or a folder that holds some"
+        hint = f"bench sign {folder.name} creates them" if is_run else "name a receipt file, or a folder of receipts"
         raise UsageError(f"no receipt in {folder}", hint=hint)
     return files, own_log
 
@@ -204,9 +204,7 @@ def verify_file(path: Path, question: VerificationRequest, place: LogPlace | Non
     try:
         document = parse_file(path)
     except OSError as error:
-        raise UsageError(
-            f"{path}: {error.strerror}", hint="name a receipt file, or a folder that holds some"
-        ) from error
+        raise UsageError(f"{path}: {error.strerror}", hint="name a receipt file, or a folder of receipts") from error
     except CanonicalError as error:
         return VerificationOutcome(file=path, findings=_stopped("parse", [fail("parse", error.code, str(error))]))
     if question.profile == "bench":
@@ -227,7 +225,7 @@ def verify_file(path: Path, question: VerificationRequest, place: LogPlace | Non
 
 def _rows_not_receipt(path: Path) -> UsageError:
     receipt = path.with_name(path.name.removesuffix(ROWS) + ".json")
-    hint = f"bench verify {receipt}" if receipt.is_file() else "name the receipt that the rows belong to"
+    hint = f"bench verify {receipt}" if receipt.is_file() else "name the receipt of these rows"
     return UsageError(f"{path}: this file contains the rows of a receipt, not the receipt", hint=hint)
 
 
@@ -257,7 +255,7 @@ def _check_own(
 def _stopped(check: str, faults: list[Finding]) -> tuple[Finding, ...]:
     """Return the findings of a failed check, and skip all later checks."""
     later = CHECKS[CHECKS.index(check) + 1 :]
-    return (*faults, *(skip(name, f"not checked: {check} failed") for name in later))
+    return (*faults, *(skip(name, f"not checked, because {check} failed") for name in later))
 
 
 # ----------------------------------------------------------------------- checklist
@@ -324,7 +322,7 @@ def _key(outcome: VerificationOutcome, store: TrustStore) -> str:
     if known is None or not {"parse", "schema", "signature"} <= good - bad:
         raise VerificationError(
             "signature_invalid",
-            "nothing was exported: parse, schema and signature must be ok, and the key known",
+            "nothing was exported: parse, schema and signature must be ok, and the key must be known",
             where=str(outcome.file),
         )
     return known.public_key

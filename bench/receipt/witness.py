@@ -120,7 +120,8 @@ def witness_log(folder: Path, store: TrustStore, *, name: str, file: Path, key: 
         return outcome
     if seen.is_file() and (last := read_note(seen.read_bytes()).checkpoint()).size > checkpoint.size:
         raise VerificationError(
-            "log_inconsistent", f"the checkpoint covers {checkpoint.size} entries, an earlier one covered {last.size}"
+            "log_inconsistent",
+            f"the checkpoint covers {checkpoint.size} entries, but an earlier one covered {last.size}",
         )
     write_atomically(seen, view.note)
     signed = _with_line(read_note(view.note), WitnessKey(name=name, key=key.public), cosign(view.note, name, key, at))

@@ -72,9 +72,9 @@ def _left_out(a: Side, b: Side, names: Sequence[str]) -> Iterator[str]:
     other = apart(a, b, missing)
     if other:
         levels = f"A counts evidence by {a.record.level}, B by {b.record.level}"
-        yield f"left out, {levels}: {', '.join(other)}"
+        yield f"not compared, because {levels}: {', '.join(other)}"
     if single := [name for name in missing if name not in other]:
-        yield f"not paired, no value per item: {', '.join(single)}"
+        yield f"not compared, because there is no value per item: {', '.join(single)}"
 
 
 def _places(a: Side, b: Side) -> tuple[Sequence[int], Sequence[int]]:
@@ -239,7 +239,7 @@ def _refuse(pairs: Sequence[tuple[Side, Side]], checks: Sequence[LikeForLike]) -
             told.append(f"A = {a.name}, B = {b.name}{differences}")
     if told:
         raise UsageError(
-            "not like for like: " + "\n".join(told), hint="use --force to compare anyway; the output is then marked"
+            "not like for like: " + "\n".join(told), hint="use --force to compare them; the output is then marked"
         )
 
 

@@ -120,7 +120,7 @@ def _concluded(one: PairComparison, row: ComparisonRow) -> str:
         return f"Neither side can be called better on {row.metric}: {evidence}{_missed(row)}."
     winner, loser = ("A", "B") if row.better == "a" else ("B", "A")
     who = {"A": one.a.who, "B": one.b.who}
-    noise = ", but the difference is within the judge's own error" if row.is_within_noise else ""
+    noise = ", but the difference is smaller than the judge's own error" if row.is_within_noise else ""
     return f"{winner} ({who[winner]}) is better than {loser} ({who[loser]}) on {row.metric}: {evidence}{noise}."
 
 
@@ -168,7 +168,7 @@ def _missed(row: ComparisonRow) -> str:
     if row.mde is None:
         return f"; {unseen(row)}" if is_unseen(row) else ""
     uncorrected = "" if row.p_adjusted == row.found.p else ", before the correction"
-    return f"; a difference of {amount(row, row.mde)} would be found about 8 times in 10{uncorrected}"
+    return f"; a difference of {amount(row, row.mde)} would be detected with a power of 80 %{uncorrected}"
 
 
 def _floor(row: ComparisonRow) -> str:
@@ -196,13 +196,13 @@ def unseen(row: ComparisonRow) -> str:
     found, of = row.found, "cluster" if row.found.n_clusters else "item"
     count = found.n_clusters or found.n
     alike = "no item differs" if found.ties == found.n else f"the difference is the same in each {of}"
-    return f"{alike}: the interval is what {count} {of}{'' if count == 1 else 's'} can leave unseen"
+    return f"{alike}: the interval shows what {count} {of}{'' if count == 1 else 's'} could have missed"
 
 
 def other_load(one: PairComparison) -> str:
     """Describe the different loads under which the two sides were timed; "" if they are equal or unknown."""
     told = "; ".join(check.text for check in one.like_for_like.load)
-    return f"not the same load, which moves times ({told})" if told else ""
+    return f"the loads differ, which changes times ({told})" if told else ""
 
 
 def _p(p: float | None) -> str:
@@ -360,7 +360,7 @@ def _gated(one: PairComparison, row: ComparisonRow, points: float) -> Gated:
     who = f"{row.metric} of {one.b.name} against {one.a.name}"
     delta, interval = row.found.delta, row.found.interval
     if delta is None:
-        return Gated(missed=True, text=f"gate missed: {who}: {row.found.note or 'no number'}")
+        return Gated(missed=True, text=f"gate failed: {who}: {row.found.note or 'no number'}")
     worse = -delta if row.lower_is_better else delta
     missed = worse > points / 100 + ROUNDING
     span = f" [{amount(row, interval.low)}, {amount(row, interval.high)}]" if interval else ""

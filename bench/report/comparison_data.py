@@ -248,7 +248,7 @@ class ComparisonTarget:
         if not (run and colon and provider):
             raise UsageError(
                 f'"{text}" is not RUN_ID:PROVIDER',
-                hint="write RUN_ID:PROVIDER, or --benchmark B --providers P1 P2 for the newest results",
+                hint="write RUN_ID:PROVIDER, or use --benchmark B --providers P1 P2 for the newest results",
             )
         return cls(run=run, provider=provider, model=model or None)
 
@@ -405,7 +405,7 @@ async def chosen_targets(
     Raises:
         UsageError: both forms or neither are given, there are fewer than two sides, or a provider has no result.
     """
-    hint = "RUN_ID:PROVIDER RUN_ID:PROVIDER, or --benchmark B --providers P1 P2"
+    hint = "write RUN_ID:PROVIDER RUN_ID:PROVIDER, or use --benchmark B --providers P1 P2"
     if pairs and providers:
         raise UsageError("RUN_ID:PROVIDER and --providers cannot be used together", hint="give one of them")
     if not pairs and not (providers and benchmark):

@@ -158,7 +158,7 @@ def _besides(one: PairComparison, found: Comparisons) -> Grid:
     empty = [_named(row, several=True) for row in beside if not row.found.n]
     nothing = [f"no item has a value on both sides: {', '.join(empty)}"] if empty else []
     return Grid(
-        title=f"exploratory | {len(rows)} rows, corrected among themselves",
+        title=f"exploratory | {len(rows)} rows, corrected together",
         head=HEAD,
         rows=tuple(_cells(row, several=len(one.headlines) > 1) for row in rows),
         right=RIGHT,
@@ -172,8 +172,8 @@ DIFFERENCES = 10
 HEAD = ("metric", "n", "A", "B", "A - B", "95 % interval", "p adjusted", FINDING, "MDE", "p", "A/B/tie")
 RIGHT = tuple(at for at, name in enumerate(HEAD) if at and name != FINDING)
 LEGEND = (
-    "A/B/tie: items on which A or B is higher, or neither; "
-    "MDE: the smallest difference that would be found about 8 times in 10, before the correction"
+    "A/B/tie: number of items on which A is higher, B is higher, or neither; "
+    "MDE: the smallest difference that would be detected with a power of 80 %, before the correction"
 )
 
 
@@ -230,7 +230,7 @@ def _like_for_like(found: LikeForLike) -> str:
 
 def _left_out(one: PairComparison) -> str:
     parts = [f"{side.upper()}: {shown(reasons)}" for side, reasons in one.items.excluded.items() if reasons]
-    return f"; left out of {'; of '.join(parts)}" if parts else ""
+    return f"; not paired of {'; of '.join(parts)}" if parts else ""
 
 
 def _flips(one: PairComparison) -> list[str]:
@@ -283,5 +283,7 @@ def comparison_markdown(found: Comparisons) -> str:
     head = ["# Comparison", ""]
     if found.forced:
         head += [f"**{WATERMARK}: forced. Do not quote these numbers as a comparison.**", ""]
-    first = Grid(title="Conclusion", head=("what to conclude, and why",), rows=tuple((t,) for t in conclusions(found)))
+    first = Grid(
+        title="Conclusion", head=("conclusion, with its evidence",), rows=tuple((t,) for t in conclusions(found))
+    )
     return "\n".join([*head, *(markdown(grid) for grid in (first, *comparison_grids(found)))])

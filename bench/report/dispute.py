@@ -17,7 +17,7 @@ from bench.report.review import Review, share_json
 from bench.report.tables import Grid, number
 
 UNKNOWN = "unknown"
-NO_LABELS = "judge error is known from labels of people: bench review RUN --n 50"
+NO_LABELS = "the judge error needs labels of people: bench review RUN --n 50"
 JUDGE_ERROR = "judge error: the share of answers on which a judge is wrong, estimated from labels of people"
 
 
@@ -88,7 +88,7 @@ class Dispute:
             low, high = min(cells, key=_value), max(cells, key=_value)
             found.append(
                 f"{side.name}: {number(low.value)} ({low.name}) to {number(high.value)} ({high.name}), "
-                f"{len(side.panel.differing())} of {len(side.panel.types)} answers decide"
+                f"depending on {len(side.panel.differing())} of {len(side.panel.types)} answers"
             )
         found += [side.people for side in self.sides if side.people is not None]
         if len(self.sides) > 1:

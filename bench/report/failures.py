@@ -351,7 +351,7 @@ def _counts_grid(losses: Losses) -> Grid:
         head=tuple(head[at] for at in shown),
         rows=tuple(tuple(row[at] for at in shown) for row in rows),
         right=tuple(place for place, at in enumerate(shown) if at > 2),
-        notes=("below, each repeat that was lost has a line",)
+        notes=("the tables below have one row per lost repeat",)
         if any(job.record.epochs > 1 for job in losses.jobs)
         else (),
     )
@@ -361,7 +361,7 @@ def _job_grids(job: JobLosses, limit: int, *, cut: bool) -> list[Grid]:
     name = f"{job.record.benchmark} x {job.record.provider}"
     grids = []
     if job.reasons:
-        title = f"{name}: distinct errors, the commonest first"
+        title = f"{name}: distinct errors, the most common first"
         grids.append(_grid(title, REASONS, _reason_rows(job), limit, cut=cut, right=(0,)))
     wrong = _item_rows(job)
     if wrong:
@@ -418,9 +418,9 @@ def _grid(
     """Return a table of at most ``most`` rows (0 = all), each on one line; notes report omitted rows and cut texts."""
     whole = [tuple(" ".join(text.split()) for text in row) for row in rows[: most or None]]
     shown = [_cut(row, head) for row in whole] if cut else whole
-    notes = [f"{len(rows) - most} more: --limit 0 shows all"] if most and len(rows) > most else []
+    notes = [f"{len(rows) - most} more rows: --limit 0 shows all"] if most and len(rows) > most else []
     if shown != whole:
-        notes.append("--full shows whole texts")
+        notes.append("--full shows the complete texts")
     return Grid(title=title, head=head, rows=tuple(shown), right=right, notes=tuple(notes))
 
 

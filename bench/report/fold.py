@@ -207,7 +207,8 @@ def _with_levels(jobs: Sequence[JobReport]) -> Iterator[JobReport]:
         names = ", ".join(dict.fromkeys(other.provider for other in others))
         levels = ", ".join(dict.fromkeys(other.level for other in others))
         note = (
-            f"finds evidence by {job.record.level}, {names} by {levels}: their retrieval metrics are not comparable; "
+            f"evidence is found by {job.record.level}, but for {names} by {levels}: their retrieval metrics are "
+            "not comparable; "
             "give ingest.unit of both configs the same value"
         )
         yield replace(job, notes=(*job.notes, note))
@@ -307,8 +308,8 @@ def _build_notes(record: JobRecord) -> tuple[str, ...]:
     if record.n_sharing == 1:
         return ()
     return (
-        f"build {record.build} (shared): one ingest serves {record.n_sharing} searches; it was paid once, and "
-        "cost_ingest and cost_total of each of them count all of it",
+        f"build {record.build} (shared): one ingest is used by {record.n_sharing} searches; it was paid once, but "
+        "cost_ingest and cost_total of each search include it completely",
     )
 
 
@@ -360,7 +361,7 @@ def _repeat_notes(record: JobRecord, failed: int) -> tuple[str, ...]:
     """Return a note with the number of failed repeats, which the counts of items do not include."""
     if record.epochs == 1 or not failed:
         return ()
-    return (f"{failed} of {record.n_repeats} repeats failed; an item counts as failed when all of its repeats did",)
+    return (f"{failed} of {record.n_repeats} repeats failed; an item counts as failed if all of its repeats failed",)
 
 
 def _max_error_rate(reader: Reader) -> float:

@@ -264,7 +264,7 @@ def measures(record: JobRecord) -> tuple[list[Measure], list[str]]:
     try:
         return open_metrics(record.metric_entries, k=record.k, folder=folder), []
     except ConfigError as error:
-        note = f"a plug-in metric cannot be loaded and is folded as a mean ({error.message})"
+        note = f"a plug-in metric cannot be loaded, so it is aggregated as a mean ({error.message})"
     opened: dict[str, Measure] = {}
     for entry in record.metric_entries:
         with contextlib.suppress(ConfigError):
@@ -294,8 +294,8 @@ def size_notes(record: JobRecord, facts: JobFacts) -> list[str]:
     if not retrieves or not sizes or (2 * near <= len(sizes) and record.k < sizes[0]):
         return []
     return [
-        f"k = {record.k} is near the size of the corpora ({near} of {len(sizes)} hold fewer than "
-        f"{NEAR * record.k} memories, the smallest {sizes[0]}): recall means little"
+        f"k = {record.k} is near the size of the corpora ({near} of {len(sizes)} contain fewer than "
+        f"{NEAR * record.k} memories, the smallest {sizes[0]}), so recall is not informative"
     ]
 
 

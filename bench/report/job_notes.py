@@ -47,33 +47,36 @@ from bench.plan.job_record import JobRecord
 MIN_CUT_PROMPTS = 3
 """minimum number of cut prompts to report: fewer may come from differences between tokenizers"""
 WINDOW = (
-    "the endpoint's context window is smaller than the prompt (Ollama: raise num_ctx), "
+    "the endpoint's context window is smaller than the prompt: enlarge it (Ollama: num_ctx), "
     "or set context for the model in configs/models"
 )
 
 
 SEEMINGS: Mapping[str, str] = {
-    TOOL_CALL_TEXT: "nothing but a call of a tool, written as text, and scored as sent: no tool was offered; switch "
-    "tools off at the endpoint, or choose a model that answers",
-    ERROR_TEXT: "an error by its first word, and scored as sent: does the endpoint answer with its errors?",
-    NO_VALUE: "a placeholder such as N/A or None, and scored as sent",
-    TEMPLATE: "with a mark or slot of a prompt template in it, such as {{question}} or [INST], and scored as sent: "
-    "look at the prompt and at the chat template of the server",
-    TAKEN_BACK: "taken back in part (Wait, actually ...), and scored as sent: metrics that look for a text see "
-    "what was taken back too",
-    ECHO: "the question itself, and scored as sent: does the endpoint return what it is asked?",
-    AS_JSON: "an object of JSON, and scored as sent: metrics see its keys and braces, and a refusal inside is none",
-    CUT_JSON: "the beginning of an object or list of JSON that never ends, and scored as sent: the endpoint stopped "
-    "early without reporting it; raise --max-answer-tokens, or look at its stop sequences",
-    AFTER_FINISH: "of streams that continued after their finish: what came later is left out; does the server write "
-    "the next turn too?",
-    OTHER_MARKS: "with the gold in it but for the form of its quotes, hyphens or dashes (’ ‑ –): rules that look for a "
-    "text, such as contains, count it as wrong; a judge does not",
-    QUOTES: "with most of their context in them word for word: rules that look for a text, such as contains, find the "
-    "gold there whatever the answer says; let the prompt ask for a short answer",
-    CONTRADICTS: "with the gold in them only after a word such as not, or only before another final answer: rules that "
+    TOOL_CALL_TEXT: "that are only a tool call, written as text, and scored as sent: no tool was offered; switch "
+    "tools off at the endpoint, or choose another model",
+    ERROR_TEXT: "that begin like an error message, and scored as sent: perhaps the endpoint returns errors as answers",
+    NO_VALUE: "that are a placeholder such as N/A or None, and scored as sent",
+    TEMPLATE: "that contain a part of a prompt template, such as {{question}} or [INST], and scored as sent: "
+    "check the prompt and the chat template of the server",
+    TAKEN_BACK: "that correct themselves (Wait, actually ...), and scored as sent: metrics that look for a text "
+    "also see "
+    "the part before the correction",
+    ECHO: "that repeat the question, and scored as sent: perhaps the endpoint returns its input",
+    AS_JSON: "that are a JSON object, and scored as sent: metrics see its keys and braces, and do not see a "
+    "refusal in it",
+    CUT_JSON: "that are JSON without its end, and scored as sent: the endpoint stopped "
+    "early without reporting it; raise --max-answer-tokens, or check its stop sequences",
+    AFTER_FINISH: "from streams that continued after their finish: the later text is not used; perhaps the "
+    "server writes "
+    "the next turn too",
+    OTHER_MARKS: "that contain the gold with other quotes, hyphens or dashes (’ ‑ –): rules that look for a "
+    "text, such as contains, count them as wrong; a judge does not",
+    QUOTES: "that repeat most of their context word for word: rules that look for a text, such as contains, find the "
+    "gold in the repeated text; request a short answer in the prompt",
+    CONTRADICTS: "that contain the gold only after a word such as not, or only before another final answer: rules that "
     "look for a text, such as contains, count them as right; a judge does not",
-    ODD: "with hidden, look-alike or decomposed characters in it, which an equal gold may not match",
+    ODD: "that contain hidden, look-alike or decomposed characters, so an equal gold may not match",
 }
 """flag of an answer -> its description in the note"""
 
@@ -115,7 +118,7 @@ def _vendor_saved(answers: Sequence[Flagged], verdicts: Sequence[Flagged]) -> li
     """Return a note on the money that batches and the vendor's prompt cache saved; empty if neither was used."""
     found = [one for one in (*answers, *verdicts) if CACHED not in one.flags]
     saved = math.fsum(one.saved_usd for one in found if one.saved_usd is not None)
-    ways = {PROMPT_CACHED: "the vendor's cache of prompts served", BATCHED: "batches brought"}
+    ways = {PROMPT_CACHED: "the vendor's prompt cache was used for", BATCHED: "batches were used for"}
     parts = [
         f"{way} {' and '.join(named for count, named in _named(answers, verdicts, flag) if count)}"
         for flag, way in ways.items()
@@ -123,7 +126,7 @@ def _vendor_saved(answers: Sequence[Flagged], verdicts: Sequence[Flagged]) -> li
     ]
     if not parts:
         return []
-    money = f": USD {abs(saved):.4g} {'saved' if saved > 0 else 'on top'}" if saved else ""
+    money = f": USD {abs(saved):.4g} {'saved' if saved > 0 else 'more'}" if saved else ""
     waited = "; their latency is not counted" if BATCHED in {flag for one in found for flag in one.flags} else ""
     return [" and ".join(parts) + money + waited]
 
@@ -143,17 +146,17 @@ def _ended(answers: Sequence[Flagged], error_kinds: Mapping[str, int]) -> list[s
         found.append(f"{_answers(cut)} cut at the token limit and scored as sent; raise --max-answer-tokens")
     if silent:
         found.append(
-            f"{_items(silent)} without an answer: the token limit was reached before one began (finish length); "
+            f"{_items(silent)} without an answer: the token limit was reached before the answer began (finish length); "
             "raise --max-answer-tokens"
         )
     if other:
         found.append(
-            f"{_items(other)} without an answer: the reply has no text beside reasoning or tool calls, or its text is "
-            "none, such as an error message or null (no_answer)"
+            f"{_items(other)} without an answer: the reply has no text except reasoning or tool calls, or its text is "
+            "not an answer, such as an error message or null (no_answer)"
         )
     if full:
         found.append(
-            f"{_answers(full)} as long as the token limit although the endpoint reports that they ended by themselves "
+            f"{_answers(full)} as long as the token limit, although the endpoint reports that they ended by themselves "
             "(finish stop), and scored as sent: they may be cut; raise --max-answer-tokens"
         )
     if unended:
@@ -163,14 +166,15 @@ def _ended(answers: Sequence[Flagged], error_kinds: Mapping[str, int]) -> list[s
         )
     if unknown:
         found.append(
-            f"{_answers(unknown)} with a finish reason that is none of a whole answer (such as pause_turn or OTHER), "
+            f"{_answers(unknown)} with a finish reason that does not mean a complete answer (such as pause_turn "
+            "or OTHER), "
             "and scored as sent: they may be incomplete"
         )
     found += _seemings(scored)
     if refused:
         found.append(f"{_answers(refused)} refused by the endpoint's filter")
     if empty:
-        found.append(f"{_answers(empty)} empty although the model stopped by itself; an empty answer is never correct")
+        found.append(f"{_answers(empty)} empty, although the model stopped by itself; an empty answer is never correct")
     return found
 
 
@@ -190,8 +194,8 @@ def _unread_choices(verdicts: Sequence[Flagged]) -> list[str]:
         return []
     example = min(one.item for one in verdicts if NO_CHOICE in one.flags)
     return [
-        f"{_answers(count)} in which no option, or more than one, can be read, counted as wrong (such as {example}): "
-        "bench export shows them; ask for the letter alone"
+        f"{_answers(count)} without a readable option, or with more than one, counted as wrong (such as {example}): "
+        "bench export shows them; request only the letter in the prompt"
     ]
 
 
@@ -213,8 +217,9 @@ def _cut_prompts(answers: Sequence[Flagged], verdicts: Sequence[Flagged]) -> lis
             round(sum(each) / count) for each in zip(*((a.sent_tokens, a.tokens_in) for a in flagged), strict=True)
         )
         found.append(
-            f"the endpoint read only a part of the prompt of {_answers(count)}: {read} tokens on average by its own "
-            f"count, about {sent} were sent; {WINDOW}"
+            f"the endpoint read only a part of the prompt of {_answers(count)}: on average, it counts {read} "
+            "tokens, but "
+            f"about {sent} were sent; {WINDOW}"
         )
     judged = _count(verdicts, "prompt_cut")
     if judged >= MIN_CUT_PROMPTS:
@@ -304,7 +309,7 @@ def gold_notes(scores: Mapping[str, GoldScores]) -> list[str]:
     for name, one in scores.items():
         labels = "1 questionable label" if one.n_listed == 1 else f"{one.n_listed} questionable labels"
         text = f"{name} raw {one.raw or 0.0:.4f}, corrected {_shown(one.corrected)}, ceiling {_shown(one.ceiling)}"
-        above = "; the raw score lies above the ceiling" if one.above_ceiling else ""
+        above = "; the raw score is above the ceiling" if one.above_ceiling else ""
         found += [f"{text} ({labels}){above}"] if one.raw is not None else []
     return found
 

@@ -301,9 +301,9 @@ def break_even(build: BuildCost, query: QueryCost, context: ContextSize, input_u
     asked = Fraction(search_usd + answer_usd) / query.questions
     found = BreakEven(questions=None, full_context_usd_per_question=_decimal(full))
     if not asked and not full:
-        return _unknown("nothing here costs money")
+        return _unknown("neither searches nor answers cost money")
     if asked >= full:
-        reason = f"a question costs USD {money(_decimal(asked))}, with the whole corpus in the prompt USD "
+        reason = f"a question costs USD {money(_decimal(asked))}; with the whole corpus in the prompt, it costs USD "
         return replace(found, never=True, reason=reason + money(_decimal(full)))
     if build_usd is None:
         return replace(found, reason=f"{build.price.cost_unknown_calls} calls of the build have no price")

@@ -25,8 +25,8 @@ MOST_TESTED = 200_000
 """number of items above which the two best systems are not tested against each other at the end of a run"""
 RULE = "builtin/extractive"
 READS_BY_RULE = (
-    f"The reader, {RULE}, is a fixed rule and not a language model: its accuracy shows that everything works, "
-    "not how good a memory is. Name a model with --model."
+    f"The reader, {RULE}, is a fixed rule, not a language model: its accuracy only shows that everything works, "
+    "not how good a memory system is. Name a model with --model."
 )
 FOUND = ("hit_at_", "recall_any_at_", "recall_fraction_at_")
 """prefixes of metrics that measure whether evidence was found, in order of preference"""
@@ -156,7 +156,7 @@ async def _sureness(reader: Reader, best: JobReport, second: JobReport) -> str:
     try:
         rows = compare_sides([sides], metrics=[one.metric]).comparisons[0].headlines
     except UsageError as problem:
-        return f", and the two are not like for like ({str(problem).splitlines()[-1].strip()})"
+        return f", but the two are not like for like ({str(problem).splitlines()[-1].strip()})"
     row = rows[0] if rows else None
     if row is None or row.p_adjusted is None:
         return ", and so few items cannot show whether that is chance"
@@ -187,10 +187,12 @@ def _limits(best: JobReport, scored: Sequence[JobReport], name: str) -> list[str
     by_name = {job.record.provider: job for job in same}
     texts = []
     if found is not None and found.value is not None:
-        texts.append(f"{name} finds evidence for {_percent(found.value)} of the {found.n} questions that have some.")
+        texts.append(
+            f"{name} finds evidence for {_percent(found.value)} of the {found.n} questions that have evidence."
+        )
     oracle, floor = by_name.get("oracle"), by_name.get("no-memory")
     if oracle is not None and oracle.memory_cost is not None and oracle.memory_cost.context_share == 0:
-        texts.append("No question names evidence, so the oracle gave the reader nothing.")
+        texts.append("No question has evidence, so the oracle gave the reader nothing.")
     elif oracle is not None and (reach := _headline(oracle).value) is not None:
         weaker = "reader" if 1 - reach >= reach - one.value else "memory"
         texts.append(
@@ -199,7 +201,7 @@ def _limits(best: JobReport, scored: Sequence[JobReport], name: str) -> list[str
         )
     elif found is not None and found.value is not None:
         lost_in_search, lost_after = 1 - found.value, max(0.0, found.value - one.value)
-        texts.append(f"More is lost {'in the search' if lost_in_search > lost_after else 'after the search'}.")
+        texts.append(f"More answers are lost {'in the search' if lost_in_search > lost_after else 'after the search'}.")
     if floor is not None and (without := _headline(floor).value) is not None:
         texts.append(f"Without a memory it answers {_percent(without)} right.")
     return texts

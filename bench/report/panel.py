@@ -294,7 +294,7 @@ def cell_grid(panel: Panel) -> Grid:
         right=(4, 5, 6, 7),
         notes=(
             FIRST_ROW,
-            *([f"{ties} answers have as many votes for right as for wrong: in no majority"] if ties else []),
+            *([f"{ties} answers have as many votes for right as for wrong, so they have no majority"] if ties else []),
         ),
     )
 
@@ -312,8 +312,8 @@ def agreement_grid(panel: Panel) -> Grid:
         ),
         right=(1, 2, 3, 4),
         notes=(
-            "alpha is over all judges, least kappa the smallest Cohen's kappa of any two of them; "
-            "both are - where every verdict is the same",
+            "alpha: over all judges; least kappa: the smallest Cohen's kappa of any two judges; "
+            "both are - if all verdicts are the same",
         ),
     )
 

@@ -48,7 +48,7 @@ async def reply_notes(reader: Reader, record: JobRecord) -> list[str]:
         counts = await reader.reply_models(owner, phase, role)
         total = sum(counts.values())
         found += [
-            f'{what} came from "{name}", asked for "{asked}": {count} of {total}'
+            f'{count} of {total} {what} came from "{name}", but "{asked}" was requested'
             for name, count in counts.items()
             if not same_model(asked, name)
         ]

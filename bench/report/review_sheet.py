@@ -64,7 +64,7 @@ async def judged_jobs(reader: Reader, provider: str | None) -> list[JobRecord]:
     if not found:
         whose = "" if provider is None else f" of {provider}"
         run = reader.meta.run_id
-        hint = f"bench rescore {run} --evaluators llm-judge --judge-model MODEL gives it a judge"
+        hint = f"bench rescore {run} --evaluators llm-judge --judge-model MODEL adds a judge"
         raise UsageError(f"run {run} has no job with a judge{whose}", hint=hint)
     return found
 

@@ -53,7 +53,7 @@ class Sign:
     def text(self) -> str:
         """A sentence with the count and some of the items."""
         some = ", ".join(dict.fromkeys(self.items[:EXAMPLES]))
-        return f"{self.what} in {self.count} of {self.of} items that were looked at ({some}): {self.hint}"
+        return f"{self.what} in {self.count} of {self.of} checked items ({some}): {self.hint}"
 
     @property
     def document(self) -> dict[str, object]:
@@ -130,7 +130,8 @@ async def _one_answer(found: Sequence[EndedItem], golds: _Golds) -> Sign | None:
         count=count,
         of=len(forms),
         items=wrong,
-        hint="their golds differ; does the model see question and memories, or does something answer in its place?",
+        hint="their golds differ; check that the model receives question and memories, and that no other "
+        "program answers",
     )
 
 
@@ -146,7 +147,7 @@ async def _one_verdict(found: Sequence[EndedItem], golds: _Golds) -> Sign | None
     ]
     if len(contrary) <= CONTRARY_SHARE * len(judged):
         return None
-    shows = "do not share a word with their gold" if right else "hold their gold word for word"
+    shows = "do not share a word with their gold" if right else "contain their gold word for word"
     return Sign(
         kind="same_verdict",
         what=f"the same verdict ({'correct' if right else 'incorrect'}) of the judge",
@@ -187,8 +188,8 @@ async def _contrary(found: Sequence[EndedItem], golds: _Golds) -> Sign | None:
         count=sum(map(len, contrary.values())),
         of=sum(map(len, plain.values())),
         items=[*contrary[True], *contrary[False]],
-        hint="answers with their gold word for word are incorrect, those without a word of it correct; "
-        "is its scale the other way round? --judge-calibration measures the judge",
+        hint="answers that contain their gold are judged incorrect, answers without a word of it correct; "
+        "perhaps the scale of the judge is inverted; --judge-calibration measures the judge",
     )
 
 
@@ -241,7 +242,7 @@ def _one_result(found: Sequence[Result]) -> Sign | None:
         count=len(same),
         of=total,
         items=[one.item for one in same],
-        hint="does the service use the query, or answer from a cache?",
+        hint="perhaps the service ignores the query, or answers from a cache",
     )
 
 
@@ -259,11 +260,11 @@ def _one_count(found: Sequence[EndedItem], facts: JobFacts) -> Sign | None:
         return None
     return Sign(
         kind="same_count",
-        what=f"exactly {returned} hits although {requested} were requested and the corpus has more memories",
+        what=f"exactly {returned} hits, although {requested} were requested and the corpus has more memories,",
         count=len(searched),
         of=len(searched),
         items=[one.item for one, _ in searched],
-        hint="does the service use the limit of the request? Metrics at a larger k see only these hits",
+        hint="perhaps the service ignores the limit of the request; metrics at a larger k see only these hits",
     )
 
 
@@ -288,11 +289,11 @@ def _other_question(found: Sequence[EndedItem]) -> Sign | None:
         return None
     return Sign(
         kind="late_hits",
-        what="a first hit that is evidence of the previous question and not of its own",
+        what="a first hit that is evidence of the previous question, but not of its own question,",
         count=len(late),
         of=total,
         items=late,
-        hint="does a cache or a queue answer with the result of an earlier search?",
+        hint="perhaps a cache or a queue returns the result of an earlier search",
     )
 
 

@@ -40,66 +40,73 @@ MOST = 0.5
 ASKED: Mapping[str, tuple[float, str]] = {
     SCORES_RISE: (
         FEW,
-        "scores rise with rank in {}: is the order worst first? If a low score is good, set "
+        "scores rise with rank in {}: perhaps the order is worst first; if a low score is good, set "
         "search.response.score: {{kind: distance}}",
     ),
     SCORES_FALL: (
         FEW,
-        "scores fall with rank in {}: is the order worst first? search.response.score declares that a low score is "
+        "scores fall with rank in {}: perhaps the order is worst first, because search.response.score "
+        "declares that a low score is "
         "good",
     ),
     IN_ORDER: (
         0.9,
-        "hits come in the order in which their memories were stored in {}: does the service rank them? Without a rank "
+        "hits come in the order in which their memories were stored in {}: perhaps the service does not rank "
+        "them; without a ranking, "
         "mrr and ndcg mean little, and the first k hits are the oldest or the newest",
     ),
     TEXT_CUT: (
         MOST,
-        "hits are the beginnings of longer memories in {}: does the service cut texts? The answering model does not "
+        "hits are the beginnings of longer memories in {}: perhaps the service cuts texts; the answering "
+        "model does not "
         "see the rest",
     ),
     TEXT_SPOILED: (
         FEW,
-        "hits hold the text of their memories with broken characters (wrong encoding, HTML entities, question marks) "
+        "hits contain the text of their memories with broken characters (wrong encoding, HTML entities, "
+        "question marks) "
         "in {}: the answering model reads the broken text",
     ),
     QUESTION_FOUND: (
         0.0,
-        "the question itself is among the hits in {}: does the service store queries? Such a hit takes the "
+        "the question itself is among the hits in {}: perhaps the service stores queries; such a hit takes the "
         "place of a memory",
     ),
     TEXT_DIFFERS: (
         FEW,
-        "a hit shares no word with the memory that it maps to in {}: is the id that of another memory, or is the text "
-        "outdated? Look at search.response.id_from",
+        "a hit shares no word with the memory that it maps to in {}: perhaps the id belongs to another "
+        "memory, or the text "
+        "is outdated; check search.response.id_from",
     ),
     TEXT_CONSTANT: (
         FEW,
-        "all hits have the same text in {} although they map to different memories: the answering model does not see "
-        "the memories. Look at search.response.text",
+        "all hits have the same text in {}, although they map to different memories: the answering model does not see "
+        "the memories; check search.response.text",
     ),
     TEXT_FOLDED: (
         FEW,
-        "hits hold the text of their memories in another case in {}: the answering model sees changed names and codes",
+        "hits contain the text of their memories with other upper or lower case in {}: the answering model "
+        "sees changed names and codes",
     ),
     TEXT_WIDER: (
         MOST,
-        "each hit holds the memory that it maps to and at least as much other text in {}: the answering model reads "
-        "more than at the same k elsewhere, and retrieval metrics count the named memory alone",
+        "each hit contains its memory and at least as much other text in {}: the answering model reads "
+        "more than with the same k of another provider, but retrieval metrics count only the memory",
     ),
     SHARED_MEMORY: (
         MOST,
-        "several hits map to the same memory in {}, as where a service cuts memories into parts: fewer than "
+        "several hits map to the same memory in {}, for example because the service cuts memories into "
+        "parts: fewer than "
         "k different memories are found",
     ),
     NO_HITS: (
         0.0,
-        "no hit came in {}: does each part of the service see every memory, or does a threshold remove hits?",
+        "{} returned no hit: perhaps a part of the service does not see every memory, or a threshold removes hits",
     ),
     MORE_HITS: (
         0.0,
-        "fewer than k hits came in {} although the answer says that there are more (has_more, a cursor, a total): "
-        "search.page fetches them, or the service ignores the request's limit",
+        "{} returned fewer than k hits, although the response reports more (has_more, a cursor, a total): "
+        "set search.page, or check whether the service ignores the limit of the request",
     ),
 }
 """flag -> (share of searches above which it is reported, text of the note)"""
@@ -111,7 +118,7 @@ def unmapped_notes(hits: int, unmapped: int) -> list[str]:
         return []
     share = unmapped / hits
     text = f"{unmapped} of {hits} hits ({share:.0%}) map to no memory of their corpus"
-    look = ": each counts as a miss; look at search.response.id_from and at the namespace that a search sends"
+    look = ": each counts as a miss; check search.response.id_from and the namespace that a search sends"
     return [text + (look if share > UNMAPPED_ALLOWED else "")]
 
 
@@ -129,8 +136,8 @@ def flag_notes(counts: HitCounts) -> list[str]:
 def partly_held(probes: Sequence[ProbeRow]) -> list[str]:
     """Return a note if a service counts fewer memories than it acknowledged in some corpora."""
     return [
-        f"in {fewer} of {corpora} corpora the service counts {held} memories where {sent} were acknowledged: "
-        "it lost, dropped or merged some, and what is not there cannot be found (endpoints.count)"
+        f"in {fewer} of {corpora} corpora, the service counts {held} memories, but it acknowledged {sent}: "
+        "it lost, dropped or merged some, so searches cannot find them (endpoints.count)"
         for fewer, corpora, held, sent in _short_of(probes, "held", "sent")
     ]
 
@@ -138,8 +145,8 @@ def partly_held(probes: Sequence[ProbeRow]) -> list[str]:
 def partly_found(probes: Sequence[ProbeRow]) -> list[str]:
     """Return a note if a service found only some memories of a corpus when it was ready after the ingest."""
     return [
-        f"in {partly} of {corpora} corpora only {found} of {looked} memories that were looked for were found "
-        "before the first question was asked: the service may have lost some that it acknowledged, or index them later "
+        f"in {partly} of {corpora} corpora, only {found} of {looked} sample memories were found "
+        "before the first question: the service may have lost acknowledged memories, or may index them later "
         "(wait.settle_ms)"
         for partly, corpora, found, looked in _short_of(probes, "found", "looked")
     ]

@@ -273,9 +273,9 @@ def _job_notes(report: Report, job: JobReport) -> list[str]:
 def _commonest(report: Report, found: FailedFor) -> str:
     text = " ".join(found.text.split())
     shown = text if len(text) <= LONGEST_ERROR else text[: LONGEST_ERROR - 1] + "…"
-    more = f" (bench failures {report.run_id} shows every one)" if report.stored else ""
+    more = f" (bench failures {report.run_id} shows all failures)" if report.stored else ""
     times = "once" if found.count == 1 else f"{found.count} times"
-    return f"the commonest failure, {times}: {found.kind}{': ' if shown else ''}{shown}{more}"
+    return f"the most common failure, {times}: {found.kind}{': ' if shown else ''}{shown}{more}"
 
 
 def _metric_grid(jobs: Sequence[JobReport], columns: Sequence[str]) -> Grid:

@@ -67,7 +67,8 @@ def corrected_share(strata: Sequence[Stratum], level: float = 0.95, *, exact: bo
     for one in strata:
         if not 0 <= one.right <= one.labelled <= one.size:
             raise ValueError(
-                f"{one.right} right answers, {one.labelled} labelled, {one.size} in all: each must be at most the next"
+                f"{one.right} right answers, {one.labelled} labels, {one.size} answers: expected right <= labels "
+                "<= answers"
             )
         weight = one.size / total
         share, low, high = _limits(one, level, exact=exact)

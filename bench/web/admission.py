@@ -60,7 +60,7 @@ def admit(flags: Mapping[str, object]) -> RunRequest:
         if check is not None:
             check(name, getattr(request, name))
         elif name in FORBIDDEN or not _is_choice(RunRequest.model_fields[name].annotation):
-            _refuse(name, "is for the command line only")
+            _refuse(name, "can be set only on the command line")
     return request
 
 
@@ -71,14 +71,14 @@ def _plain(name: str, value: object) -> None:
     """Check texts that are stored or compared, never resolved."""
     for text in _texts(value):
         if "${" in text or len(text) > LONGEST:
-            _refuse(name, "takes plain text: no ${...}, and at most 100,000 characters")
+            _refuse(name, "must be plain text without ${...} and at most 100,000 characters")
 
 
 def _matching(pattern: re.Pattern[str], what: str) -> Callable[[str, object], None]:
     def check(name: str, value: object) -> None:
         for text in _texts(value):
             if not pattern.fullmatch(text) or ".." in text:
-                _refuse(name, f"takes names of known {what}, never files")
+                _refuse(name, f"must be names of known {what}, not files")
 
     return check
 
@@ -89,7 +89,7 @@ def _metrics(name: str, value: object) -> None:
         names = [text for text in (entry.name, entry.method, entry.evaluator) if text is not None]
         files = [text for text in (*names, *_texts(entry.config)) if _is_file(text)]
         if files or not all(METRIC.fullmatch(text) for text in names):
-            _refuse(name, "takes names of known metrics, never files")
+            _refuse(name, "must be names of known metrics, not files")
         _plain(name, [*_texts(entry.config), *entry.breakdown])
 
 
@@ -103,7 +103,7 @@ def _prompts(name: str, value: object) -> None:
         kind, equals, rest = entry.partition("=")
         text = rest if name == "judge_prompt" and equals and "\n" not in kind and "$" not in kind else entry
         if text.startswith("@") or not ("${" in text or "\n" in text) or len(text) > LONGEST:
-            _refuse("prompts", "take a text with its placeholders, never the name of a file")
+            _refuse("prompts", "must be texts with placeholders, not names of files")
 
 
 def _sets(name: str, value: object) -> None:
@@ -113,7 +113,7 @@ def _sets(name: str, value: object) -> None:
         block = path.partition(".")[0]
         known = next((one for one in SETTABLE if dot and fold(one) == fold(block)), None)
         if known is None or not SET_NAME.fullmatch(str(key)) or not _may_set(ProviderConfig, path.split("."), wanted):
-            _refuse(name, f"cannot change {key}: only numbers and choices of {', '.join(SETTABLE)}")
+            _refuse(name, f"cannot change {key}: expected a number or a choice in {', '.join(SETTABLE)}")
 
 
 TEXTS: Mapping[str, Callable[[str, object], None]] = {
@@ -217,5 +217,5 @@ def _snake(name: str) -> str:
     return re.sub(r"(?<!^)(?=[A-Z])", "_", name).replace("-", "_").lower()
 
 
-def _refuse(name: str, why: str) -> None:
-    raise UsageError(f"{name} {why}", hint="start this run with bench run")
+def _refuse(name: str, problem: str) -> None:
+    raise UsageError(f"{name} {problem}", hint="start this run with bench run")

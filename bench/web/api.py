@@ -170,7 +170,7 @@ def _offset(cursor: str) -> int:
         return 0
     if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 10):
         text = f"cursor {cursor!r} is not valid for this list"
-        raise RequestRefused(400, "usage", text, "leave it out to begin at the first")
+        raise RequestRefused(400, "usage", text, "remove it to start at the first item")
     return int(cursor)
 
 
@@ -211,7 +211,7 @@ def _limit(text: str) -> int:
     if not text:
         return PAGE_ITEMS
     if not (text.isascii() and text.isdigit() and len(text) <= 6 and 1 <= int(text) <= MOST_ITEMS):
-        raise RequestRefused(400, "usage", "limit is not a number from 1 to 500", "leave it out for 50")
+        raise RequestRefused(400, "usage", "limit is not a number from 1 to 500", "remove it for the default 50")
     return int(text)
 
 
@@ -373,7 +373,7 @@ async def healthz(request: web.Request) -> web.Response:
 async def readyz(request: web.Request) -> web.Response:
     """Report ready if the workspace can be read and, for a service, written with a write-ahead log."""
     site = request.app[SITE]
-    problem = None if site.workspace.is_dir() else "the workspace is gone"
+    problem = None if site.workspace.is_dir() else "the workspace does not exist any more"
     if problem is None and not site.read_only:
         problem = _unwritable(site.workspace / CHECKPOINTS)
     document: Json = {"status": "ready" if problem is None else "not ready", "problem": problem}
@@ -393,7 +393,7 @@ def _unwritable(folder: Path) -> str | None:
                 connection.close()
     except (OSError, sqlite3.Error) as error:
         return f"the journal folder cannot be written: {type(error).__name__}"
-    return None if mode == "wal" else "the journal folder cannot hold a write-ahead log"
+    return None if mode == "wal" else "the journal folder does not support a write-ahead log"
 
 
 async def metrics(request: web.Request) -> web.Response:

@@ -148,8 +148,8 @@ async def open_site(settings: Settings) -> AsyncIterator[OpenSite]:
     """
     if not 0 <= settings.port <= LAST_PORT:
         raise UsageError(
-            f"--port {settings.port}: there is no such port",
-            hint=f"--port goes from 1 to {LAST_PORT}; 0 chooses a free one",
+            f"--port {settings.port} is not a valid port",
+            hint=f"use a number from 1 to {LAST_PORT}, or 0 for a free port",
         )
     secret = _secret(settings)
     learn_secrets(settings.environment)
@@ -205,7 +205,7 @@ async def serve_until_signal(settings: Settings, tell: Callable[[OpenSite], None
                 code = EXIT_SIGTERM if number == signal.SIGTERM else EXIT_SIGINT
                 break
     if site.site.service is not None and site.site.service.stuck:
-        log().error("run_does_not_end", hint="its journal is as after a kill: the next start continues it")
+        log().error("run_does_not_end", hint="the next start continues the run from its journal")
         close()
         os._exit(code)  # its thread hears nothing, and the interpreter would wait for it
     return code

@@ -97,10 +97,10 @@ class Kept:
         except BenchError as error:
             found = error
         except OSError as error:
-            found = JournalError(f"a file went away or cannot be read: {error.strerror}")
+            found = JournalError(f"a file was removed or cannot be read: {error.strerror}")
         except ODD as error:  # one odd run must not end the site
             log().error("document_not_made", key=str(key), error=repr(error))
-            found = JournalError(f"its files hold what this version cannot read ({type(error).__name__})")
+            found = JournalError(f"its files contain data that this version cannot read ({type(error).__name__})")
         self._known.pop(key, None)
         self._known[key] = (stamp, found)
         while len(self._known) > MOST:
@@ -143,7 +143,8 @@ async def apart(make: Make[Document], *arguments: object) -> Document:
     done = await anyio.run_process(command, stderr=subprocess.DEVNULL, check=False)
     if done.returncode != 0:
         raise JournalError(
-            "a document could not be created", hint="run the same command in a terminal to see the reason"
+            "a document could not be created",
+            hint="run the command of this page in a terminal, for example bench results RUN_ID, to see the reason",
         )
     return cast("Document", read(json.loads(done.stdout)))
 

@@ -30,13 +30,13 @@ class BadId(UsageError):
     """A part of a path that is not a valid id."""
 
     kind = "bad_id"
-    default_hint = "ids are letters, digits, dot, dash and underscore"
+    default_hint = "use letters, digits, dot, dash and underscore"
 
 
 def run_id(text: str) -> str:
     """Return the id unchanged, or raise BadId."""
     if not SEGMENT.fullmatch(text):
-        raise BadId("this is not a run id")
+        raise BadId("the path contains a text that is not a run id")
     return text
 
 
@@ -59,7 +59,7 @@ def item_of(slug: str) -> str:
     try:
         return urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode("utf-8", "surrogatepass")
     except ValueError as error:
-        raise BadId("this is not an item id") from error
+        raise BadId("the path contains a text that is not an item id") from error
 
 
 def check_path(raw: str) -> None:
@@ -105,7 +105,7 @@ class Busy(RequestRefused):
     """The requested document is being created in the background."""
 
     def __init__(self, message: str) -> None:
-        super().__init__(503, "busy", message, "ask again in a few seconds")
+        super().__init__(503, "busy", message, "repeat the request in a few seconds")
 
 
 def status_of(error: BenchError) -> int:

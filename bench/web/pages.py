@@ -118,7 +118,7 @@ def _searchable(row: ListedRun) -> str:
 async def new(request: web.Request) -> web.Response:
     """Show the form of a new run and, once it is filled in, the plan."""
     if request.app[SITE].read_only:
-        raise NotFound("these pages are read-only", "bench serve starts runs, so does bench run")
+        raise NotFound("this service is read-only", "start runs with bench serve or bench run")
     return await _new(request, flags_of(request.query.items()))
 
 
@@ -240,7 +240,7 @@ async def item(request: web.Request) -> web.Response:
 async def review(request: web.Request) -> web.Response:
     """Show the next drawn answer to label, without provider and verdict."""
     if request.app[SITE].read_only:
-        raise NotFound("these pages are read-only", "bench serve takes labels, so does bench review RUN --n 50")
+        raise NotFound("this service is read-only", "label answers with bench serve or bench review RUN --n 50")
     return html(request, "review.html", review=await api.review_of_run(request))
 
 
@@ -387,7 +387,7 @@ async def verify(request: web.Request) -> web.Response:
     """Serve the page that verifies receipts in the browser, with its own policy and the links of the other pages."""
     text = _verify_page()
     if text is None:
-        raise NotFound("this installation has no verify.html", "bench verify does the same")
+        raise NotFound("this installation has no verify.html", "use bench verify")
     policy = META_POLICY.search(text)
     headers = {"Content-Security-Policy": policy[1]} if policy else {}
     frame = page(request, "frame.html")

@@ -133,7 +133,7 @@ async def results_text(site: Site, run_id: str, form: Form) -> str:
         items = planned_items(read(reader.meta.extra))
     make = partial(aside, text_at, str(site.workspace), run_id, form, items=items)
     shown = await site.kept.of(("text", run_id, form), journal_stamp(folder), make, patience_s=patience(items))
-    return str(known(shown, "the tables are being made")["text"])
+    return str(known(shown, "the tables are being computed")["text"])
 
 
 async def text_at(place: str, run_id: str, form: Form) -> Json:

@@ -271,7 +271,7 @@ def _tokens(metric: str, rows: Sequence[ReportRow], lines: Sequence[Line]) -> Sc
     ]
     return scatter(
         points,
-        title=f"{metric} against what the prompt holds",
+        title=f"{metric} against the context in the prompt",
         takes="context tokens per question",
         bounds={row["name"] for row in rows if row["bound"]},
         lines=lines,
@@ -369,7 +369,7 @@ def _lead(metric: str, ranked: Sequence[ReportRow], tested: Tested) -> list[str]
         lead = f"{together} have the best {metric}{state}: {_spanned(best)}"
     names = [ranked[0]["name"], second["name"]]
     if tested is None and any(row["pending"] for row in ranked):
-        return [f"{lead}, {brief(ahead)} ahead of {names[1]}. Whether that is chance is tested once all have ended."]
+        return [f"{lead}, {brief(ahead)} ahead of {names[1]}. The difference is tested when all items have ended."]
     return [f"{lead}, {brief(ahead)} ahead of {names[1]}. {_sure(tested, names)}"]
 
 
@@ -378,13 +378,17 @@ def _sure(tested: Tested, names: Sequence[str]) -> str:
     if isinstance(tested, str):
         return "The paired test of the two is being computed."
     if tested is None:
-        return "Whether that lead is more than chance was not tested here."
+        return "This lead was not tested."
     p = tested["p_adjusted"] if tested["p_adjusted"] is not None else tested["p"]
     chance = "" if p is None else f", p {'< 0.001' if p < 0.001 else f'= {p:.3f}'}"
     verdict = tested["verdict"]
     for side, name in zip("AB", names, strict=True):
         verdict = verdict.replace(f"{side} higher", f"{name} is higher").replace(f"{side} lower", f"{name} is lower")
-    more = " More conversations can decide it, not more questions about these." if UNDECIDED in verdict else ""
+    more = (
+        (" Only more conversations can decide this, not more questions about the same ones.")
+        if UNDECIDED in verdict
+        else ""
+    )
     return f"Compared item by item: {verdict}{chance}.{more}"
 
 
@@ -402,7 +406,7 @@ def _band(metric: str, best: Sequence[ReportRow], rows: Sequence[ReportRow]) -> 
         return []
     share = (_value(best[0]) - floor) / (ceiling - floor)
     return [
-        f"Without a memory {metric} is {number(floor, 2)}, with the evidence in hand {number(ceiling, 2)}: "
+        f"Without a memory {metric} is {number(floor, 2)}, with all the evidence {number(ceiling, 2)}: "
         f"{best[0]['name']} closes {100 * share:.0f} % of that gap."
     ]
 

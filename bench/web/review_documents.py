@@ -55,7 +55,7 @@ async def put_labels(site: Site, run_id: str, labels: Mapping[str, object]) -> N
             sheet = await read_sheet(reader)
         for name in given:
             if name not in sheet.entries:
-                raise RequestRefused(400, "usage", f'"{name}" is not an answer of this sample', "load the review again")
+                raise RequestRefused(400, "usage", f'"{name}" is not the id of a drawn answer', "load the review again")
         await record_labels(folder, given.items())
 
 

@@ -442,7 +442,7 @@ async def results_document(site: Site, run_id: str) -> Mapping[str, object]:
     """
     async with Reader.open(folder_of(site, run_id)) as reader:
         jobs = read(reader.meta.extra)
-    return known(await report_of(site, run_id, items=planned_items(jobs)), "the numbers are being folded")
+    return known(await report_of(site, run_id, items=planned_items(jobs)), "the numbers are being computed")
 
 
 def known(shown: Shown[Document], what: str) -> Document:

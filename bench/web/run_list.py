@@ -189,4 +189,4 @@ async def _row(site: Site, folder: Path) -> RunRow:
 
 
 def _reason(error: JournalError | OSError) -> str:
-    return error.message if isinstance(error, JournalError) else f"its files went away: {error.strerror}"
+    return error.message if isinstance(error, JournalError) else f"its files were removed: {error.strerror}"

@@ -74,10 +74,15 @@ def _check_host(request: web.Request, site: Site) -> None:
     host = request.headers.get("Host", "")
     name = _name(f"//{host}")
     if name is None or not (name in site.hosts or (site.any_address and _is_address(name))):
-        raise RequestRefused(403, "host", "this Host is not served here", "use the address that the service printed")
+        raise RequestRefused(
+            403,
+            "host",
+            "the Host of the request is not an address of this service",
+            "use the address that the service printed",
+        )
     origin = request.headers.get("Origin")
     if origin is not None and not _is_from(origin, host):
-        raise RequestRefused(403, "origin", "requests of other sites are refused", "open the page itself")
+        raise RequestRefused(403, "origin", "requests from other sites are refused", "open the page itself")
 
 
 def _is_from(origin: str, host: str) -> bool:
@@ -124,7 +129,7 @@ async def _check_token(request: web.Request, site: Site) -> None:
         _refuse_stranger("a token is needed")
     if request.method not in READING and not same(await _csrf(request), secret.csrf):
         raise RequestRefused(
-            403, "csrf", "the form's csrf_token is missing or wrong", "load the page again and send the form"
+            403, "csrf", "the form's csrf_token is missing or wrong", "load the page again, then send the form"
         )
 
 
@@ -148,5 +153,5 @@ def _refuse_stranger(text: str) -> NoReturn:
         401,
         "token",
         text,
-        "API: Authorization: Bearer TOKEN; pages: open the login address once; the token lies in the token file",
+        "API: send Authorization: Bearer TOKEN; pages: open the login address once; the token is in the token file",
     )

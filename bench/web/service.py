@@ -94,7 +94,9 @@ class Orders:
             except BlockingIOError as error:
                 holder = os.read(handle, 64).decode("ascii", "replace").strip() or "another process"
                 raise Locked(
-                    f"the workspace is served by {holder}", where=str(folder), hint="stop that service first"
+                    f"the workspace is served by {holder}",
+                    where=str(folder),
+                    hint="stop that service, or use another workspace",
                 ) from error
             os.truncate(handle, 0)
             os.write(handle, f"pid {os.getpid()}\n".encode())
@@ -264,7 +266,9 @@ class Service:
         async with Reader.open(self.workspace / CHECKPOINTS / run_id) as reader:
             status = await reader.status()
         if status.holder is not None:
-            raise RequestRefused(409, "locked", f"run {run_id} is held by {status.holder}", "pause it there first")
+            raise RequestRefused(
+                409, "locked", f"run {run_id} is locked by {status.holder}", "pause the run there first"
+            )
         self._enqueue(self.orders.add(RunOrder(run_id=run_id, retry=retry)))
 
     async def stop(self, run_id: str, why: str) -> str:

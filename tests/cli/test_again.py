@@ -87,7 +87,7 @@ def test_retry_without_a_failure_has_nothing_to_do(bench: Bench) -> None:
     assert told == {
         "event": "done", "run_id": "r", "status": "complete", "exit_code": 0, "jobs": [], "resume": None,
         "cost_usd": "0", "cost_unknown_calls": 0,
-        "message": "nothing to retry: no selected item ended as an error or was not ready",
+        "message": "nothing to retry: no selected item has the state error or not_ready",
     }  # fmt: skip
 
 

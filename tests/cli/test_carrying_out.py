@@ -17,14 +17,14 @@ def test_a_missed_gate_is_told_beside_the_result_also_as_json(bench: Bench) -> N
     done = bench(*RUN, "--min-score", "accuracy=0.99", "--json", check=4)
     last = json.loads(done.stdout.splitlines()[-1])
     assert (last["event"], last["exit_code"], last["status"]) == ("done", 4, "complete")
-    assert "gate missed: demo x no-memory: accuracy = " in done.stderr
+    assert "gate failed: demo x no-memory: accuracy = " in done.stderr
 
 
 @pytest.mark.parametrize(
     ("command", "told"),
     [
         ("/no/such/program x", "--on-end: /no/such/program: No such file or directory\n"),
-        ("sh -c 'exit 7'", "--on-end: sh ended with 7\n"),
+        ("sh -c 'exit 7'", "--on-end: sh ended with exit code 7\n"),
     ],
 )
 def test_a_failure_of_on_end_is_told_and_no_more(bench: Bench, command: str, told: str) -> None:
@@ -101,7 +101,9 @@ def test_an_env_file_that_is_not_there_is_said_and_one_that_is_there_announced(b
     told = bench(*RUN, "--env-file", "no.env", check=2).stderr
     assert told == "error: no such file: no.env\nhint: name an existing file with --env-file\n"
     (tmp_path / "my.env").write_text("A=1\n")
-    assert "variables from my.env (they override nothing)\n" in bench(*RUN, "--env-file", "my.env").stderr
+    assert ("variables from my.env (variables of the environment take precedence)\n") in bench(
+        *RUN, "--env-file", "my.env"
+    ).stderr
 
 
 def test_all_events_go_to_the_file_that_was_named(bench: Bench, tmp_path: Path) -> None:
@@ -122,9 +124,9 @@ def test_used_again_a_run_says_its_name_first(bench: Bench, name: str) -> None:
 @pytest.mark.parametrize(
     ("words", "error", "hint"),
     [
-        (("--from", "evaluate", "--answer-prompt", "x"), "--answer-prompt changes answers", "use --from answer"),
-        (("--from", "evaluate", "--context-budget", "9"), "--context-budget changes answers", "use --from answer"),
-        (("--from", "answer", "--cluster", "local:2"), "a fork cannot run in several processes", "leave --cluster out"),
+        (("--from", "evaluate", "--answer-prompt", "x"), "--answer-prompt would change answers", "use --from answer"),
+        (("--from", "evaluate", "--context-budget", "9"), "--context-budget would change answers", "use --from answer"),
+        (("--from", "answer", "--cluster", "local:2"), "a fork cannot run in several processes", "remove --cluster"),
     ],
 )
 def test_a_fork_refuses_what_it_cannot_keep(bench: Bench, words: tuple[str, ...], error: str, hint: str) -> None:
@@ -136,5 +138,5 @@ def test_a_fork_refuses_what_it_cannot_keep(bench: Bench, words: tuple[str, ...]
 def test_a_fork_of_nothing_stored_is_refused(bench: Bench, phase: str, what: str) -> None:
     bench(*RUN, "--phases", "ingest,index")
     told = bench("fork", "r", "--from", phase, "--run-id", "f", check=2).stderr
-    assert told == f"error: run r has no stored {what}\nhint: bench run starts a new run\n"
+    assert told == f"error: run r has no stored {what}s\nhint: bench run starts a new run\n"
     assert not Path("checkpoints/f").exists()

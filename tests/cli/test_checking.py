@@ -43,7 +43,7 @@ def test_each_kind_is_checked_at_its_place(
 
 
 def test_a_variable_that_is_not_set_is_a_note_until_the_workspace_has_it(bench: Bench, tmp_path: Path) -> None:
-    told = "the environment variable LOCKED_KEY is not set; a run needs it"
+    told = "the environment variable LOCKED_KEY is not set, but a run needs it"
     notes = checked(bench, tmp_path, "providers", LOCKED + ENDPOINTS, code=0)["notes"]
     assert sum(note.endswith(told) for note in notes) == 1
     (tmp_path / ".env").write_text("LOCKED_KEY=a-word-of-this-test\n")

@@ -90,7 +90,7 @@ def test_a_run_with_a_broken_journal_can_be_deleted_and_is_named(bench: Bench, t
     (tmp_path / "checkpoints/torn/journal.sqlite").write_bytes(b"no database at all" * 100)
     listed = bench("clean", "torn")
     assert "torn: " in listed.stderr
-    assert listed.stdout.endswith(" MB, the data that it left at providers is not known\n")
+    assert listed.stdout.endswith(" MB, unknown data left at providers\n")
     assert "it was not changed" not in listed.stderr
     assert json.loads(bench("clean", "torn", "--json").stdout)["runs"][0]["namespaces"] is None
     bench("clean", "torn", "--yes")
@@ -145,15 +145,15 @@ def test_a_service_that_is_gone_is_to_be_started_and_no_resume_is_advised(
     done = bench("clean", "r", "--yes", check=3)
     hint = done.stderr.partition("hint: ")[2]
     assert hint == (
-        "the run was kept; once that is fixed: bench clean r; "
-        "where it is gone for good: bench clean r --forget faulty\n"
+        "the run was kept; fix the cause, then bench clean r; "
+        "if the service no longer exists: bench clean r --forget faulty\n"
     )
     world.heal()
     world.fault("clear:status:code=401")
     hint = bench("clean", "r", "--yes", check=3).stderr.partition("hint: ")[2]
     assert hint == (
-        "the run was kept; once that is fixed: bench clean r; "
-        "where it is gone for good: bench clean r --forget faulty\n"
+        "the run was kept; fix the cause, then bench clean r; "
+        "if the service no longer exists: bench clean r --forget faulty\n"
     )
     assert (tmp_path / "checkpoints/r/journal.sqlite").is_file()
 
@@ -167,8 +167,8 @@ def test_a_service_that_is_away_keeps_no_other_run_from_being_cleared(
     done = bench("clean", "--orphans", "--yes", check=3)
     assert "s: cleared 2 namespaces\n" in done.stderr and (held(second), held(world)) == (0, 2)
     assert done.stderr.endswith(
-        "hint: the run was kept; once that is fixed: bench clean r --orphans; "
-        "where it is gone for good: bench clean r --orphans --forget faulty\n"
+        "hint: the run was kept; fix the cause, then bench clean r --orphans; "
+        "if the service no longer exists: bench clean r --orphans --forget faulty\n"
     )
     assert "error: r: 2 namespaces left at faulty: " in done.stderr, "which run, and what is left"
     listed = bench("clean", "r")
@@ -215,7 +215,7 @@ def test_what_lies_at_a_service_that_is_gone_is_given_up_and_never_said_to_be_cl
 ) -> None:
     (tmp_path / "configs/providers/faulty.yaml").unlink()
     refused = bench("clean", "--orphans", "--yes", check=2).stderr
-    assert "where it is gone for good: bench clean r --orphans --forget faulty" in refused, "the run is to stay"
+    assert "if the service no longer exists: bench clean r --orphans --forget faulty" in refused, "the run is to stay"
     listed = bench("clean", "--orphans", "--forget", "faulty")
     assert "2 namespaces left at faulty" in listed.stdout and "nothing was changed" in listed.stderr
     done = bench("clean", "--orphans", "--forget", "faulty", "--yes")
@@ -263,7 +263,7 @@ def test_beside_a_service_that_is_gone_the_others_are_cleared(bench: Bench, worl
         (
             ("--moved", "faulty", "--forget", "faulty"),
             "error: --moved and --forget both name faulty\n"
-            "hint: give one of them: the service moved, or it no longer exists\n",
+            "hint: use --moved if the service has moved, --forget if it no longer exists\n",
         ),
     ],
 )
@@ -296,7 +296,7 @@ def test_a_resume_at_another_address_is_first_told_to_put_the_old_one_back(
     monkeypatch.setenv("FAULT_URL", "http://127.0.0.1:9")
     hint = bench("resume", "r", check=2).stderr.partition("hint: ")[2]
     assert hint == (
-        f"put the old address back to go on: providers.faulty.base_url ({world.url} -> http://127.0.0.1:9); "
+        f"restore the old address, then resume: providers.faulty.base_url ({world.url} -> http://127.0.0.1:9); "
         "or start a new run for the changed settings\n"
     )
 
@@ -305,7 +305,7 @@ def test_without_yes_it_says_what_would_be_given_up_and_what_refuses(
     bench: Bench, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given_up = "r: 2 namespaces would be abandoned without clearing them; "
-    assert f"{given_up}the journal records it\n" in bench("clean", "r", "--orphans", "--forget", "faulty").stderr
+    assert f"{given_up}the journal records this\n" in bench("clean", "r", "--orphans", "--forget", "faulty").stderr
     told = bench("clean", "r", "--forget", "faulty").stderr
     assert f"{given_up}no record is kept, because the journal is deleted\n" in told
     monkeypatch.setenv("FAULT_URL", "http://127.0.0.1:9")

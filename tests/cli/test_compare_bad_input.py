@@ -171,7 +171,7 @@ def test_a_gate_without_a_number_is_missed(bench: Bench, tmp_path: Path) -> None
     changes = measuring("accuracy", "mrr")
     named = write(tmp_path, side("x", MIXED, **changes), side("y", OTHER, **changes))
     done = bench("compare", *named, "--fail-on-regression", "mrr:1", check=4)
-    assert "gate missed: mrr" in done.stderr
+    assert "gate failed: mrr" in done.stderr
 
 
 def test_times_compare_by_ratio_and_a_gate_on_them_is_in_percent(bench: Bench, tmp_path: Path) -> None:

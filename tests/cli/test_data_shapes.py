@@ -54,7 +54,7 @@ def test_a_row_without_a_memory_is_refused_by_validate_and_run(bench: Bench) -> 
     path = put("hotpot", [HOTPOT | {"q": "?"}], schema)
     for command in (("validate", path), ("run", "--benchmarks", "hotpot", "--providers", "bm25", "--run-id", "h")):
         told = bench(*command, check=2)
-        assert 'context has title, sentences; none fits sessionPattern "session_*" (row 5a1)' in told.stderr
+        assert 'context has title, sentences; none matches sessionPattern "session_*" (row 5a1)' in told.stderr
         assert "$.context.sentences" in told.stderr
 
 
@@ -70,7 +70,7 @@ def test_new_maps_parallel_lists_and_their_evidence(bench: Bench) -> None:
 def test_rows_that_repeat_their_conversation_bring_it_once(bench: Bench) -> None:
     path = put("same", [row(1), row(2), row(3, talk=TALK[:1], ids=["s1"])], extra="corpus: {field: c}\n")
     told = bench("validate", path)
-    assert "3 sessions are repeated by other rows of their corpus and ingested once" in told.stdout + told.stderr
+    assert "3 sessions occur again in other rows of their corpus and are ingested once" in told.stdout + told.stderr
     found = json.loads(bench("describe", "same", "--json").stdout)
     assert (found["items"], found["sessions"], found["memories"]) == (3, 2, 2)
     assert found["flags"] == {"session_joined": 3}
@@ -79,7 +79,7 @@ def test_rows_that_repeat_their_conversation_bring_it_once(bench: Bench) -> None
 def test_two_rows_that_mean_different_sessions_by_one_id_are_named(bench: Bench) -> None:
     path = put("other", [row(1), row(2, talk=[TALK[1], TALK[0]])], extra="corpus: {field: c}\n")
     told = bench("validate", path, check=2).stderr
-    assert 'brings another session "s1" of corpus "x"' in told
+    assert 'has a session "s1" of corpus "x"' in told
     assert "other.jsonl:1 (row r1)" in told
     assert "other.jsonl:2" in told
 
@@ -117,7 +117,7 @@ def test_a_flag_means_what_it_says(bench: Bench, value: object, rule: str, absta
 def test_a_flag_for_answerable_items_is_not_taken_for_abstention(bench: Bench) -> None:
     path = put("inverted", [row(1, answerable=True)], extra="abstention: {field: answerable}\n")
     told = bench("validate", path, check=2).stderr
-    assert 'abstention.field "answerable" is true where there is an answer' in told
+    assert 'abstention.field "answerable" seems to be true for items that have an answer' in told
     assert "equals: false" in told
 
 
@@ -154,7 +154,7 @@ def test_a_turn_without_a_date_is_counted_and_taken(bench: Bench) -> None:
     schema = "  answer: a\n  context:\n    field: talk\n    type: array\n"
     schema += "    itemSchema: {content: content, role: role, date: at}\n"
     told = bench("validate", put("turns", [row(1, talk=talk)], schema))
-    assert "1 turns have no date and are taken without one" in told.stdout + told.stderr
+    assert "1 turns have no date and are ingested without one" in told.stdout + told.stderr
 
 
 # -------------------------------------------------------------------- messages
@@ -193,7 +193,7 @@ def test_a_messy_file_is_refused_with_its_place(bench: Bench, raw: bytes, parts:
 def test_evidence_that_leads_nowhere_is_counted(bench: Bench) -> None:
     path = put("lost", [row(1, gold=["S1"]), row(2, gold=["s1"])], extra="evidence: {sessionIdsField: gold}\n")
     told = bench("validate", path)
-    assert "1 items name evidence that is neither a session nor a turn of their history" in told.stdout + told.stderr
+    assert "1 items have evidence that is neither a session nor a turn of their history" in told.stdout + told.stderr
     assert '"S1" of item "r1"' in told.stdout + told.stderr
 
 
@@ -238,5 +238,5 @@ def test_new_says_what_it_could_not_map_and_never_takes_gold(bench: Bench) -> No
     row = {"id": "1", "evidence": ["The long gold text."], "question": "?", "answer": "x"}
     Path("data.json").write_text(json.dumps([row]), encoding="utf-8")
     done = bench("new", "benchmark", "mine", "--from", "data.json")
-    assert '"evidence" seems to hold' in done.stdout + done.stderr
+    assert '"evidence" seems to contain' in done.stdout + done.stderr
     assert "field: evidence" not in Path("configs/benchmarks/mine.yaml").read_text(encoding="utf-8")

@@ -153,7 +153,9 @@ def test_a_run_without_models_says_none() -> None:
 @each_row("reason", list(Stop))
 def test_a_stop_says_why_how_many_are_in_flight_and_how_long_they_get(reason: Stop) -> None:
     text = display.stop_text(reason, 3)
-    assert text == f"stopping ({reason.value}): 3 requests in flight get 8 s; once more to stop now"
+    assert text == (
+        f"stopping ({reason.value}): waiting up to 8 s for 3 requests in flight; press Ctrl-C again to stop now"
+    )
 
 
 def test_the_totals_are_one_line() -> None:
@@ -354,7 +356,7 @@ def test_the_live_table_draws_updates_tells_and_goes(capsys: Capture, monkeypatc
     assert "███░░░░░ 4/10" in err
     assert "refused" in err and "0/20 items" in err
     assert "corpus [c]: \\x1b[31mcleared" in err
-    assert "5 requests in flight get 8 s" in err
+    assert "waiting up to 8 s for 5 requests in flight" in err
 
 
 @pytest.mark.parametrize(("columns", "bars"), [("109", False), ("110", True)])

@@ -64,7 +64,7 @@ def test_a_check_that_fails_is_exit_4(bench: Bench, world: World) -> None:
 def test_a_provider_that_refuses_the_key_is_exit_3(bench: Bench, world: World) -> None:
     world.fault("add:status:code=401")
     done = bench("doctor", "faulty", check=3)
-    assert done.stdout.rstrip().endswith("\nthe provider refused")
+    assert done.stdout.rstrip().endswith("\nthe provider refused the requests")
 
 
 @pytest.mark.parametrize(
@@ -132,7 +132,7 @@ def test_a_signal_shows_what_was_answered(bench: Bench, tmp_path: Path, monkeypa
     )
     done = bench("doctor", "shelf", check=130)
     assert "shelf 7" in done.stdout and "setup twice" in done.stdout
-    assert "stopped by SIGINT; 2 checks were done" in done.stderr
+    assert "stopped by SIGINT; 2 checks were finished" in done.stderr
 
 
 class Flying:

@@ -69,7 +69,7 @@ OWN = record("bm25")
 def test_a_gate_holds_at_its_own_value(tmp_path: Path, gate: str, missed: bool) -> None:
     report = reported(tmp_path, Job(record=OWN, values=RIGHT))
     name, _, wanted = gate.partition("=")
-    expected = [f"gate missed: facts x bm25: {name} = 0.75, at least {float(wanted)} wanted"] if missed else []
+    expected = [f"gate failed: facts x bm25: {name} = 0.75, expected at least {float(wanted)}"] if missed else []
     assert missed_gates(planned(tmp_path, gate), report) == expected
 
 
@@ -78,8 +78,8 @@ def test_every_job_must_pass_every_gate(tmp_path: Path) -> None:
     report = reported(tmp_path, Job(record=OWN, values=dict.fromkeys(RIGHT, 1.0)), Job(values=RIGHT, **both))  # type: ignore[arg-type]
     told = missed_gates(planned(tmp_path, "accuracy=0.8", "mrr=0.4"), report)
     assert told == [
-        "gate missed: facts x x: accuracy = 0.75, at least 0.8 wanted",
-        "gate missed: facts x bm25: mrr = None, at least 0.4 wanted",
+        "gate failed: facts x x: accuracy = 0.75, expected at least 0.8",
+        "gate failed: facts x bm25: mrr = None, expected at least 0.4",
     ]
 
 
@@ -87,7 +87,7 @@ def test_a_job_that_is_invalid_has_no_number_and_misses_every_gate(tmp_path: Pat
     report = reported(tmp_path, Job(record=OWN, values={"q1": 1.0, "q2": None}))
     assert not report.jobs[0].valid
     (told,) = missed_gates(planned(tmp_path, "accuracy=0"), report)
-    assert told == "gate missed: facts x bm25: accuracy = None, at least 0 wanted"
+    assert told == "gate failed: facts x bm25: accuracy = None, expected at least 0"
 
 
 def test_without_gates_nothing_is_missed(tmp_path: Path) -> None:

@@ -69,10 +69,10 @@ def test_kinds_and_tags_stand_in_any_order(line: str, kinds: list[str], tags: se
 @each_row(
     ("line", "text"),
     [
-        ("cats", 'bench list does not know "cats"'),
-        ("--tag rag", 'bench list does not know "--tag"'),
-        ("--tagsrag", 'bench list does not know "--tagsrag"'),
-        ("runs --limit", 'bench list does not know "--limit"'),
+        ("cats", 'unexpected argument "cats"'),
+        ("--tag rag", 'unexpected argument "--tag"'),
+        ("--tagsrag", 'unexpected argument "--tagsrag"'),
+        ("runs --limit", 'unexpected argument "--limit"'),
         ("--tags", "--tags needs a value"),
         ("--tags=", "--tags needs a value"),
         ("--tags --json", "--tags needs a value"),

@@ -104,7 +104,7 @@ def test_watching_ends_with_the_run_and_prints_a_line_each_time(bench: Bench, tm
 
 def test_a_run_that_does_not_run_is_not_paused(bench: Bench, tmp_path: Path) -> None:
     folder = write(tmp_path)
-    assert bench("pause", "r").stderr == "run r is complete: nothing to pause\n"
+    assert bench("pause", "r").stderr == "run r is complete, so there is nothing to pause\n"
     assert json.loads(bench("pause", "r", "--json").stdout) == {"run_id": "r", "state": "complete", "asked": False}
     assert not (folder / PAUSE_FILE).exists()
 
@@ -114,7 +114,7 @@ def test_a_live_run_is_asked_by_a_file_in_its_folder(bench: Bench, tmp_path: Pat
     with held(folder):
         done = bench("pause", "r")
         assert json.loads(bench("pause", "r", "--json").stdout) == {"run_id": "r", "state": "running", "asked": True}
-    assert done.stderr == "asked run r to pause; bench status r --watch shows when it has\n"
+    assert done.stderr == "run r will pause; bench status r --watch shows when it has stopped\n"
     assert (folder / PAUSE_FILE).is_file()
 
 
@@ -157,7 +157,7 @@ def test_age_chooses_by_when_a_journal_was_last_written(
 @pytest.mark.parametrize("span", ["", "d", "30", "3w", "-1d", "1.5d", "²d", "d30", "999999d"])
 def test_a_span_that_is_none_is_refused(bench: Bench, span: str) -> None:
     told = bench("clean", "--older-than", span, check=2).stderr.splitlines()
-    assert told[0] == f"error: --older-than {span}: expected a span such as 30d or 12h" or span == "-1d"
+    assert told[0] == f"error: --older-than {span}: expected a time such as 30d, 12h or 90m" or span == "-1d"
 
 
 def test_a_run_must_be_chosen(bench: Bench) -> None:
@@ -177,7 +177,7 @@ def test_a_live_run_is_not_deleted(bench: Bench, tmp_path: Path) -> None:
     with held(folder):
         told = bench("clean", "r", "--yes", check=6).stderr
         assert json.loads(bench("clean", "--orphans", "--json").stdout)["runs"] == []
-    assert told == f"error: run r is held by pid {os.getpid()} on {platform.node()}\nhint: bench pause r first\n"
+    assert told == f"error: run r is locked by pid {os.getpid()} on {platform.node()}\nhint: bench pause r first\n"
     assert folder.is_dir()
 
 
@@ -189,8 +189,8 @@ def test_what_lies_around_a_copied_journal_is_never_deleted(bench: Bench, tmp_pa
     (downloads / "thesis.txt").write_text("mine")
     told = bench("clean", name, "--yes", check=2).stderr
     assert (
-        told
-        == f"error: {name} is not a run of this workspace\nhint: if the journal is a copy, delete its file yourself\n"
+        told == f"error: {name} is not a run of this workspace\nhint: name a run of bench list runs; delete a journal "
+        "elsewhere yourself\n"
     )
     assert (downloads / "thesis.txt").read_text() == "mine"
 
@@ -208,7 +208,10 @@ def test_a_run_may_be_named_by_its_folder(bench: Bench, tmp_path: Path) -> None:
 def test_a_name_that_is_no_run_id_merges_nothing(bench: Bench, tmp_path: Path, into: str) -> None:
     write(tmp_path)
     told = bench("merge", "r", "--into", into, check=2).stderr
-    assert f"--into {into}: a run id is 1 to 100 of A-Z a-z 0-9 . _ - and begins with no dot" in told
+    assert (
+        f"--into {into}: a run id has 1 to 100 of the characters A-Z a-z 0-9 . _ - and does not begin with a dot"
+        in told
+    )
     assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["r"]
 
 
@@ -276,5 +279,5 @@ def test_whatever_writes_or_needs_an_ended_run_names_the_process_that_holds_it(
     key = ("--key", str(tmp_path / "keys/default.key")) if words[0] == "sign" else ()
     with held(folder):
         told = bench(*words, *key, check=6).stderr
-    assert f"error: run r is held by pid {os.getpid()} on {platform.node()}" in told
+    assert f"error: run r is locked by pid {os.getpid()} on {platform.node()}" in told
     assert not (tmp_path / "checkpoints/m").exists() and folder.is_dir()

@@ -64,7 +64,7 @@ def test_the_table_begins_with_the_commonest(bench: Bench, failed: None, monkeyp
     monkeypatch.setenv("COLUMNS", "1000")
     shown = told(bench("failures", "r").stdout)
     assert (
-        "facts x p: distinct errors, the commonest first items loss error reason which 5 error timeout p.search:"
+        "facts x p: distinct errors, the most common first items loss error reason which 5 error timeout p.search:"
         in shown
     )
     assert shown.count("-> 503: down") == 1, "an error is one line, however many items it cost"
@@ -76,7 +76,7 @@ def test_a_long_text_is_cut_until_it_is_asked_for_whole(
     monkeypatch.setenv("COLUMNS", "1000")
     short, full = bench("failures", "r").stdout, bench("failures", "r", "--full").stdout
     assert RARE.strip() not in short and "…" in short
-    assert short.count("note: --full shows whole texts") == 1
+    assert short.count("note: --full shows the complete texts") == 1
     assert full.count(RARE.strip()) == 1
     assert "…" not in full and "--full" not in full
 
@@ -102,8 +102,8 @@ def test_more_reasons_and_items_than_fit_are_counted(bench: Bench, tmp_path: Pat
     job = Job(record=record("p"), values=dict.fromkeys(names, None), messages={name: f"error {name}" for name in names})
     anyio.run(lambda: made(tmp_path, "r", [job]))
     shown = bench("failures", "r").stdout
-    assert f"note: {60 - SHOWN_ITEMS} more: --limit 0 shows all" in shown
-    assert "more: --limit" not in bench("failures", "r", "--limit", "0").stdout
+    assert f"note: {60 - SHOWN_ITEMS} more rows: --limit 0 shows all" in shown
+    assert "--limit 0 shows all" not in bench("failures", "r", "--limit", "0").stdout
     assert "note: 57 more" in bench("failures", "r", "--limit", "3").stdout
     assert "hint: use 0 to show all items" in bench("failures", "r", "--limit", "-1", check=2).stderr
     assert len(losses(bench)["reasons"]) == len(losses(bench)["items"]) == 60
@@ -156,19 +156,21 @@ def test_an_invalid_job_names_its_commonest_failure_and_the_command_that_shows_e
 ) -> None:
     shown = bench("results", "r").stdout
     assert "note: p: INVALID, 6 of 12 items failed (error or not_ready): above the allowed 2 %\n" in shown
-    assert f"note: p: the commonest failure, 5 times: timeout: {DOWN} (bench failures r shows every one)\n" in shown
+    assert (
+        f"note: p: the most common failure, 5 times: timeout: {DOWN} (bench failures r shows all failures)\n"
+    ) in shown
 
 
 def test_a_failure_without_words_is_named_by_its_kind(bench: Bench, tmp_path: Path) -> None:
     anyio.run(lambda: made(tmp_path, "r", [Job(record=record("p"), values=dict.fromkeys(NAMES, None))]))
-    assert "the commonest failure, 12 times: timeout (bench failures r" in bench("results", "r").stdout
+    assert "the most common failure, 12 times: timeout (bench failures r" in bench("results", "r").stdout
 
 
 def test_a_valid_job_says_nothing_of_the_sort(bench: Bench, tmp_path: Path) -> None:
     many = {f"q{at:03d}": 1.0 for at in range(100)}
     job = Job(record=record("p"), values={**many, "bad": None}, messages={"bad": DOWN})
     anyio.run(lambda: made(tmp_path, "r", [job]))
-    assert "commonest" not in bench("results", "r").stdout
+    assert "most common" not in bench("results", "r").stdout
 
 
 def test_a_failure_that_was_tried_again_is_no_longer_one(bench: Bench, tmp_path: Path) -> None:
@@ -187,12 +189,14 @@ def test_a_failure_that_was_tried_again_is_no_longer_one(bench: Bench, tmp_path:
                 )
 
     anyio.run(again)
-    assert "the commonest failure, once: timeout: p.search: POST /v1/search -> 400: odd" in bench("results", "r").stdout
+    assert ("the most common failure, once: timeout: p.search: POST /v1/search -> 400: odd") in bench(
+        "results", "r"
+    ).stdout
 
 
 def test_a_long_failure_is_cut_in_the_note(bench: Bench, tmp_path: Path) -> None:
     write(tmp_path, q00="x" * 500)
-    (note,) = [line for line in bench("results", "r").stdout.splitlines() if "commonest" in line]
+    (note,) = [line for line in bench("results", "r").stdout.splitlines() if "most common" in line]
     assert "x" * 199 + "…" in note and "x" * 200 not in note
 
 

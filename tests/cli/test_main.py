@@ -61,11 +61,15 @@ def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str,
         (
             ConfigError("bad key", where="a.yaml:3:5"),
             2,
-            "error: a.yaml:3:5: bad key\nhint: run bench validate on the file\n",
+            "error: a.yaml:3:5: bad key\nhint: check the file with bench validate\n",
         ),
-        (DiskFull("2 phases safe"), 3, "error: 2 phases safe\nhint: make room, then resume the run\n"),
-        (CallError("down"), 3, "error: down\nhint: resume the run once the cause is gone\n"),
-        (Locked("held"), 6, "error: held\nhint: wait for that process, or bench pause the run\n"),
+        (DiskFull("2 phases are stored"), 3, "error: 2 phases are stored\nhint: make room, then resume the run\n"),
+        (CallError("down"), 3, "error: down\nhint: fix the cause, then resume the run\n"),
+        (
+            Locked("held"),
+            6,
+            "error: held\nhint: wait until that process has ended, or stop it with bench pause RUN_ID\n",
+        ),
         (VerificationError("x", "torn"), 5, "error: torn\nhint: do not use this receipt\n"),
         (
             OSError(errno.ENOSPC, "No space left on device", "out.csv"),
@@ -92,7 +96,11 @@ def test_an_error_that_we_know_is_two_lines_and_its_exit_code(
     ("error", "code", "text"),
     [
         (UsageError("taken", hint="another"), 2, "error: taken\nhint: another\n"),
-        (Locked("held"), 6, "error: held\nhint: wait for that process, or bench pause the run\n"),
+        (
+            Locked("held"),
+            6,
+            "error: held\nhint: wait until that process has ended, or stop it with bench pause RUN_ID\n",
+        ),
         (
             PermissionError(errno.EACCES, "Permission denied", "x"),
             2,
@@ -119,7 +127,7 @@ def test_several_errors_at_once_are_shown_whole(raising: Raising, capsys: pytest
     [
         (
             ConfigError("bad", where="a:1"),
-            {"kind": "config", "message": "a:1: bad", "hint": "run bench validate on the file", "where": "a:1"},
+            {"kind": "config", "message": "a:1: bad", "hint": "check the file with bench validate", "where": "a:1"},
         ),
         (UsageError("odd", hint="so"), {"kind": "usage", "message": "odd", "hint": "so", "where": None}),
         (

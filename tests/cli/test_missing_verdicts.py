@@ -56,7 +56,7 @@ def test_too_many_missing_verdicts_make_a_job_invalid_and_name_their_commonest_r
     bench: Bench, judge: None
 ) -> None:
     shown = bench(*RUN, *MODELS, check=4)
-    assert "3 of 4 items have no verdict of the judge; the commonest reason: no_verdict, 3 times" in shown.stdout
+    assert "3 of 4 items have no verdict of the judge; the most common reason: no_verdict, 3 times" in shown.stdout
     assert (job(bench)["valid"], job(bench)["counts"]) == (False, {"correct": 1, "unscored": 3})
 
 

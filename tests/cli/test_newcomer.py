@@ -24,7 +24,7 @@ def test_a_plan_needs_no_key_and_names_the_ones_a_run_would_need(bench: Bench) -
     text = bench("plan", *arguments).stdout
     names = "OPENAI_API_KEY, AZURE_OPENAI_API_KEY, AZURE_OPENAI_ENDPOINT, ZEP_API_KEY"
     assert f"bench run needs variables that are not set: {names}" in text
-    unpriced = text.partition("; prices are not known: ")[2].splitlines()[0]
+    unpriced = text.partition(", plus calls without a known price: ")[2].splitlines()[0]
     assert sorted(unpriced.split(", ")) == ["azure/mine.answering", "zep.add", "zep.search"]
     assert "ZEP_API_KEY" in json.loads(bench("plan", *arguments, "--json").stdout)["unset"]
     assert "OPENAI_API_KEY, which is not set" in bench("run", *arguments, check=2).stderr
@@ -58,7 +58,7 @@ def test_where_run_files_are_and_which_there_are_is_said(bench: Bench, tmp_path:
     (folder / "nightly.yaml").write_text("limit: 3\n")
     done = bench("run", "--config", "nope.yaml", check=2)
     place, _, names = done.stderr.partition("hint: ")[2].partition(": ")
-    assert place == "give the path of an existing file, or the name of a run file in configs/runs or a shipped one"
+    assert place == "give the path of an existing file, the name of a run file in configs/runs, or a shipped one"
     assert "nightly" in names.strip().split(", ")
 
 
@@ -132,10 +132,10 @@ def test_a_flag_that_would_silently_do_nothing_is_refused(bench: Bench, flags: t
     ("flags", "said"),
     [
         (("--judge-model", "builtin/extractive"), "--judge-model has no effect"),
-        (("--batch",), "--batch has no effect: no model of this run is at an endpoint"),
+        (("--batch",), "--batch has no effect: this run calls no model endpoint"),
         (("--cache", "read"), "--cache has no effect"),
         (("--embedding-model", "ollama/nomic"), "--embedding-model has no effect"),
-        (("--sample", "999"), "--sample 999: demo has 160 items that fit, all are taken"),
+        (("--sample", "999"), "--sample 999: demo has 160 matching items, so all are used"),
     ],
 )
 def test_a_flag_without_effect_is_told(bench: Bench, flags: tuple[str, ...], said: str) -> None:
@@ -185,7 +185,7 @@ def test_validate_counts_configs_and_lists_every_error_of_each(bench: Bench, tmp
 
 def test_a_store_without_vectors_names_an_embedding_model_that_needs_no_key(bench: Bench) -> None:
     refused = bench("run", "demo", "chroma", check=2).stderr
-    assert refused.rstrip().endswith("; --embedding-model local/bge-small-en-v1.5 needs no key")
+    assert refused.rstrip().endswith("; or use --embedding-model local/bge-small-en-v1.5, which needs no key")
 
 
 def test_a_judge_without_work_is_named_below_the_table(bench: Bench) -> None:
@@ -232,9 +232,9 @@ def test_the_package_names_its_functions() -> None:
 @pytest.mark.parametrize(
     ("line", "text"),
     [
-        ("describe provider mem0", 'nothing takes "mem0" here'),
+        ("describe provider mem0", 'unexpected argument: "mem0"'),
         ("score x.run", "--benchmark is missing"),
-        ("results r1 bm25", 'nothing takes "bm25" here'),
+        ("results r1 bm25", 'unexpected argument: "bm25"'),
     ],
 )
 def test_a_line_that_cannot_be_read_is_answered_without_a_python_list(bench: Bench, line: str, text: str) -> None:

@@ -166,10 +166,10 @@ def test_a_run_is_disputed_in_one_table_and_no_verdict_is_paid_twice(answered: S
         ("openai/soft", "lenient", 1.0), ("openai/hard", "lenient", 1.0),
         ("openai/soft", "strict", 0.5), ("openai/hard", "strict", 0.25),
     ]  # fmt: skip
-    assert side["leak_check"].startswith("knows neither") and "of the history" in side["context_share"]
+    assert side["leak_check"].startswith("contains neither") and "of the history" in side["context_share"]
     assert (
         "1.0000 (openai/soft, lenient)" in found["conclusions"][0]
-        and "6 of 8 answers decide" in found["conclusions"][0]
+        and "depending on 6 of 8 answers" in found["conclusions"][0]
     )
     text = bench("dispute", "r", *TWO).stdout
     assert "Dispute: codes" in text and "(majority)" in text and "flips" in text
@@ -254,7 +254,7 @@ def test_a_published_file_is_mapped_and_what_does_not_map_is_counted(
     Path("theirs.json").write_text(json.dumps({"0": rows, "1": [SHAPES[shape](99), SHAPES[shape](0)]}))
     found = told(bench, "theirs.json", flags=(*TWO, "--benchmark", "codes"))
     (side,) = found["sides"]
-    assert side["source"].startswith(f"{shape.split()[0]}: 3 of 5 rows mapped, 1 not")
+    assert side["source"].startswith(f"{shape.split()[0]}: 3 of 5 rows mapped to items, 1 not mapped")
     assert side["source"].endswith("1 of an item that already had a row")
     assert [cell["value"] for cell in side["cells"]][2:] == [pytest.approx(2 / 3), pytest.approx(1 / 3)]
     assert side["leak_check"] == side["context_share"] == "unknown"
@@ -274,7 +274,7 @@ def test_two_sides_say_who_is_ahead_and_a_receipt_is_a_side(
     )
     found = told(bench, receipt, "even.jsonl")
     assert [side["source"].split(",")[0] for side in found["sides"]] == [
-        "receipt of bm25", "answers: 3 of 3 rows mapped",
+        "receipt of bm25", "answers: 3 of 3 rows mapped to items",
     ]  # fmt: skip
     assert found["leaders"][0]["side"] is None and found["leaders"][2]["side"] == "even"
     assert found["conclusions"][-1] == "which side is ahead depends on judge and prompt"
@@ -286,12 +286,12 @@ def test_two_sides_say_who_is_ahead_and_a_receipt_is_a_side(
     [
         (
             ("r", "--judge-model", "openai/soft", "--judge-prompt", "a.txt", "b.txt"),
-            "needs --judge-model at least twice; given: 1",
+            "needs at least 2 values of --judge-model, got 1",
         ),
-        (("r", *TWO[:3]), "needs --judge-prompt at least twice; given: 0"),
+        (("r", *TWO[:3]), "needs at least 2 values of --judge-prompt, got 0"),
         (TWO, "no answers were given"),
         (("x.json", *TWO), "does not contain the name of its benchmark"),
-        (("x.json", *TWO, "--benchmark", "demo"), "no row has the fields of a known result file"),
+        (("x.json", *TWO, "--benchmark", "demo"), "no row has the fields of a known format"),
     ],
 )
 def test_what_a_dispute_lacks_is_named(bench: Bench, arguments: tuple[str, ...], text: str) -> None:
@@ -398,9 +398,9 @@ def test_a_part_of_the_labels_has_an_interval_and_serves_the_next_scoring_too(an
     ("text", "message"),
     [
         ("id\tlabel\n", "the header line must be"),
-        ("HEAD\nabc\tt\tq\te\ta\tright\n", '"abc" is not an answer of this sample'),
+        ("HEAD\nabc\tt\tq\te\ta\tright\n", '"abc" is not the id of a drawn answer of this run'),
         ("HEAD\nID\tt\tq\te\ta\tmaybe\n", '"maybe" is not a valid label: expected right or wrong'),
-        ("HEAD\nID\tright\n", "2 cells in this row, expected 6"),
+        ("HEAD\nID\tright\n", "has 2 cells, but the header has 6"),
     ],
 )
 def test_a_file_of_labels_that_does_not_fit_is_refused(answered: Stub, bench: Bench, text: str, message: str) -> None:

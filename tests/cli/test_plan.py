@@ -123,7 +123,7 @@ def test_the_tables_say_the_same(bench: Bench, monkeypatch: pytest.MonkeyPatch) 
 def test_a_lane_that_cannot_be_is_skipped_with_its_reason(bench: Bench) -> None:
     found = planned(bench, "--benchmarks", "demo-deletion", "--providers", "bm25", "oracle")
     reasons = {job["provider"]: job["skipped"] for job in found["jobs"]}
-    assert reasons == {"bm25": None, "oracle": "skipped: demo-deletion needs delete_memory, oracle does not have it"}
+    assert reasons == {"bm25": None, "oracle": "skipped: demo-deletion needs delete_memory, which oracle does not have"}
     alone = bench("plan", "--benchmarks", "demo-deletion", "--providers", "oracle", check=2).stderr
     assert f"no job is left to run: {reasons['oracle']}\n" in alone
 
@@ -142,8 +142,8 @@ def test_a_limit_makes_a_least_time_and_an_unknown_price_is_named(
     assert float(ends["openai/gpt-4o-mini.answering"]["cost_usd"]) > 0
     assert found["cost_usd"] is None
     shown = bench("plan", *flags).stdout
-    assert "cost unknown; the known part is at most USD 0." in shown
-    assert "; prices are not known: openai/nobody-knows.answering\n" in shown
+    assert "cost unknown: at most USD 0." in shown
+    assert ", plus calls without a known price: openai/nobody-knows.answering\n" in shown
 
 
 def test_what_is_not_set_is_named_and_nothing_secret_is_shown(bench: Bench, tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ def test_what_is_not_set_is_named_and_nothing_secret_is_shown(bench: Bench, tmp_
     done = bench("plan", "--providers", "zep", "mem0", "--limit", "2")
     assert "note: bench run needs variables that are not set: MEM0_API_KEY\n" in done.stdout
     assert "z-quite-a-secret-word" not in done.stdout + done.stderr
-    assert "variables from .env (they override nothing)\n" in done.stderr
+    assert "variables from .env (variables of the environment take precedence)\n" in done.stderr
 
 
 def test_a_plan_names_the_embedding_model_as_its_results_will(bench: Bench, tmp_path: Path) -> None:
@@ -188,7 +188,9 @@ def test_a_prompt_that_knows_the_answer_is_named_in_plan_results_and_receipt(
         "evaluation: {method: contains, answerPrompt: {default: '${question} ${hint} ${retrievedContext}', "
         "promptFields: [hint]}}\nmetrics: [accuracy]\n"
     )
-    named = 'prompt knows the answer: the answer prompt "default" of leaky shows ${hint}, which holds the gold answer'
+    named = (
+        'prompt knows the answer: the answer prompt "default" of leaky shows ${hint}, which contains the gold answer'
+    )
     flags = ("--benchmarks", "leaky", "--providers", "bm25", "--answering-model", "builtin/extractive")
     assert named in bench("plan", *flags).stdout
     bench("run", "--run-id", "r", *flags)

@@ -43,7 +43,7 @@ def receipt(bench: Bench, keys: Path) -> str:
 def test_signing_twice_keeps_the_receipt_and_says_so(bench: Bench, receipt: str) -> None:
     again = bench("sign", "r")
     assert again.stdout == f"kept     demo x bm25  {receipt}\n"
-    assert again.stderr == "kept: this key has signed that job already, and nothing in it has changed\n"
+    assert again.stderr == "kept: this key has already signed this job, and nothing has changed since\n"
     bench("rescore", "r", "--metrics", "mrr")
     assert bench("sign", "r").stdout.startswith("signed   demo x bm25  ")
 
@@ -100,7 +100,7 @@ def test_a_workspace_without_keys_lists_none(bench: Bench) -> None:
 def test_a_rotation_names_the_key_that_takes_over(bench: Bench, keys: Path) -> None:
     (old,) = json.loads(bench("keys", "list", "--json").stdout)["keys"]
     first = bench("keys", "rotate").stdout.splitlines()[0]
-    assert first.startswith("default-2 takes over: sha256:") and old["fingerprint"] not in first
+    assert first.startswith("default-2 is the new key: sha256:") and old["fingerprint"] not in first
     status = {key["name"]: key["status"] for key in json.loads(bench("keys", "list", "--json").stdout)["keys"]}
     assert status == {"default": "retired", "default-2": "active"}
 
@@ -157,7 +157,7 @@ def test_a_valid_receipt_says_what_was_measured_and_who_says_so(bench: Bench, re
     assert lines[0].startswith(f"VALID  {receipt}")
     assert lines[1].startswith("measured  demo 1.0.0 x bm25 ")
     assert any(line.startswith("items     3 planned, 0 failed, 0 pending (whole run)") for line in lines)
-    assert "signature good: the holder of the key signed exactly these bytes" in lines
+    assert "signature good: this key signed exactly these bytes" in lines
     assert lines[-1].startswith("defensible: ")
 
 
@@ -193,7 +193,7 @@ def test_a_receipt_that_was_touched_claims_only(bench: Bench, receipt: str) -> N
     path.write_text(path.read_text().replace('"bm25"', '"bm26"'))
     done = bench("verify", receipt, check=5)
     assert done.stdout.startswith(f"INVALID  {receipt}")
-    assert "signature bad: not made by this key over these bytes" in done.stdout
+    assert "signature bad: this key did not sign these bytes" in done.stdout
     assert "measured" not in done.stdout
 
 

@@ -17,7 +17,7 @@ GROWING = [
     {"id": "1", "conv": "c", "q": "Who built it?", "a": "Ann", "talk": ["Where is it?", "In Norrvik."]},
     {"id": "2", "conv": "c", "q": "When?", "a": "1901", "talk": ["Where is it?", "In Norrvik.", "Who?", "Ann."]},
 ]
-ALIKE = "1 session holds a text that another row of the corpus brings too"
+ALIKE = "1 session has the text of a session in another row of the corpus"
 
 
 def stored(bench: Bench, name: str) -> list[dict[str, Any]]:
@@ -58,7 +58,7 @@ def test_evidence_texts_that_no_memory_holds_are_counted(bench: Bench) -> None:
             for at, span in enumerate(["key is  blue", "key is blu", "key was blue"])]  # fmt: skip
     schema = "  answer: a\n  context: {field: c, type: string}\n"
     path = put("e", rows, schema, "evidence: {textsField: span}\n")
-    told = "1 item has an evidence text that no memory holds as it is"
+    told = "1 item has an evidence text that no memory contains exactly"
     assert told in bench("validate", path).stderr
 
 
@@ -77,7 +77,7 @@ def test_a_cut_off_that_hides_part_of_what_its_own_row_brings_is_said(bench: Ben
     schema = '  answer: a\n  context: {field: talk, type: array, itemSchema: {id: "$keys[-1]", content: $}}\n'
     rows = [one | {"n": n} for one, n in zip(GROWING, (2, 3), strict=True)]
     path = put("v", rows, schema, "corpus: {field: conv}\nvisibility: {field: n}\n")
-    told = "1 item sees less than its own row brings"
+    told = "1 item can see fewer sessions than its own row has"
     assert told in bench("validate", path).stderr
     put("v", [rows[0], rows[1] | {"n": 4}], schema, "corpus: {field: conv}\nvisibility: {field: n}\n")
     assert told not in bench("validate", path).stderr

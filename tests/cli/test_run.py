@@ -34,7 +34,7 @@ def test_run_without_flags_measures_the_builtins_on_the_demo(bench: Bench, tmp_p
         "bm25 answers 23% of 160 questions right (95% interval 16 to 31%). It finds evidence for 80%"
     )
     assert "(oracle) the same reader answers 36% right, so the reader limits the score more." in said
-    assert "builtin/extractive, is a fixed rule and not a language model" in said
+    assert "builtin/extractive, is a fixed rule, not a language model" in said
     rows = [line.split()[0] for line in done.stdout.splitlines() if "[0." in line]
     assert rows == ["bm25", "oracle", "full-context", "no-memory", "random"], "controls stand below, sorted by score"
     assert {path.name for path in (tmp_path / "results/demo").iterdir()} >= {"report.json", "items.jsonl", "report.md"}
@@ -126,7 +126,7 @@ def test_a_missing_key_names_its_variable_before_anything_starts(bench: Bench, t
 
 def test_a_missed_gate_is_exit_4(bench: Bench) -> None:
     done = bench("run", *FAST, "--min-score", "ndcg_at_10=0.99", check=4)
-    assert "gate missed" in done.stderr
+    assert "gate failed" in done.stderr
 
 
 def test_resume_of_a_finished_run_does_nothing(bench: Bench, ran: Ran) -> None:

@@ -86,7 +86,7 @@ def test_a_key_that_is_needed_is_missed_in_both_spellings() -> None:
 
 def test_a_key_of_a_run_file_says_what_its_flag_says() -> None:
     keys = cast("dict[str, dict[str, Any]]", schema_of("run")["properties"])
-    assert keys["limit"]["description"] == "at most N items: the first ones that the other flags select (default: all)"
+    assert keys["limit"]["description"] == "at most N items: the first N that the other flags select (default: all)"
     assert [name for name, shown in keys.items() if not shown.get("description")] == []
 
 

@@ -118,5 +118,5 @@ def test_a_port_that_is_taken_is_said_in_two_lines(bench: Bench, command: str) -
 def test_a_number_that_no_port_has_is_refused(bench: Bench, command: str, port: str) -> None:
     done = bench(command, f"--port={port}", check=2)
     assert done.stderr == (
-        f"error: --port {port}: there is no such port\nhint: --port goes from 1 to 65535; 0 chooses a free one\n"
+        f"error: --port {port} is not a valid port\nhint: use a number from 1 to 65535, or 0 for a free port\n"
     )

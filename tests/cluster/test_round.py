@@ -194,8 +194,8 @@ REFUSED = Refusal(kind="config", message="a.yaml: bad", hint="fix it", worker="w
     ("ending", "state", "problem"),
     [
         ("ValueError: odd", "error", "ValueError: odd"),
-        (None, "cancelled", "the scheduler tcp://h:1 let it go"),
-        (None, "finished", "its journal was lost on its way; the worker still has it"),
+        (None, "cancelled", "the scheduler tcp://h:1 dropped it"),
+        (None, "finished", "its journal was lost during the transfer; the worker still has it"),
         (Returned(pack=None, refusal=REFUSED), "finished", "worker w2: a.yaml: bad (fix it)"),
         (Returned(pack=None, message="odd end"), "finished", "ended early: odd end"),
         (Returned(pack=None, stop=Stop.MAX_TIME), "finished", "ended early: max_time"),
@@ -295,7 +295,7 @@ async def test_a_scheduler_that_is_gone_gives_up_every_shard_that_is_not_back(de
         one.fleet.alive = order.shard.number < 2
 
     one.fleet.on_submit = go
-    assert await one.carry_out() == dict.fromkeys((2, 3, 4), "the scheduler tcp://h:1 is gone")
+    assert await one.carry_out() == dict.fromkeys((2, 3, 4), "the scheduler tcp://h:1 does not answer any more")
     assert [order.shard.number for order in one.round.done] == [1]
 
 

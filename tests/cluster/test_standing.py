@@ -102,8 +102,8 @@ def test_the_command_shows_them(tmp_path: Path, capsys: pytest.CaptureFixture[st
     shown = capsys.readouterr().out
     assert "items      4/12 (33%): 3 ended well, 1 failed, 8 pending\n" in shown
     assert (
-        "shards     1 of 4 back, 1 at work on this machine, 2 elsewhere or not begun: counted when they are back\n"
-        in shown
+        "shards     1 of 4 finished, 1 running on this machine, 2 elsewhere or not started: their items "
+        "count when they are finished\n" in shown
     )
     assert run(["status", "r", "--json", "--workspace", str(tmp_path)]) == 0
     assert json.loads(capsys.readouterr().out)["shards"] == {"count": 4, "back": 1, "here": 1}
@@ -112,8 +112,8 @@ def test_the_command_shows_them(tmp_path: Path, capsys: pytest.CaptureFixture[st
 @pytest.mark.parametrize(
     ("shards", "text"),
     [
-        ({"count": 2, "back": 2, "here": 0}, "2 of 2 back, 0 at work on this machine"),
-        ({"count": 2, "back": 0, "here": 2}, "0 of 2 back, 2 at work on this machine"),
+        ({"count": 2, "back": 2, "here": 0}, "2 of 2 finished, 0 running on this machine"),
+        ({"count": 2, "back": 0, "here": 2}, "0 of 2 finished, 2 running on this machine"),
     ],
 )
 def test_nothing_is_said_of_elsewhere_when_all_can_be_seen(shards: dict[str, int], text: str) -> None:

@@ -37,7 +37,7 @@ async def test_a_worker_that_cannot_take_part_is_named_before_anything_starts(
         UsageError, match=r"worker tcp://\S+: bench 0.0.9 differs from the coordinator's version"
     ) as version:
         await run(world, plan)
-    assert "install the same bench" in version.value.hint
+    assert "install the same version of bench" in version.value.hint
     end(older)
 
     lacking = machines.worker(**place)

@@ -122,7 +122,7 @@ async def test_another_version_is_refused_by_both_numbers(world: World) -> None:
     found = await refusal(replace(ordered(world), version="9.9.9"))
     assert found is not None
     assert found.message == f"bench {bench.version.__version__} differs from the coordinator's version 9.9.9"
-    assert (found.hint, found.exit_code) == ("install the same bench on every worker", 2)
+    assert (found.hint, found.exit_code) == ("install the same version of bench on every worker", 2)
 
 
 def test_other_data_is_refused_with_what_differs(world: World) -> None:
@@ -131,7 +131,9 @@ def test_other_data_is_refused_with_what_differs(world: World) -> None:
     rows.write_text(rows.read_text().replace("W0y0", "X"))
     with pytest.raises(IdentityError, match=r"benchmarks\.facts\.dataset") as told:
         plan_of(order)
-    assert str(told.value).startswith(f"{world.workspace.resolve()} does not have all files and variables of the run\n")
+    assert str(told.value).startswith(
+        f"the workspace {world.workspace.resolve()} does not have all files and variables of the run\n"
+    )
     assert WORKSPACE in told.value.hint
 
 
@@ -208,5 +210,5 @@ def test_an_order_without_a_run_id_cannot_be(world: World) -> None:
 
 
 def test_more_shards_than_items_say_how_many_there_are(world: World) -> None:
-    with pytest.raises(UsageError, match="--shards 99: the run has 8 items, a shard needs at least one"):
+    with pytest.raises(UsageError, match="--shards 99: the run has only 8 items, but every shard needs an item"):
         shards_of(world.plan(providers="faulty"), 99)

@@ -55,9 +55,9 @@ def refused(read: Load) -> Refused:
             "question: q, ",
             "",
             'b.yaml:4:1: missing field "question" in schema',
-            "name the field that holds the question",
+            "name the field that contains the question",
         ),
-        ("answer: a, ", "", 'b.yaml:4:1: missing field "answer" in schema', "name the field that holds the answer"),
+        ("answer: a, ", "", 'b.yaml:4:1: missing field "answer" in schema', "name the field that contains the answer"),
         (
             "type: string",
             "type: array, itemSchema: {role: r}",
@@ -67,20 +67,20 @@ def refused(read: Load) -> Refused:
         (
             "type: string",
             "type: string, sessionIdField: d",
-            "b.yaml:4:80: schema.context.sessionIdField is not read: the history is one text",
-            "take it out",
+            "b.yaml:4:80: schema.context.sessionIdField has no effect: it contains the history as one text",
+            "remove it",
         ),
         (
             "type: string",
             "type: array, sessionPattern: s*",
-            "b.yaml:4:79: schema.context.sessionPattern is not read: the sessions are a list, not keys",
-            "take it out",
+            "b.yaml:4:79: schema.context.sessionPattern has no effect: its sessions are the elements of a list",
+            "remove it",
         ),
         (
             "type: string",
             "type: object, dateField: d",
-            "b.yaml:4:80: schema.context.dateField is not read: ids and dates of sessions are in their keys",
-            "take it out",
+            "b.yaml:4:80: schema.context.dateField has no effect: its keys contain the ids and dates of the sessions",
+            "remove it",
         ),
         (
             "type: string",
@@ -103,19 +103,19 @@ def refused(read: Load) -> Refused:
         (
             "method: exact-match",
             "method: custom",
-            "b.yaml:5:14: method custom and customEvaluator need each other",
-            "customEvaluator: ./file.py:Class",
+            "b.yaml:5:14: method custom and customEvaluator must be used together",
+            "write method: custom and customEvaluator: ./file.py:Class",
         ),
         (
             "method: exact-match",
             "method: exact-match, customEvaluator: './e.py:E'",
-            "b.yaml:5:14: method custom and customEvaluator need each other",
-            "customEvaluator: ./file.py:Class",
+            "b.yaml:5:14: method custom and customEvaluator must be used together",
+            "write method: custom and customEvaluator: ./file.py:Class",
         ),
         (
             "method: exact-match",
             "method: deletion-check",
-            "b.yaml:5:14: deletion-check needs the strategy add-delete-verify",
+            "b.yaml:5:14: method deletion-check needs the strategy add-delete-verify",
             "see docs/add-a-benchmark.md",
         ),
         (
@@ -128,7 +128,7 @@ def refused(read: Load) -> Refused:
             "exact-match",
             "mcq",
             'b.yaml:4:1: method mcq needs "choiceAnswer" in schema',
-            "name the field that holds the right choice",
+            "name the field that contains the right choice",
         ),
         (
             EVALUATION,
@@ -151,31 +151,31 @@ def refused(read: Load) -> Refused:
         (
             EVALUATION,
             EVALUATION + "ingestion: {preprocessing: {formatTemplate: '${sesion}'}}\n",
-            'b.yaml:6:29: unknown name "sesion" in template; did you mean "session"?',
+            'b.yaml:6:29: unknown name "sesion" in a template; did you mean "session"?',
             "known names: date, metadata.*, session, sessionDate, turns",
         ),
         (
             "{method: exact-match}",
             "{method: exact-match, answerPrompt: {default: '${answer}'}}",
-            'b.yaml:5:50: unknown name "answer" in template',
+            'b.yaml:5:50: unknown name "answer" in a template',
             "known names: choices, question, questionDate, retrievedContext, speakerA, speakerB",
         ),
         (
             "{method: exact-match}",
             "{method: exact-match, answerPrompt: {byQuestionType: {when: '${team}'}}}",
-            'b.yaml:5:67: unknown name "team" in template',
+            'b.yaml:5:67: unknown name "team" in a template',
             "known names: choices, question, questionDate, retrievedContext, speakerA, speakerB",
         ),
         (
             "{method: exact-match}",
             "{method: llm-judge, judgePrompts: {default: '${context}'}}",
-            'b.yaml:5:48: unknown name "context" in template',
+            'b.yaml:5:48: unknown name "context" in a template',
             "known names: answer, evidence, question, questionDate, questionType, response, rubric",
         ),
         (
             "{method: exact-match}",
             "{method: llm-judge, judgePrompts: {abstention: '${anwser}'}}",
-            'b.yaml:5:48: unknown name "anwser" in template; did you mean "answer"?',
+            'b.yaml:5:48: unknown name "anwser" in a template; did you mean "answer"?',
             "known names: answer, evidence, question, questionDate, questionType, response, rubric",
         ),
     ],
@@ -258,24 +258,24 @@ def test_every_finding_of_a_file_comes_at_once(refused: Refused) -> None:
         (
             GOOD + "runtime: {checkpointing: false, resumable: false}\n",
             (
-                "runtime.checkpointing: false has no effect: a run always has its journal",
-                "runtime.resumable: false has no effect: a run always has its journal",
+                "runtime.checkpointing: false has no effect: every run has a journal and can be resumed",
+                "runtime.resumable: false has no effect: every run has a journal and can be resumed",
             ),
         ),
         (
             GOOD + "ingestion: {preprocessing: {escapeHtml: true}}\n",
-            ("preprocessing.escapeHtml changes the stored text, answers may stop matching: the run is marked altered",),
+            ("preprocessing.escapeHtml changes the stored texts, so answers may not match: the run is marked altered",),
         ),
         (
             GOOD.replace("type: local, path: ./b.jsonl", "type: url, path: 'https://x.test/b.jsonl'"),
-            ("data.sha256 is not recorded: the file cannot be checked, a result is not publishable",),
+            ("data.sha256 is missing: the file cannot be checked, and results cannot be published",),
         ),
         (
             GOOD.replace(
                 "type: local, path: ./b.jsonl",
                 f"type: huggingface, path: a/b, file: b.json, sha256: '{'a' * 64}', revision: main",
             ),
-            ('data.revision "main" is a branch, not a commit: it may change',),
+            ('data.revision "main" is not a commit, so the data may change',),
         ),
         (
             GOOD.replace(
@@ -286,11 +286,11 @@ def test_every_finding_of_a_file_comes_at_once(refused: Refused) -> None:
         ),
         (
             GOOD.replace("{method: exact-match}", "{method: llm-judge, judgePrompts: {source: paper, default: x}}"),
-            ("judgePrompts.source is paper, without a pack: the prompts count as custom (fidelity: custom)",),
+            ("judgePrompts.source is paper, but no pack is named: the prompts count as custom (fidelity: custom)",),
         ),
         (
             GOOD + "questionTypes: [{name: fact, evaluationPrompt: odd}, {name: when}]\n",
-            ('evaluationPrompt "odd" of fact is not in judgePrompts.byQuestionType: default is used',),
+            ('evaluationPrompt "odd" of fact is not in judgePrompts.byQuestionType: the prompt default is used',),
         ),
     ],
 )

@@ -372,8 +372,8 @@ def test_a_chain_of_files_is_one_config(home: Home) -> None:
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("extends: nobody\nname: c\n", 'c.yaml:1:1: extends "nobody", which no benchmark is called'),
-        ("name: c\nextends: 5\n", 'c.yaml:2:1: extends "5", which no benchmark is called'),
+        ("extends: nobody\nname: c\n", 'c.yaml:1:1: extends "nobody": there is no benchmark with this name'),
+        ("name: c\nextends: 5\n", 'c.yaml:2:1: extends "5": there is no benchmark with this name'),
         ("extends: c\nname: c\n", 'c.yaml:1:1: extends "c" is circular'),
         ("extends: m\nname: c\n", "c.yaml:1:1: a manifest and a YAML benchmark cannot extend each other"),
     ],
@@ -523,8 +523,8 @@ def test_the_instructions_of_types_come_from_a_file_beside_the_manifest(home: Ho
             "the instructions are not JSON: Expecting property name enclosed in double quotes: "
             "line 1 column 2 (char 1)",
         ),
-        ("[]", "the instructions must map a type to a text"),
-        ('{"when": 5}', "the instructions must map a type to a text"),
+        ("[]", "the instructions must map each type to a text"),
+        ('{"when": 5}', "the instructions must map each type to a text"),
     ],
 )
 def test_instructions_that_cannot_be_read(home: Home, content: str | None, text: str) -> None:

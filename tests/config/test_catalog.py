@@ -272,7 +272,7 @@ def test_a_benchmark_extends_one_that_is_known_by_alias_and_none_that_two_claim(
         Catalog.load(tmp_path).benchmark("child").data.local_path == "datasets/longmemeval/longmemeval_s_cleaned.json"
     )
     put(tmp_path, "benchmarks", "child.yaml", "extends: nobody-s\nname: child\n")
-    with pytest.raises(ConfigError, match='extends "nobody-s", which no benchmark is called'):
+    with pytest.raises(ConfigError, match='extends "nobody-s": there is no benchmark with this name'):
         Catalog.load(tmp_path).benchmark("child")
 
 

@@ -154,7 +154,7 @@ KNOWN = (
         ("colour: 5", 'x.yaml:1:1: colour must be "red" or "blue", not 5', 'write "red" or "blue"'),
         ("only: noe", 'x.yaml:1:1: only must be "one", not "noe"', 'write "one"'),
         ("pattern: b", "x.yaml:1:1: pattern must match pattern '^a+$', not \"b\"", "correct the value"),
-        ("from_: x", 'x.yaml:1:1: unknown field "from_"; it is called "from"', "correct the value"),
+        ("from_: x", 'x.yaml:1:1: unknown field "from_"; write "from"', "correct the value"),
         ("wholes: 1", 'x.yaml:1:1: unknown field "wholes"; did you mean "whole"?', KNOWN),
         ("zzz: 1", 'x.yaml:1:1: unknown field "zzz"', KNOWN),
     ],

@@ -75,7 +75,7 @@ def test_a_known_prefix_may_be_added_to(tmp_path: Path, name: str) -> None:
             [
                 (
                     "openai.yaml:2:1: openai is a known prefix: its dialect cannot be changed",
-                    "leave dialect out, or rename the file",
+                    "remove dialect, or rename the file",
                 )
             ],
         ),

@@ -142,7 +142,7 @@ def test_the_digest_of_the_content_names_the_data_too(load: Load, tmp_path: Path
             "benchmark: b",
             "benchmark: c",
             "overlays/audit.yaml:1:1: the overlay is for c, not for b",
-            "write benchmark: b here, or name another overlay in the config",
+            "write benchmark: b in the overlay, or name another overlay in the config",
         ),
     ],
 )
@@ -157,7 +157,8 @@ def test_an_overlay_of_another_edition_says_both_digests(load: Load) -> None:
         load(GOOD.replace("'ab'", "'cd'"))
     assert caught.value.kind == "data"
     assert str(caught.value).startswith(
-        "configs/benchmarks/overlays/audit.yaml:2:1: the overlay is for the dataset cd, this one is "
+        "configs/benchmarks/overlays/audit.yaml:2:1: the overlay is for the dataset with sha256 cd, but the "
+        "dataset of this run has "
     )
     assert caught.value.hint == "use an overlay that was made for this dataset, or run without an overlay"
 
@@ -174,4 +175,4 @@ def test_an_overlay_lies_in_one_folder_only(load: Load, tmp_path: Path, name: st
     with pytest.raises(ConfigError) as caught:
         load(GOOD, name)
     assert str(caught.value) == f"configs/benchmarks/b.yaml:6:1: there is no overlay overlays/{stem}.yaml"
-    assert caught.value.hint == f"put it at {tmp_path}/configs/benchmarks/overlays/{stem}.yaml, beside the config"
+    assert caught.value.hint == f"put the overlay at {tmp_path}/configs/benchmarks/overlays/{stem}.yaml"

@@ -63,7 +63,11 @@ def test_a_path_below_the_working_folder_is_shown_from_there(tmp_path: Path, mon
     ("content", "said", "hint"),
     [
         (b"a: \xff\n", "not UTF-8 at byte 3", "save it as UTF-8"),
-        (b"#" * (MAX_BYTES + 1), "a config of 2,000,001 bytes", "configs are at most 2,000,000 bytes"),
+        (
+            b"#" * (MAX_BYTES + 1),
+            "the config has 2,000,001 bytes, expected at most 2,000,000",
+            "split the config, or remove long texts",
+        ),
         (None, "cannot read the file: No such file or directory", "check the path"),
         (b"[1]", "a config must be a map of keys", "see bench schema"),
         (b"", "a config must be a map of keys", "see bench schema"),

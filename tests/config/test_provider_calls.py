@@ -123,11 +123,11 @@ def test_unknown_and_missing_keys_of_a_block_are_told_together() -> None:
         ("setup: [{name: '', method: GET, path: /x}]\n", '12:10: setup[0].name must have at least 1 character, not ""'),
         (
             "setup: [{name: a, method: GET, path: /x, existing: {method: GET, path: /x, results: $.r}}]\n",
-            "12:42: setup[0].existing: an existing object is found by results and match: set both",
+            "12:42: setup[0].existing: results and match must be used together",
         ),
         (
             "setup: [{name: a, method: GET, path: /x, existing: {method: GET, path: /x, match: {$.n: a}}}]\n",
-            "12:42: setup[0].existing: an existing object is found by results and match: set both",
+            "12:42: setup[0].existing: results and match must be used together",
         ),
         (
             "wait: {request: {method: GET, path: /s}}\n",

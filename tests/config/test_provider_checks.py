@@ -43,7 +43,7 @@ def test_a_name_that_is_none_is_told_what_a_name_is(tmp_path: Path) -> None:
 def test_a_durability_that_nobody_knows_is_told(tmp_path: Path) -> None:
     text = "name: acme\ntype: local\nadapter: some.where:Thing\nlocal: {durability: forever}\n"
     told = '4:9: local.durability must be process, file or service, not "forever"'
-    hint = "process: lost with the process; file: below the run's folder; service: kept elsewhere"
+    hint = "process: the memories end with the process; file: they are in the run's folder; service: they are elsewhere"
     assert refused(text, tmp_path) == [(told, hint)]
 
 
@@ -58,30 +58,30 @@ IN_PROCESS = "name: acme\ntype: local\nadapter: some.where:Thing\n"
     ("text", "found"),
     [
         (IN_PROCESS + FILE.partition("\n")[2].replace("type: hosted\n", ""),
-         "5:1: endpoints is not read: an adapter makes its calls itself"),
+         "5:1: endpoints has no effect: the adapter makes its own calls"),
         (IN_PROCESS + "setup: [{name: a, method: POST, path: /a}]\n",
-         "4:1: setup is not read: an adapter makes its calls itself"),
+         "4:1: setup has no effect: the adapter makes its own calls"),
         (FILE + "local: {k1: 1.2}\n",
-         "8:9: local.k1 is not read: these are options of an adapter, and the file names none"),
-        (FILE + "mcp: {url: http://h}\n", "8:1: mcp is not read: the type is hosted"),
+         "8:9: local.k1 has no effect: these are options of an adapter, but the config has no adapter"),
+        (FILE + "mcp: {url: http://h}\n", "8:1: mcp has no effect: the type is hosted"),
         (URL + "connection: {base_url: http://h}\n",
-         "8:14: connection.base_url is not read: the server is at mcp.url or mcp.command"),
+         "8:14: connection.base_url has no effect: the server is at mcp.url or mcp.command"),
         (COMMAND + "connection: {headers: {a: b}}\n",
-         "8:14: connection.headers is not read: a command has no headers"),
+         "8:14: connection.headers has no effect: a server started by mcp.command receives no HTTP headers"),
         (COMMAND + "auth: {type: bearer, envVar: MY_KEY}\n",
-         "8:1: auth is not read: a command gets its keys from mcp.env"),
+         "8:1: auth has no effect: a server started by mcp.command gets its keys from mcp.env"),
     ],
 )  # fmt: skip
 def test_a_block_that_nobody_reads_is_refused_at_its_place(text: str, found: str, tmp_path: Path) -> None:
-    assert refused(text, tmp_path) == [(found, "take it out")]
+    assert refused(text, tmp_path) == [(found, "remove it")]
 
 
 def test_a_service_that_docker_starts_answers_in_one_place(tmp_path: Path) -> None:
     (tmp_path / "c.yaml").write_text("services: {}\n", encoding="utf-8")
     docker = "docker: {compose: ./c.yaml, service: s, healthcheck: /up, baseUrl: http://d}\n"
     text = FILE.replace("type: hosted", "type: docker") + docker
-    told = "3:14: connection.baseUrl is not read: the service answers at docker.baseUrl"
-    assert refused(text, tmp_path) == [(told, "take it out")]
+    told = "3:14: connection.baseUrl has no effect: the service answers at docker.baseUrl"
+    assert refused(text, tmp_path) == [(told, "remove it")]
 
 
 @pytest.mark.parametrize("text", [URL + "connection: {headers: {a: b}}\nauth: {type: bearer, envVar: MY_KEY}\n",
@@ -93,7 +93,7 @@ def test_a_block_that_is_read_is_not(text: str, tmp_path: Path) -> None:
 
 def test_a_password_in_a_connection_string_is_refused_at_its_place(tmp_path: Path) -> None:
     text = "name: acme\ntype: local\nadapter: bench.providers.pgvector:Pgvector\nlocal: {database: {url: '%s'}}\n"
-    hint = "put it into an environment variable, and write ${NAME} here"
+    hint = "put the password into an environment variable, and write ${NAME} here"
     for url in ("postgresql://me:hunter22@db/x", "${DB_URL:-postgresql://me:hunter22@db/x}"):
         assert refused(text % url, tmp_path) == [("4:20: local.database.url contains a password", hint)]
     for fine in ("${DB_URL}", "postgresql://me:${PASSWORD}@db/x", "postgresql://me@db/x", "http://127.0.0.1:8000"):
@@ -111,13 +111,13 @@ def test_a_password_in_a_connection_string_is_refused_at_its_place(tmp_path: Pat
         (
             "connection: {baseUrl: https://acme.test}",
             "connection: {}",
-            [("2:1: type hosted needs connection.baseUrl", "add connection.baseUrl, or another type")],
+            [("2:1: type hosted needs connection.baseUrl", "add connection.baseUrl, or change the type")],
         ),
-        ("type: hosted", "type: local", [("2:1: type local needs adapter", "add adapter, or another type")]),
+        ("type: hosted", "type: local", [("2:1: type local needs adapter", "add adapter, or change the type")]),
         (
             "type: hosted",
             "type: docker",
-            [("2:1: type docker needs docker", "add docker, or another type")],
+            [("2:1: type docker needs docker", "add docker, or change the type")],
         ),
         (
             'body: {text: "$.content"}}',
@@ -168,8 +168,11 @@ def test_a_password_in_a_connection_string_is_refused_at_its_place(tmp_path: Pat
             "endpoints:\n",
             "capabilities: {update_memory: true, list_memories: true}\nendpoints:\n",
             [
-                ("4:16: update_memory is declared, but endpoints.update is missing", "add endpoints.update"),
-                ("4:37: list_memories is declared, but endpoints.list is missing", "add endpoints.list"),
+                (
+                    "4:16: capabilities.update_memory is declared, but endpoints.update is missing",
+                    "add endpoints.update",
+                ),
+                ("4:37: capabilities.list_memories is declared, but endpoints.list is missing", "add endpoints.list"),
             ],
         ),
         (
@@ -180,7 +183,7 @@ def test_a_password_in_a_connection_string_is_refused_at_its_place(tmp_path: Pat
         (
             'contentField: "$.t"}',
             'contentField: "$.t", id_from: [{captured: eps, field: $.e}]}',
-            [('6:130: unknown map "eps"; known: none', "fill it with id_map or capture")],
+            [('6:130: captured names the unknown map "eps"; known: none', "define the map with id_map or capture")],
         ),
     ],
 )
@@ -246,23 +249,30 @@ def test_the_id_of_one_memory_stands_for_no_batch(name: str) -> None:
     ("old", "new", "warnings"),
     [
         ("name: acme", "name: acme", ()),
-        (', n: "$.k"', "", ("acme.yaml:6:3: the search never uses $.k and capabilities.max_tokens is not declared",)),
+        (
+            ', n: "$.k"',
+            "",
+            ("acme.yaml:6:3: the search does not send $.k, and capabilities.max_tokens is not declared",),
+        ),
         (', n: "$.k"', ', n: "$.limit"', ()),
         ("/find,", '"/find/${k}",', ()),
         (
             "endpoints:\n",
             "ingest: {on_unknown: repeat}\nendpoints:\n",
-            ("acme.yaml:4:10: repeat, but add has neither idempotency nor idempotent and is not an upsert",),
+            (
+                "acme.yaml:4:10: on_unknown is repeat, but add has neither idempotency nor idempotent and is not "
+                "an upsert",
+            ),
         ),
         (
             "endpoints:\n",
             "capabilities: {supportsChunks: true}\nendpoints:\n",
-            ("acme.yaml:4:16: declared, but endpoints.search.response.chunksField is not given",),
+            ("acme.yaml:4:16: supports_chunks is declared, but endpoints.search.response.chunksField is missing",),
         ),
         (
             "endpoints:\n",
             "capabilities: {supportsBatch: true}\nendpoints:\n",
-            ("acme.yaml:4:16: ingest.batch.max_items is 1",),
+            ("acme.yaml:4:16: supports_batch does not match: ingest.batch.max_items is 1",),
         ),
         ("endpoints:\n", "capabilities: {supportsBatch: false}\nendpoints:\n", ()),
     ],
@@ -304,13 +314,13 @@ def test_a_built_in_is_named(tmp_path: Path, name: str) -> None:
     [
         (
             "./own.ts:Own",
-            'adapter "./own.ts:Own" is not Python',
-            "write it in Python (./file.py:Class), or put it behind HTTP or MCP",
+            'adapter "./own.ts:Own" is not a Python file',
+            "write it in Python (./file.py:Class), or serve it over HTTP or MCP",
         ),
         (
             "own.js",
-            'adapter "own.js" is not Python',
-            "write it in Python (./file.py:Class), or put it behind HTTP or MCP",
+            'adapter "own.js" is not a Python file',
+            "write it in Python (./file.py:Class), or serve it over HTTP or MCP",
         ),
         ("builtin:bm52", 'no built-in provider "bm52"; did you mean "bm25"?', f"known: {', '.join(BUILT_IN)}"),
         ("builtin", 'no built-in provider ""', f"known: {', '.join(BUILT_IN)}"),
@@ -325,8 +335,8 @@ def test_a_built_in_is_named(tmp_path: Path, name: str) -> None:
             "write ./file.py:Class, package.module:Class or builtin:NAME",
         ),
         ("./gone.py:Own", "no such adapter file: ./gone.py", "the path is relative to the config"),
-        ("./own.py:Onw", './own.py defines no class Onw; did you mean "Own"?', "classes there: Other, Own"),
-        ("./empty.py:Own", "./empty.py defines no class Own", "classes there: none"),
+        ("./own.py:Onw", './own.py has no class Onw; did you mean "Own"?', "classes there: Other, Own"),
+        ("./empty.py:Own", "./empty.py has no class Own", "classes there: none"),
     ],
 )
 def test_an_adapter_that_is_none(tmp_path: Path, adapter: str, said: str, hint: str) -> None:

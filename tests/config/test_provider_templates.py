@@ -108,7 +108,7 @@ def test_the_namespace_is_the_session_where_the_strategy_says_so() -> None:
         (
             "path: /count",
             "path: '/count/${zzz}'",
-            '11:24: unknown variable "zzz" in endpoints.count.path; nothing captures it',
+            '11:24: unknown variable "zzz" in endpoints.count.path; no capture defines it',
         ),
         (
             "path: /add}",
@@ -154,14 +154,14 @@ def test_an_element_of_a_loop_is_known_inside_its_call_only() -> None:
     loop = FILE.replace("path: /t}", 'path: "/t/${each}", for_each: $.ids}')
     assert problems(loop) == []
     assert problems(FILE.replace("path: /t}", 'path: "/t/${each}"}')) == [
-        'x.yaml:14:38: unknown variable "each" in teardown.path; nothing captures it'
+        'x.yaml:14:38: unknown variable "each" in teardown.path; no capture defines it'
     ]
 
 
 def test_a_step_knows_what_the_steps_before_it_captured() -> None:
     steps = "add: {steps: [{method: POST, path: '/s/${job}', capture: {job: $.id}}, {method: POST, path: '/s/${job}'}]}"
     found = problems(FILE.replace("add: {method: POST, path: /add}", steps))
-    assert found == ['x.yaml:6:32: unknown variable "job" in endpoints.add.steps.path; nothing captures it']
+    assert found == ['x.yaml:6:32: unknown variable "job" in endpoints.add.steps.path; no capture defines it']
 
 
 def test_what_an_add_captures_is_known_to_every_call_but_the_set_up() -> None:
@@ -186,7 +186,7 @@ def test_a_look_for_what_is_there_knows_what_its_set_up_knows() -> None:
     )
     assert problems(text) == []
     assert problems(text.replace("${first}", "${second}")) == [
-        'x.yaml:4:65: unknown variable "second" in setup.existing.path; nothing captures it'
+        'x.yaml:4:65: unknown variable "second" in setup.existing.path; no capture defines it'
     ]
 
 

@@ -15,7 +15,7 @@ from bench.errors import ConfigError, UsageError
 from bench.model import Phase
 from tests.rows import each_row
 
-NO_RUN_ID = "a run id is 1 to 100 of A-Z a-z 0-9 . _ - and begins with no dot and no hyphen"
+NO_RUN_ID = "a run id has 1 to 100 of the characters A-Z a-z 0-9 . _ - and does not begin with a dot or hyphen"
 
 
 def of(**flags: object) -> RunRequest:
@@ -122,8 +122,8 @@ def test_what_a_flag_may_hold(flag: str, given: object, value: object) -> None:
         ({"max_error_rate": 1.01}, "--max-error-rate must be less than or equal to 1, not 1.01"),
         ({"max_cost": 0}, "--max-cost must be greater than 0, not 0"),
         ({"isolation": "none"}, "--isolation must be 'off', 'probe' or 'full', not \"none\""),
-        ({"benchmarks": ""}, "--benchmarks: expected a name, got an empty text; leave it out for the default"),
-        ({"providers": [" , "]}, "--providers: expected a name, got an empty text; leave it out for the default"),
+        ({"benchmarks": ""}, "--benchmarks: expected a name, got an empty text; remove it for the default"),
+        ({"providers": [" , "]}, "--providers: expected a name, got an empty text; remove it for the default"),
         ({"seed": 2**53}, "--seed must be less than or equal to 9007199254740991, not 9007199254740992"),
         ({"benchmarks": 5}, "--benchmarks must be a list, not 5"),
         ({"metrics": 5}, "--metrics must be a list, not 5"),

@@ -135,7 +135,7 @@ def test_a_child_may_not_change_what_the_pack_seals(tmp_path: Path, parent: str,
         pack_of(child(tmp_path, text, parent), tmp_path)
     assert caught.value.message == f"{key} is fixed by the pack {parent}@1"
     assert caught.value.where is not None and "mine.yaml:3:" in caught.value.where
-    assert caught.value.hint == "remove the key, or leave the pack and give the protocol another name"
+    assert caught.value.hint == "remove the key, or use your own prompts without the pack"
 
 
 def test_a_child_that_leaves_the_pack_may_say_what_it_likes(tmp_path: Path) -> None:

@@ -27,11 +27,11 @@ def refused(text: str, names: tuple[str, ...] = NAMES) -> tuple[str, str]:
 @each_row(
     ("text", "said", "hint"),
     [
-        ("${qestion}", 'unknown name "qestion" in template; did you mean "question"?', KNOWN),
-        ("${zzz}", 'unknown name "zzz" in template', KNOWN),
-        ("${Question}", 'unknown name "Question" in template; did you mean "question"?', KNOWN),
-        ("${other.key}", 'unknown name "other.key" in template', KNOWN),
-        ("${metadata}", 'unknown name "metadata" in template; did you mean "metadata.*"?', KNOWN),
+        ("${qestion}", 'unknown name "qestion" in a template; did you mean "question"?', KNOWN),
+        ("${zzz}", 'unknown name "zzz" in a template', KNOWN),
+        ("${Question}", 'unknown name "Question" in a template; did you mean "question"?', KNOWN),
+        ("${other.key}", 'unknown name "other.key" in a template', KNOWN),
+        ("${metadata}", 'unknown name "metadata" in a template; did you mean "metadata.*"?', KNOWN),
         ("${}", "${} is an expression, which templates do not support", FILTERS),
         ("${ }", "${ } is an expression, which templates do not support", FILTERS),
         ("${1 + 1}", "${1 + 1} is an expression, which templates do not support", FILTERS),
@@ -49,11 +49,11 @@ def refused(text: str, names: tuple[str, ...] = NAMES) -> tuple[str, str]:
             FILTERS,
         ),
         ("${question|upper:x}", "this filter has no argument, got 'x', in ${question|upper:x}", FILTERS),
-        ("a ${question", "unclosed ${question", 'a literal "${" is written "$${"'),
+        ("a ${question", "unclosed ${question", 'close it with "}"; write a literal "${" as "$${"'),
         ("${question|default:'}", "unclosed quote in ${question|default:'}", "write default:'text'"),
         ("${question|default:'a' b}", "unclosed quote in ${question|default:'a' b}", "write default:'text'"),
         ("${question||upper}", "${question||upper} is an expression, which templates do not support", FILTERS),
-        ("${" + "x" * 200, "unclosed ${" + "x" * 58, 'a literal "${" is written "$${"'),
+        ("${" + "x" * 200, "unclosed ${" + "x" * 58, 'close it with "}"; write a literal "${" as "$${"'),
         (
             "${session.map(turn => `${turn.gold}`).join('\\n')}",
             "${session.map(turn => `${turn.gold}`).join('\\n')} is an expression, which templates do not support",
@@ -64,7 +64,7 @@ def refused(text: str, names: tuple[str, ...] = NAMES) -> tuple[str, str]:
             "${session.map(turn => `${turn.text} ${x}`).join('\\n')} is an expression, which templates do not support",
             FILTERS,
         ),
-        ("${JSON.stringify(session)}", 'unknown name "session" in template; did you mean "question"?', KNOWN),
+        ("${JSON.stringify(session)}", 'unknown name "session" in a template; did you mean "question"?', KNOWN),
     ],
 )
 def test_a_fault_in_a_whole_sentence(text: str, said: str, hint: str) -> None:

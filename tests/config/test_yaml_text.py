@@ -123,7 +123,7 @@ def test_a_value_is_what_yaml_1_2_says_it_is(text: str, expected: object) -> Non
             "x.yaml:2:1: expected a single document in the stream but found another document",
             "correct the YAML",
         ),
-        ("a: b\nk: \x07\n", "x.yaml:2:4: the character U+0007 is not allowed", "take it out, or escape it in quotes"),
+        ("a: b\nk: \x07\n", "x.yaml:2:4: the character U+0007 is not allowed", "remove it, or escape it in quotes"),
         (
             "a:\n - b\tc\n",
             "x.yaml:2:5: a tab character is not allowed here",

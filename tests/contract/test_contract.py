@@ -157,7 +157,7 @@ async def test_doctor_says_once_and_quickly_that_nobody_answers(tmp_path: Path) 
     (failed,) = [one for one in report.checks if one.outcome == "fail"]
     assert failed.detail.startswith("unavailable: ")
     asked = report.checks[report.checks.index(failed) + 1 : -1]
-    assert {(one.outcome, one.detail) for one in asked} == {("skip", f'not asked, see "{failed.name}"')}
+    assert {(one.outcome, one.detail) for one in asked} == {("skip", f'not run, because of "{failed.name}"')}
 
 
 async def test_doctor_says_that_the_key_is_refused(fault_server: Callable[..., str], tmp_path: Path) -> None:

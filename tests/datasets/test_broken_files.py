@@ -16,10 +16,10 @@ from tests.rows import each_row
 ROW = '{"id": "1", "q": "Q?", "a": "A", "c": "C"}'
 TWO = '{"id": "2", "q": "Q?", "a": "A", "c": "C"}'
 UTF8 = "save the file as UTF-8"
-MEND = "fix or remove the row"
+MEND = "correct or remove the row"
 ROWS = "check the file and its format"
 OBJECT = "make each row an object of fields"
-FLAT = "make the row less deeply nested"
+FLAT = "flatten the row"
 LARGE = "write it as text"
 
 TABLE = """
@@ -71,7 +71,7 @@ def told(workspace: Workspace, file: str, data: bytes) -> tuple[str, str]:
         (
             f"{ROW}\n{TWO}\n",
             "x.json: [0]: row is malformed: Extra data",
-            "set data.format to jsonl if the file has a row a line",
+            "set data.format to jsonl if the file has one row per line",
         ),
     ],
 )
@@ -93,11 +93,15 @@ def test_a_json_file_that_is_no_array_of_objects(tmp_path: Path, data: str, text
         (ROW.replace('"C"', "-Infinity"), "x.jsonl:1: row is malformed: -Infinity is not JSON", MEND),
         (ROW.replace("C", "C\tC"), "x.jsonl:1: row is malformed: Invalid control character at", MEND),
         ("\0\0", "x.jsonl:1: row is malformed: Expecting value", MEND),
-        (f"[{ROW}]", "x.jsonl:1: row is the start of a JSON array", "set data.format to json, or write a row a line"),
+        (
+            f"[{ROW}]",
+            "x.jsonl:1: row is the start of a JSON array",
+            "set data.format to json, or write one row per line",
+        ),
         (
             f"\n [\n{ROW},\n",
             "x.jsonl:2: row is the start of a JSON array",
-            "set data.format to json, or write a row a line",
+            "set data.format to json, or write one row per line",
         ),
     ],
 )
@@ -107,7 +111,7 @@ def test_a_jsonl_file_with_a_line_that_is_no_object(tmp_path: Path, data: str, t
 
 
 HEAD = "id,q,a,c\n"
-COMMA = "quote a field that holds a comma or a line end"
+COMMA = "put a field in quotes if it contains a comma or a line end"
 
 
 @each_row(
@@ -116,28 +120,28 @@ COMMA = "quote a field that holds a comma or a line end"
         ("", "x.csv: there are no rows", ROWS),
         (HEAD, "x.csv: there are no rows", ROWS),
         (f"{HEAD}\n\n", "x.csv: there are no rows", ROWS),
-        ("\ufeff", "x.csv:1: the header line is empty", "begin the file with the names of its fields"),
-        (f"\n{HEAD}1,Q,A,C\n", "x.csv:1: the header line is empty", "begin the file with the names of its fields"),
+        ("\ufeff", "x.csv:1: the header line is empty", "write the names of the fields in the first line"),
+        (f"\n{HEAD}1,Q,A,C\n", "x.csv:1: the header line is empty", "write the names of the fields in the first line"),
         (",,\n1,2,3\n", 'x.csv:1: the header names "" twice', "rename a column"),
         ("id,q,a,q\n", 'x.csv:1: the header names "q" twice', "rename a column"),
-        ("id;q;a\n1;2;3\n", 'x.csv:1: the header names one field only, "id;q;a"', "separate the fields with commas"),
-        ("id\tq\n1\t2\n", 'x.csv:1: the header names one field only, "id\tq"', "separate the fields with commas"),
+        ("id;q;a\n1;2;3\n", 'x.csv:1: the header has one field only, "id;q;a"', "separate the fields with commas"),
+        ("id\tq\n1\t2\n", 'x.csv:1: the header has one field only, "id\tq"', "separate the fields with commas"),
         (
             "id,q,a,c\r1,Q,A,C\r",
             "x.csv:1: the header cannot be read: new-line character seen in unquoted field",
-            "end each line with a line feed, and close what is quoted",
+            "end each line with a line feed, and close every quote",
         ),
         (
             '"id,q\n',
             "x.csv:1: the header cannot be read: unexpected end of data",
-            "end each line with a line feed, and close what is quoted",
+            "end each line with a line feed, and close every quote",
         ),
-        (f"{HEAD}1,Q,A\n", "x.csv:2: row has 3 fields, the header names 4", COMMA),
-        (f"{HEAD}1,Q,A,C,D\n", "x.csv:2: row has 5 fields, the header names 4", COMMA),
-        (f'{HEAD}1,Q,A,"two\nlines"\n2,Q\n', "x.csv:4: row has 2 fields, the header names 4", COMMA),
+        (f"{HEAD}1,Q,A\n", "x.csv:2: row has 3 fields, but the header has 4", COMMA),
+        (f"{HEAD}1,Q,A,C,D\n", "x.csv:2: row has 5 fields, but the header has 4", COMMA),
+        (f'{HEAD}1,Q,A,"two\nlines"\n2,Q\n', "x.csv:4: row has 2 fields, but the header has 4", COMMA),
         (f'{HEAD}1,Q,A,"C\n', "x.csv:2: row is malformed: unexpected end of data", MEND),
         (f'{HEAD}1,Q,A,"C"C\n', "x.csv:2: row is malformed: ',' expected after '\"'", MEND),
-        ("id,q,a\n1,Q,A\n", "x.csv:2: c is missing (row 1)", "fix the row, or the config that maps it"),
+        ("id,q,a\n1,Q,A\n", "x.csv:2: c is missing (row 1)", "correct the row, or the config that maps the data"),
     ],
 )
 def test_a_csv_file_that_is_no_table(tmp_path: Path, data: str, text: str, hint: str) -> None:
@@ -148,13 +152,13 @@ def test_a_csv_file_that_is_no_table(tmp_path: Path, data: str, text: str, hint:
 @pytest.mark.parametrize(
     ("encoding", "file", "text"),
     [
-        ("utf-16", "x.json", "x.json: [0]: bytes that are not UTF-8"),
-        ("utf-16", "x.jsonl", "x.jsonl:1: bytes that are not UTF-8"),
-        ("utf-16", "x.csv", "x.csv:1: bytes that are not UTF-8"),
-        ("utf-32", "x.csv", "x.csv:1: bytes that are not UTF-8"),
+        ("utf-16", "x.json", "x.json: [0]: the text is not UTF-8"),
+        ("utf-16", "x.jsonl", "x.jsonl:1: the text is not UTF-8"),
+        ("utf-16", "x.csv", "x.csv:1: the text is not UTF-8"),
+        ("utf-32", "x.csv", "x.csv:1: the text is not UTF-8"),
         ("utf-16-le", "x.json", "x.json: [0]: row is malformed: lexical error: invalid char in json text."),
         ("utf-16-be", "x.json", "x.json: [0]: row is malformed: Expecting value"),
-        ("utf-16-le", "x.csv", "x.csv:1: the header holds characters of no name (NUL)"),
+        ("utf-16-le", "x.csv", "x.csv:1: the header contains NUL characters"),
     ],
 )
 def test_wide_encodings_are_no_utf8(workspace: Workspace, encoding: str, file: str, text: str) -> None:
@@ -165,12 +169,12 @@ def test_wide_encodings_are_no_utf8(workspace: Workspace, encoding: str, file: s
 @pytest.mark.parametrize(
     ("file", "data", "text"),
     [
-        ("x.json", f"[{ROW},{TWO}]".replace("A", "ß", 1), "x.json: [0]: bytes that are not UTF-8"),
-        ("x.json", f"[{ROW},{TWO.replace('A', 'ß')}]", "x.json: [1]: bytes that are not UTF-8"),
-        ("x.json", ROW.replace("A", "ß"), "x.json: [0]: bytes that are not UTF-8"),
-        ("x.jsonl", f"{ROW}\n{TWO.replace('A', 'ß')}", "x.jsonl:2: bytes that are not UTF-8"),
-        ("x.csv", f"{HEAD}1,Q,A,C\n2,Q,ß,C\n", "x.csv:3: bytes that are not UTF-8"),
-        ("x.csv", "id,q,ß,c\n", "x.csv:1: bytes that are not UTF-8"),
+        ("x.json", f"[{ROW},{TWO}]".replace("A", "ß", 1), "x.json: [0]: the text is not UTF-8"),
+        ("x.json", f"[{ROW},{TWO.replace('A', 'ß')}]", "x.json: [1]: the text is not UTF-8"),
+        ("x.json", ROW.replace("A", "ß"), "x.json: [0]: the text is not UTF-8"),
+        ("x.jsonl", f"{ROW}\n{TWO.replace('A', 'ß')}", "x.jsonl:2: the text is not UTF-8"),
+        ("x.csv", f"{HEAD}1,Q,A,C\n2,Q,ß,C\n", "x.csv:3: the text is not UTF-8"),
+        ("x.csv", "id,q,ß,c\n", "x.csv:1: the text is not UTF-8"),
     ],
 )
 def test_latin_1_is_told_at_its_row(workspace: Workspace, file: str, data: str, text: str) -> None:
@@ -181,19 +185,19 @@ def test_what_was_found_before_the_bad_bytes_is_told_too(workspace: Workspace) -
     data = f"{HEAD}1,Q,A\n2,Q,A,ß\n3,Q\n".encode("latin-1")
     text, _ = told(workspace, "x.csv", data)
     assert text.splitlines() == [
-        "x.csv:2: row has 3 fields, the header names 4",
-        "error: x.csv:3: bytes that are not UTF-8",
+        "x.csv:2: row has 3 fields, but the header has 4",
+        "error: x.csv:3: the text is not UTF-8",
     ]
 
 
 @each_row(
     ("data", "kind", "hint"),
     [
-        (gzip.compress(ROW.encode(), mtime=0), "gzip", "give it the suffix .gz"),
-        (b"\x28\xb5\x2f\xfd\x04\x00", "zstd", "unpack it"),
-        (b"PK\x03\x04\x14\x00", "zip", "unpack it"),
-        (b"BZh91AY&SY", "bzip2", "unpack it"),
-        (b"\xfd7zXZ\x00", "xz", "unpack it"),
+        (gzip.compress(ROW.encode(), mtime=0), "gzip", "add the suffix .gz to the name of the file"),
+        (b"\x28\xb5\x2f\xfd\x04\x00", "zstd", "unpack the file"),
+        (b"PK\x03\x04\x14\x00", "zip", "unpack the file"),
+        (b"BZh91AY&SY", "bzip2", "unpack the file"),
+        (b"\xfd7zXZ\x00", "xz", "unpack the file"),
         (b"PAR1\x15\x04", "parquet", "set data.format: parquet"),
     ],
 )
@@ -216,13 +220,13 @@ def test_a_row_nested_too_deep_is_refused_and_crashes_nothing(
 ) -> None:
     deep = nested(depth).replace('"1"', '"3"')
     data = f"[{ROW},{deep}]" if file == "x.json" else f"{ROW}\n{deep}"
-    assert told(workspace, file, data.encode()) == (f"{place}: row is nested too deep", FLAT)
+    assert told(workspace, file, data.encode()) == (f"{place}: row is nested too deeply", FLAT)
 
 
 def test_objects_nested_too_deep_are_refused(workspace: Workspace) -> None:
     deep = '{"a":' * 30_000 + "1" + "}" * 30_000
-    assert told(workspace, "x.json", f"[{deep}]".encode()) == ("x.json: [0]: row is nested too deep", FLAT)
-    assert told(workspace, "x.json", ("[" * 70_000).encode()) == ("x.json: [0]: row is nested too deep", FLAT)
+    assert told(workspace, "x.json", f"[{deep}]".encode()) == ("x.json: [0]: row is nested too deeply", FLAT)
+    assert told(workspace, "x.json", ("[" * 70_000).encode()) == ("x.json: [0]: row is nested too deeply", FLAT)
 
 
 def test_a_row_as_deep_as_people_nest_is_read(tmp_path: Path) -> None:

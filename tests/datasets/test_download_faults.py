@@ -22,7 +22,7 @@ from bench.datasets.download import Validators, locked, origin_of
 from bench.errors import DataError
 from tests.datasets.hub import BODY, SHA, left_beside, run, target_of
 
-WRONG = "this is another edition of the file; fetch the right one"
+WRONG = "this is another version of the file: download the one that the config expects"
 OTHER = hashlib.sha256(b"other").hexdigest()
 
 
@@ -46,7 +46,7 @@ async def test_a_bad_copy_is_kept_aside_and_the_given_file_is_named(config, work
     with pytest.raises(DataError) as caught:
         await run(config(), workspace.root, "", source=str(bad))
     rejected = target_of(workspace.root).with_name("big.bin.json.rejected")
-    assert str(caught.value) == f"{bad}: the SHA-256 is {OTHER}, the config expects {SHA}"
+    assert str(caught.value) == f"{bad}: the SHA-256 is {OTHER}, but the config expects {SHA}"
     assert caught.value.hint == f"{WRONG}; a copy is kept as {rejected}"
     assert rejected.read_bytes() == bad.read_bytes() == b"other"
     assert left_beside(workspace.root) == [".lock", ".rejected"]
@@ -157,8 +157,7 @@ async def test_a_refusal_is_told_at_once_with_the_way_around_it(hub, config, wor
     assert str(caught.value) == f"{said} ({target}, expected sha256 {SHA})"
     address = f"{url}/datasets/acme/set/resolve/main/big.bin.json"
     assert (
-        caught.value.hint
-        == f"{hint}; bench download big --from FILE takes a copy from elsewhere, fetched from {address}"
+        caught.value.hint == f"{hint}; or download {address} on another machine and use bench download big --from FILE"
     )
     assert len(server.requests) == 1
     assert left_beside(workspace.root) == [".lock"]
@@ -178,7 +177,7 @@ async def test_what_does_not_pass_is_told_after_the_last_attempt(hub, config, wo
     with pytest.raises(DataError) as caught:
         await run(config(), workspace.root, url)
     assert str(caught.value).startswith("127.0.0.1 answers 503 (")
-    assert caught.value.hint.startswith("start it again: it resumes; ")
+    assert caught.value.hint.startswith("give the command again: the download continues; ")
     assert len(server.requests) == module.ATTEMPTS
 
 
@@ -484,8 +483,8 @@ async def test_local_data_is_told_where_it_belongs(workspace, config) -> None:
     local = workspace.config("notes")
     with pytest.raises(DataError) as caught:
         await run(local, workspace.root, "")
-    assert "notes is local data, there is nothing to download" in str(caught.value)
-    assert caught.value.hint == f"put the file at {workspace.root / 'data.jsonl'}, or give --from FILE"
+    assert "notes is local, so there is nothing to download" in str(caught.value)
+    assert caught.value.hint == f"put the file at {workspace.root / 'data.jsonl'}, or use --from FILE"
 
 
 async def test_local_data_that_is_there_is_up_to_date_wherever_it_lies_and_is_never_moved(workspace, config) -> None:

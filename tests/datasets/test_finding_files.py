@@ -98,8 +98,8 @@ def test_the_right_digest_opens_and_another_says_both(workspace: Workspace) -> N
     found = hashlib.sha256(path.read_bytes()).hexdigest()
     with pytest.raises(DataError) as caught:
         checked_file(workspace.config("b"), workspace.root)
-    assert str(caught.value) == f"{path}: the SHA-256 is {found}, the config expects {SHA}"
-    assert caught.value.hint == "this is another edition of the file; fetch the right one"
+    assert str(caught.value) == f"{path}: the SHA-256 is {found}, but the config expects {SHA}"
+    assert caught.value.hint == "this is another version of the file: download the one that the config expects"
 
 
 def test_a_local_file_is_checked_each_time_whatever_its_time_says(workspace: Workspace) -> None:
@@ -109,7 +109,7 @@ def test_a_local_file_is_checked_each_time_whatever_its_time_says(workspace: Wor
     checked_file(workspace.config("b"), workspace.root)
     path.write_text(ROW.replace("C", "D", 1))
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
-    with pytest.raises(DataError, match="the config expects"):
+    with pytest.raises(DataError, match="but the config expects"):
         checked_file(workspace.config("b"), workspace.root)
 
 
@@ -142,7 +142,7 @@ def test_how_data_gets_to_its_place(workspace: Workspace, data: str, comes: bool
 
 def test_a_licence_that_forbids_handing_out_is_named(workspace: Workspace) -> None:
     workspace.yaml("b", yaml("{type: local, path: ./d.jsonl, localPath: ./d.jsonl}", more="license: ACME-1\n"))
-    way = "bench download b --from FILE; the licence (ACME-1) does not allow redistribution"
+    way = "bench download b --from FILE; the license (ACME-1) does not allow redistribution"
     assert fetching(workspace.config("b")) == way
 
 
@@ -150,7 +150,7 @@ def test_absent_data_names_its_place_its_digest_and_the_way(workspace: Workspace
     path = workspace.yaml("b", yaml(REMOTE[:-1] + f", sha256: {SHA}}}"))
     error = absent(workspace.config("b"), workspace.root)
     place = workspace.root / "datasets" / "b" / "d.jsonl"
-    assert str(error) == f"{path}:3:19: b needs its dataset {place}, sha256 {SHA}, which is not there"
+    assert str(error) == f"{path}:3:19: the dataset of b is missing: {place}, sha256 {SHA}"
     assert error.hint == "bench download b, or bench download b --from FILE"
 
 
@@ -223,7 +223,9 @@ def test_evidence_that_would_not_be_sent_is_an_error_unless_the_text_is_altered_
     assert errors("escapeHtml: true") == []
     assert errors("formatTemplate: '${session|lines}'") == []
     (problem,) = errors("formatTemplate: '${turns} turns'")
-    assert problem.endswith("evidence of 1 items of chat is missing in the texts that would be sent: q1 (s1#1)")
+    assert problem.endswith(
+        "evidence of 1 items of chat is missing in the texts that providers would receive: q1 (s1#1)"
+    )
 
 
 def test_a_file_that_is_no_config_is_one_finding_and_no_crash(workspace: Workspace) -> None:

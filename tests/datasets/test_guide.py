@@ -57,7 +57,7 @@ def test_a_deletion_target_must_be_a_memory_of_the_corpus(workspace: Workspace) 
         "x",
     )
     workspace.manifest("gone", [{**row, "t": "d9"}], **keys)
-    with pytest.raises(DataError, match=r'data\.jsonl:1: t names no memory of the corpus "d1".*"d9"'):
+    with pytest.raises(DataError, match=r'data\.jsonl:1: t is not a memory of the corpus "d1".*"d9"'):
         workspace.open("gone")
 
 

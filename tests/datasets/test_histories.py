@@ -258,7 +258,7 @@ def test_half_of_a_surrogate_pair_is_refused(workspace) -> None:
     workspace.manifest("torn", [])
     path = workspace.root / "configs" / "benchmarks" / "torn" / "data.jsonl"
     path.write_text('{"id": "1", "content": "x\\ud800", "question": "q", "answer": 1.5}\n', encoding="utf-8")
-    with pytest.raises(BenchError, match=r"data\.jsonl:1: row holds half of a surrogate pair"):
+    with pytest.raises(BenchError, match=r"data\.jsonl:1: row contains half of a surrogate pair"):
         workspace.open("torn")
 
 
@@ -268,5 +268,5 @@ def test_half_of_a_surrogate_pair_is_refused_in_an_array_too(chat, workspace) ->
     workspace.data("chat.json", whole)
     assert workspace.open("chat").item("q2").question == "a bicycle \U0001f6b2"
     workspace.data("chat.json", whole.replace("\\udeb2", ""))
-    with pytest.raises(BenchError, match=r"chat\.json: \[1\]: row holds half of a surrogate pair"):
+    with pytest.raises(BenchError, match=r"chat\.json: \[1\]: row contains half of a surrogate pair"):
         workspace.open("chat")

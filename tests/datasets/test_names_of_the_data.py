@@ -43,22 +43,23 @@ def notes(workspace: Workspace, extra: str, *rows: Mapping[str, object], text: s
     ("extra", "told"),
     [
         ("  metadata: {questionType: knd}",
-         '9:14: schema.metadata.questionType names "knd", and no item has it; did you mean "kind"?'),
+         '9:14: schema.metadata.questionType names "knd", but no item has this field; did you mean "kind"?'),
         ("  metadata: {questionDate: askd}",
-         '9:14: schema.metadata.questionDate names "askd", and no item has it; did you mean "asked"?'),
+         '9:14: schema.metadata.questionDate names "askd", but no item has this field; did you mean "asked"?'),
         ("  metadata: {question_type: nowhere}",
-         '9:14: schema.metadata.question_type names "nowhere", and no item has it; '
-         'there is "a", "asked", "gold", "id", "kind", "more" and 3 more'),
+         '9:14: schema.metadata.question_type names "nowhere", but no item has this field; '
+         'the data has "a", "asked", "gold", "id", "kind", "more" and 3 more'),
         ("  metadata: {m: $.more.mod}",
-         '9:14: schema.metadata.m names "$.more.mod", and no item has it; did you mean "mood"?'),
+         '9:14: schema.metadata.m names "$.more.mod", but no item has this field; did you mean "mood"?'),
         ("evidence: {sessionIdsField: golld}",
-         '9:12: evidence.sessionIdsField names "golld", and no item has it; did you mean "gold"?'),
+         '9:12: evidence.sessionIdsField names "golld", but no item has this field; did you mean "gold"?'),
         ("evidence: {turn_ids_field: '$.gld[*].id'}",
-         '9:12: evidence.turn_ids_field names "$.gld[*].id", and no item has it; did you mean "gold"?'),
-        ("abstention: {field: od}", '9:14: abstention.field names "od", and no item has it; did you mean "odd"?'),
+         '9:12: evidence.turn_ids_field names "$.gld[*].id", but no item has this field; did you mean "gold"?'),
+        ("abstention: {field: od}",
+         '9:14: abstention.field names "od", but no item has this field; did you mean "odd"?'),
         ("abstention: {idPattern: _abs$}",
-         '9:14: abstention.idPattern names "_abs$", and no item id fits it; there is "r0"'),
-        ("evidence: {turnFlag: gold}", '9:12: evidence.turnFlag names "gold", and no turn has it'),
+         '9:14: abstention.idPattern names "_abs$", but no item id matches this pattern; the data has "r0"'),
+        ("evidence: {turnFlag: gold}", '9:12: evidence.turnFlag names "gold", but no turn has this field'),
     ],
 )  # fmt: skip
 def test_a_misspelt_name_is_told_at_its_place_under_its_own_key(tmp_path: Path, extra: str, told: str) -> None:
@@ -78,7 +79,7 @@ def test_a_misspelt_name_is_told_at_its_place_under_its_own_key(tmp_path: Path, 
 def test_a_part_that_one_item_has_even_if_null_or_false_is_not_told(workspace: Workspace, extra: str) -> None:
     bare = {"q": "?", "a": "!", "talk": "x"}
     found = notes(workspace, extra, bare, ROW, bare)
-    assert [note for note in found if "name evidence that is neither a session" not in note] == []
+    assert [note for note in found if "have evidence that is neither a session" not in note] == []
 
 
 TYPED = "  metadata: {questionType: kind}\n"
@@ -88,12 +89,13 @@ TYPED = "  metadata: {questionType: kind}\n"
     ("extra", "told"),
     [
         ("abstention: {questionTypes: [fakt, none, fact]}",
-         ['10:30: abstention.questionTypes names "fakt", and no item is of that type; did you mean "fact"?',
-          '10:36: abstention.questionTypes names "none", and no item is of that type; there is "fact", "time"']),
+         ['10:30: abstention.questionTypes names "fakt", but no item has this question type; did you mean "fact"?',
+          '10:36: abstention.questionTypes names "none", but no item has this question type; '
+          'the data has "fact", "time"']),
         ("groups: {all: [fact, tyme]}",
-         ['10:22: groups.all names "tyme", and no item is of that type; did you mean "time"?']),
+         ['10:22: groups.all names "tyme", but no item has this question type; did you mean "time"?']),
         ("questionTypes: [{name: fact}, {name: time}, {name: tyme}]\ngroups: {all: [tyme, fact]}",
-         ['10:45: questionTypes names "tyme", and no item is of that type; did you mean "time"?']),
+         ['10:45: questionTypes names "tyme", but no item has this question type; did you mean "time"?']),
         ("x", []),
     ],
 )  # fmt: skip
@@ -104,7 +106,7 @@ def test_each_type_that_no_item_has_is_told_once(workspace: Workspace, extra: st
 
 def test_where_no_item_has_a_type_that_is_said_instead_of_a_guess(workspace: Workspace) -> None:
     assert notes(workspace, "abstention: {questionTypes: [fact]}") == [
-        '9:30: abstention.questionTypes names "fact", and no item is of that type: no item has a question type'
+        '9:30: abstention.questionTypes names "fact", but no item has this question type: no item has a question type'
     ]
 
 
@@ -132,9 +134,9 @@ def test_prompts_of_a_type_that_no_item_has_and_fields_that_nobody_gives_are_tol
         "  judgePrompts: {byQuestionType: {strict: '${question}', fact: '${question}', lax: '${question}'}}"
     )
     assert [note.split(" ", 1)[1] for note in notes(workspace, extra, text=PROMPTED)] == [
-        'evaluation.answerPrompt.byQuestionType names "fakt", and no item is of that type; did you mean "fact"?',
-        'evaluation.judgePrompts.byQuestionType names "lax", and no item is of that type; there is "fact"',
-        'evaluation.answerPrompt.promptFields names "thetwon", and schema.metadata does not give it; '
+        'evaluation.answerPrompt.byQuestionType names "fakt", but no item has this question type; did you mean "fact"?',
+        'evaluation.judgePrompts.byQuestionType names "lax", but no item has this question type; the data has "fact"',
+        'evaluation.answerPrompt.promptFields names "thetwon", but schema.metadata does not map it; '
         'did you mean "the_town"?',
     ]
 
@@ -158,17 +160,17 @@ TALK = [[{"role": "user", "text": "x", "gold": None}, {"role": "assistant", "tex
     ("extra", "told"),
     [
         ("evidence: {turnFlag: golld}",
-         ['11:12: evidence.turnFlag names "golld", and no turn has it; did you mean "gold"?']),
+         ['11:12: evidence.turnFlag names "golld", but no turn has this field; did you mean "gold"?']),
         ("evidence: {turnFlag: gold}", []),
         ("ingestion: {preprocessing: {removeFields: [mod, mood], removeRoles: [asistant, user]}}",
-         ['ingestion.preprocessing.removeFields names "mod", and no turn has it; did you mean "mood"?',
-          'ingestion.preprocessing.removeRoles names "asistant", and no turn has that role; '
+         ['ingestion.preprocessing.removeFields names "mod", but no turn has this field; did you mean "mood"?',
+          'ingestion.preprocessing.removeRoles names "asistant", but no turn has this role; '
           'did you mean "assistant"?']),
         ("ingestion: {preprocessing: {removeRoles: [tool]}}",
-         ['ingestion.preprocessing.removeRoles names "tool", and no turn has that role; '
-          'there is "assistant", "user"']),
+         ['ingestion.preprocessing.removeRoles names "tool", but no turn has this role; '
+          'the data has "assistant", "user"']),
         ("ingestion: {preprocessing: {formatTemplate: \"${metadata.town|default:''}${session|lines}\"}}",
-         ['ingestion.preprocessing.formatTemplate names "town", and schema.metadata does not give it']),
+         ['ingestion.preprocessing.formatTemplate names "town", but schema.metadata does not map it']),
     ],
 )  # fmt: skip
 def test_what_turns_lack_is_told(workspace: Workspace, extra: str, told: list[str]) -> None:
@@ -181,7 +183,7 @@ def test_turns_without_roles_are_told_so(workspace: Workspace) -> None:
     extra = "ingestion: {preprocessing: {removeRoles: [tool]}}"
     text = CHATS.replace("role: role, ", "")
     (note,) = notes(workspace, extra, {"q": "?", "a": "!", "talk": TALK}, text=text)
-    assert note.endswith('names "tool", and no turn has that role: no turn has a role')
+    assert note.endswith('names "tool", but no turn has this role: no turn has a role')
 
 
 def test_patterns_of_session_keys_that_a_file_writes_and_no_key_fits_are_told(workspace: Workspace) -> None:
@@ -191,7 +193,8 @@ def test_patterns_of_session_keys_that_a_file_writes_and_no_key_fits_are_told(wo
     assert notes(workspace, "", row, text=text) == [], "a default is nobody's slip of the pen"
     (note,) = notes(workspace, ", datePattern: session_*_dat", row, text=text)
     assert note.endswith(
-        'schema.context.datePattern names "session_*_dat", and no key fits it; did you mean "session_1_date"?'
+        'schema.context.datePattern names "session_*_dat", but no key matches this pattern; did you mean '
+        '"session_1_date"?'
     )
     assert notes(workspace, ", datePattern: session_*_date", row, text=text) == []
 
@@ -208,11 +211,11 @@ def test_nested_questions_are_read_themselves_and_dates_and_metadata_beside_them
     qa = {"q": "?", "a": "!", "gold": ["r"], "when": "2024-05-01"}
     workspace.data("n.json", [{"id": "r", "talk": "x", "gld": [], "town": "Rome", "qa": [qa]}])
     assert workspace.open("n").notes == (
-        f'{path}:7:60: schema.questions.evidenceField names "gld", and no item has it; did you mean "gold"?',
-        f'{path}:7:80: schema.questions.dateField names "wen", and no item has it; did you mean "when"?',
+        f'{path}:7:60: schema.questions.evidenceField names "gld", but no item has this field; did you mean "gold"?',
+        f'{path}:7:80: schema.questions.dateField names "wen", but no item has this field; did you mean "when"?',
     )
     workspace.data("n.json", [{"id": "r", "talk": "x", "qa": []}])
-    with pytest.raises(ConfigError, match=r"none of the 1 rows of .* asks a question"):
+    with pytest.raises(ConfigError, match=r"none of the 1 rows of .* has a question"):
         workspace.open("n")
 
 
@@ -226,7 +229,9 @@ def test_a_category_with_a_name_that_no_question_is_of_is_told_once(workspace: W
         "evaluation: {method: exact-match}\nmetrics: [accuracy]\n",
     )
     workspace.data("n.json", [{"id": "r", "talk": "x", "qa": [{"q": "?", "a": "!", "kind": 1}]}])
-    assert workspace.open("n").notes == (f'{path}:8:23: categories names "2", and no question is of it; there is "1"',)
+    assert workspace.open("n").notes == (
+        f'{path}:8:23: categories names "2", but no question has this category; the data has "1"',
+    )
 
 
 def test_a_name_of_an_extended_config_is_told_where_it_stands(workspace: Workspace) -> None:
@@ -254,9 +259,9 @@ def test_a_manifest_is_told_in_its_own_words(workspace: Workspace) -> None:
         evaluation={"protocol": "llm-as-judge", "type_field": "knd"},
         abstention={"question_types": ["k"]},
     ) == [
-        'ingestion.answer_session_ids_field names "golld", and no item has it; did you mean "gold"?',
-        'evaluation.type_field names "knd", and no item has it; did you mean "kind"?',
-        'abstention.question_types names "k", and no item is of that type: no item has a question type',
+        'ingestion.answer_session_ids_field names "golld", but no item has this field; did you mean "gold"?',
+        'evaluation.type_field names "knd", but no item has this field; did you mean "kind"?',
+        'abstention.question_types names "k", but no item has this question type: no item has a question type',
     ]
 
 
@@ -268,8 +273,8 @@ def test_fields_of_rows_and_children_that_none_has_are_told_for_a_manifest(works
         ingestion={"strategy": "simple", "content_field": "content", "metadata_fields": ["town", "twon"]},
         flatten={"field": "qa", "promote_fields": ["question", "days"]},
     ) == [
-        'ingestion.metadata_fields names "twon", and no row has it; did you mean "town"?',
-        'flatten.promote_fields names "days", and no child has it; did you mean "day"?',
+        'ingestion.metadata_fields names "twon", but no row has this field; did you mean "town"?',
+        'flatten.promote_fields names "days", but no child has this field; did you mean "day"?',
     ]
 
 
@@ -285,5 +290,5 @@ def test_types_of_the_instructions_are_told_for_a_manifest(workspace: Workspace)
         ingestion=ingestion | {"session_key_prefix": "sess_"},
         evaluation={"protocol": "llm-as-judge", "type_field": "kind", "type_instructions_file": "types.json"},
     ) == [
-        'evaluation.type_instructions_file names "fakt", and no item is of that type; did you mean "fact"?',
+        'evaluation.type_instructions_file names "fakt", but no item has this question type; did you mean "fact"?',
     ]

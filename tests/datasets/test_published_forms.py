@@ -195,7 +195,7 @@ def test_a_repeated_key_and_a_file_outside_of_the_folder_are_refused(workspace: 
     with (workspace.root / "datasets" / "docs.jsonl").open("a") as file:
         file.write('{"n": "d1", "t": "x"}\n')
     told = refusal(workspace, [{**ROW, "wants": "d1"}], **changes)
-    assert '"d1" is twice a key of docs.jsonl: lines 1 and 4' in told
+    assert 'the key "d1" occurs twice in docs.jsonl: lines 1 and 4' in told
     for name, words in (
         ("../x.jsonl", "leaves the folder of the data"),
         ("no.jsonl", 'the file "no.jsonl" is not there'),
@@ -213,7 +213,7 @@ def test_rows_of_one_corpus_bring_a_joined_history_once_and_the_same(workspace: 
     assert len(list(dataset.corpora())) == 1
     assert contents(dataset) == ["Tea.", "Milk."]
     told = refusal(workspace, [rows[0], {**rows[1], "wants": ["d3"]}], corpus={"field": "${'web'}"}, **changes)
-    assert 'corpus "web": rows x and y bring different histories' in told
+    assert 'corpus "web": rows x and y have different histories' in told
 
 
 def test_lists_side_by_side_become_objects(workspace: Workspace) -> None:
@@ -258,13 +258,13 @@ def test_rows_that_count(workspace: Workspace, where: dict[str, object], left: s
     ]
     dataset = opened(workspace, rows, data={**BASE["data"], "where": where})  # type: ignore[dict-item]
     assert ids(dataset) == list(left)
-    assert f"data.where leaves out {3 - len(left)} rows, {len(left)} count" in dataset.notes
+    assert f"data.where excludes {3 - len(left)} rows; {len(left)} rows are used" in dataset.notes
     assert dataset.item(left[-1]).question == "Which?", "rows are read again by their place"
 
 
 def test_conditions_that_leave_nothing_or_compare_no_number_are_refused(workspace: Workspace) -> None:
     data = {**BASE["data"], "where": {"q": "x"}}  # type: ignore[dict-item]
-    assert "data.where (q) leaves no row of 1" in refusal(workspace, [ROW], data=data)
+    assert "data.where (q) excludes all 1" in refusal(workspace, [ROW], data=data)
     data = {**BASE["data"], "where": {"a": {"above": 0}}}  # type: ignore[dict-item]
     assert "a is not a number, which data.where needs: " in refusal(workspace, [ROW], data=data)
 
@@ -276,9 +276,9 @@ def test_a_template_says_which_part_is_missing(workspace: Workspace) -> None:
     changes = {"schema__question": "${topic}: ${$.meta.q|default:'what'}?"}
     dataset = opened(workspace, [{**ROW, "topic": "Tea"}], **changes)
     assert dataset.item("r").question == "Tea: what?"
-    assert 'topic is missing, which the value "${topic}: ' in refusal(workspace, [ROW], **changes)
+    assert 'topic is missing; the value "${topic}: ' in refusal(workspace, [ROW], **changes)
     told = refusal(workspace, [ROW], schema__question="$keys[-1]")
-    assert "$keys[-1]: only 0 [*] in this path" in told
+    assert "$keys[-1]: the path has only 0 [*]" in told
 
 
 def test_of_a_list_the_first_counts_and_of_answers_all(workspace: Workspace) -> None:
@@ -320,7 +320,7 @@ def test_a_cut_off_may_include_its_session_and_needs_the_order_of_the_file(works
     seen = [len(dataset.memories(dataset.item(name).corpus)) for name in ids(dataset)]
     assert seen == [1, 3]
     row["s"] = list(reversed(row["s"]))
-    assert "the sessions of u are not in order of their dates" in refusal(
+    assert "the sessions of u are not in the order of their dates" in refusal(
         workspace, [row], schema=schema, visibility=cut
     )
 
@@ -361,8 +361,8 @@ def test_a_name_that_no_row_has_is_told(workspace: Workspace) -> None:
     data = {**BASE["data"], "where": {"imagee": None}, "with": {"o": {"decode": "optionz"}}}  # type: ignore[dict-item]
     dataset = opened(workspace, [{**ROW, "image": None, "options": "[]"}], data=data)
     told = "\n".join(dataset.notes)
-    assert 'names "imagee", and no row has it; did you mean "image"?' in told
-    assert 'names "optionz", and no row has it; did you mean "options"?' in told
+    assert 'names "imagee", but no row has this field; did you mean "image"?' in told
+    assert 'names "optionz", but no row has this field; did you mean "options"?' in told
 
 
 @pytest.mark.parametrize(
@@ -408,10 +408,10 @@ def test_nested_questions_that_do_not_count_are_left_out_and_counted(workspace: 
     schema = {"itemId": "id", "context": BASE["schema"]["context"], "questions": nested}  # type: ignore[index]
     dataset = opened(workspace, [{**ROW, "qa": asked}], schema=schema)
     assert [dataset.item(name).question for name in ids(dataset)] == ["What?"]
-    assert "schema.questions.where leaves out 1 questions" in dataset.notes
+    assert "schema.questions.where excludes 1 questions" in dataset.notes
     nested["where"] = {"ok": "maybe"}
     told = refusal(workspace, [{**ROW, "qa": asked}], schema=schema)
-    assert "schema.questions.where (ok) leaves no question of 2" in told
+    assert "schema.questions.where (ok) excludes all 2" in told
 
 
 def test_points_of_a_rubric_may_be_objects_of_which_some_count(workspace: Workspace) -> None:

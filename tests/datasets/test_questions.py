@@ -128,9 +128,10 @@ def test_what_is_no_list_of_questions(workspace: Workspace, qa: object, text: st
 def test_categories_have_names_whether_their_ids_are_numbers_or_texts(workspace: Workspace) -> None:
     dataset = nested(workspace, QA, QA | {"kind": "1"}, QA | {"kind": 3}, extra="categories: {1: one, 2: two}")
     assert dict(dataset.counts.question_types) == {"one": 2, "3": 1}
-    assert dataset.notes[0] == "categories without a name keep their id as label: 3"
+    assert dataset.notes[0] == "these categories have no name, so their id is the label: 3"
     assert any(
-        note.endswith('categories names "2", and no question is of it; there is "1", "3"') for note in dataset.notes
+        note.endswith('categories names "2", but no question has this category; the data has "1", "3"')
+        for note in dataset.notes
     )
 
 
@@ -163,7 +164,12 @@ def test_a_type_is_a_label_or_none(chat, kind: object, label: str | None) -> Non
 
 @pytest.mark.parametrize(
     ("kind", "hint"),
-    [(["temporal", "multi-hop"], 'name one of them: "$.kind[0]"'), (["x"], '"$.kind[0]"'), ([], ""), ({"a": 1}, "")],
+    [
+        (["temporal", "multi-hop"], 'write the path of one of them: "$.kind[0]"'),
+        (["x"], '"$.kind[0]"'),
+        ([], ""),
+        ({"a": 1}, ""),
+    ],
 )
 def test_several_types_are_refused_with_their_place(chat, kind: object, hint: str) -> None:
     with pytest.raises(BenchError) as caught:
@@ -186,8 +192,8 @@ def test_s10_an_empty_gold_is_no_gold(chat, answer: object) -> None:
     with pytest.raises(BenchError) as caught:
         chat(row(a=answer))
     assert str(caught.value).endswith('[0].a: a is empty, and "q1" is not an abstention item (row q1)')
-    named = "give an answer; where it has none, write abstention: {where: {a: {present: false}}}"
-    plain = "give an answer, or select the items without one under abstention"
+    named = "give an answer; if there is none, write abstention: {where: {a: {present: false}}}"
+    plain = "give an answer, or select the items without an answer in abstention"
     assert caught.value.hint == (named if answer in ("", []) else plain)
     assert chat(row(id="q1_abs", a=answer)).item("q1_abs").answers == ()
 
@@ -285,7 +291,7 @@ def test_the_right_choice_is_named_by_letter_or_text(chat, choices: object, righ
         (
             ["one", "two"],
             "C",
-            '[0].right: right is none of the 2 choices of q1, neither a text nor a letter: "C" (row q1)',
+            '[0].right: right matches none of the 2 choices of q1, as a text or a letter: "C" (row q1)',
         ),
         (["one", "two"], None, "[0].right: right is missing in q1 (row q1)"),
     ],

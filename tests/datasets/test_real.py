@@ -107,7 +107,7 @@ def test_the_seeds_own_locomo_config_runs_on_the_real_data(shared: Path, tmp_pat
     assert catalog.benchmark("longmemeval").marks == ("altered", "dataset_unpinned")
     dataset = open_benchmark(catalog.benchmark("locomo"), tmp_path)
     assert dataset.counts.items == 1986
-    assert any("categories without a name" in note for note in dataset.notes)
+    assert any("these categories have no name" in note for note in dataset.notes)
     first = dataset.memories("conv-26")[0].memory.content
     assert first.startswith("1:56 pm on 8 May, 2023\nCaroline: ")
 

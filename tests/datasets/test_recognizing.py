@@ -21,12 +21,12 @@ WHOLE = {
 }  # fmt: skip
 """every number is right as the config is written"""
 SAID = {
-    "evermembench-dynamic": "evidence.reference makes one id of them",
+    "evermembench-dynamic": "if several fields together identify a turn, write evidence.reference",
     "lifebench": "abstention: {questionTypes: ['4']}",
     "longbench-v2": "",
     "longmemeval-v2": "data.where: {image: null}",
     "memoryagentbench": "",
-    "prefeval": "no key reads these fields of a row: preference",
+    "prefeval": "the config does not use these fields of a row: preference",
 }
 """items, or answers, are right; what is left to the author is said"""
 

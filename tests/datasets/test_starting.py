@@ -40,7 +40,7 @@ def test_turns_of_odd_names_are_mapped_by_a_guess_that_is_told_and_runs(workspac
     file = workspace.root / "configs/benchmarks/mine.yaml"
     assert validate_benchmark(file, Catalog.load(workspace.root)).ok
     file.unlink()
-    said = 'no field looks like the words of a turn: the longest text, "said", is used'
+    said = 'no field looks like the words of a turn: the longest text "said" is used'
     assert said in started(workspace, ODD).guesses
     named = written(workspace, {**ODD, "talk": {"session_1": [{"said": "I am here.", "name": "Ann"}]}})
     assert named.fields.context.item_schema == schema.model_copy(update={"role": None, "speaker": "name"})
@@ -54,7 +54,7 @@ def test_of_turns_that_a_config_does_not_map_the_key_that_would_is_told(workspac
     path = workspace.yaml("mine", text)
     (error,) = validate_benchmark(path, Catalog.load(workspace.root)).errors
     assert error.message == "talk[0][0].content is missing (row ü1)"
-    assert error.hint.startswith("say in schema.context.itemSchema which field of a turn holds its content")
+    assert error.hint.startswith("name in schema.context.itemSchema the fields of a turn")
 
 
 CHAT = [[{"role": "user", "content": "x"}]]
@@ -103,7 +103,7 @@ def test_the_history_is_what_nothing_else_claims(
         (
             {"key": 1, "text": "x", "riddle": "Q"},
             (
-                'no field looks like itemId: the first field, "key" is used',
+                'no field looks like itemId: the first field "key" is used',
                 'no field looks like question: the name "question" is used',
             ),
         ),
@@ -191,7 +191,7 @@ def test_a_data_file_elsewhere_is_named_by_its_whole_path(workspace: Workspace, 
         ("x.jsonl", "{}", DataError, "{path}:1: row has no field"),
         ("x.json", "[{]", DataError, "{path}: [0]: row is malformed: invalid object key (must be a string)"),
         ("x.jsonl", "5", DataError, "{path}:1: row is not an object: 5"),
-        ("x.csv", "id;q\n1;2", DataError, '{path}:1: the header names one field only, "id;q"'),
+        ("x.csv", "id;q\n1;2", DataError, '{path}:1: the header has one field only, "id;q"'),
     ],
 )
 def test_what_no_config_can_be_made_from(

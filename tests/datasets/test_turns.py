@@ -142,7 +142,7 @@ def test_a_mapped_key_that_no_turn_has_is_told_at_its_place_in_the_config(worksp
     schema = SCHEMA % "content: content, caption: $.captain, role: role"
     with pytest.raises(BenchError) as caught:
         opened(workspace, LISTED % schema, [[{"role": "user", "content": "x", "caption": "c"}]])
-    text = 'schema.context.itemSchema.caption names "$.captain", and no turn has it; did you mean "caption"?'
+    text = 'schema.context.itemSchema.caption names "$.captain", but no turn has this field; did you mean "caption"?'
     assert caught.value.message == text
     assert str(caught.value.where).startswith(f"{workspace.root}/configs/benchmarks/t.yaml:9:")
     assert caught.value.hint == "correct the path, or remove it"
@@ -226,7 +226,7 @@ def test_the_patterns_of_keys_are_ones_own(workspace: Workspace) -> None:
         ),
         (
             {"session_1": [{"speaker": "A", "text": "x"}], "session_1_date_time": "2024-01-01", "session_2": []},
-            "talk.session_2: talk.session_2 has no date, other sessions of the corpus have one"
+            "talk.session_2: talk.session_2 has no date, but other sessions of the corpus have one"
             ' (session "session_2") (row r)',
         ),
         (
@@ -236,7 +236,7 @@ def test_the_patterns_of_keys_are_ones_own(workspace: Workspace) -> None:
                 "session_2": [],
                 "session_2_date_time": "2024-01-01",
             },
-            "talk.session_1: talk.session_1 has no date, other sessions of the corpus have one"
+            "talk.session_1: talk.session_1 has no date, but other sessions of the corpus have one"
             ' (session "session_1") (row r)',
         ),
     ],
@@ -307,9 +307,9 @@ def test_texts_are_simple_content(workspace: Workspace) -> None:
 
 def test_a_row_without_a_history_is_refused(workspace: Workspace) -> None:
     assert refusal(workspace, LISTED % "", []) == "t.json: [0].talk: talk contains no memory: it is empty (row r)"
-    assert refusal(workspace, LISTED % "", [[], []]).endswith("it has 2 sessions, and none of them has a turn (row r)")
+    assert refusal(workspace, LISTED % "", [[], []]).endswith("it has 2 sessions, but none of them has a turn (row r)")
     text = refusal(workspace, KEYED, {"title": [], "sentences": []})
-    assert 'talk has title, sentences; none fits sessionPattern "session_*" (row r)' in text
+    assert 'talk has title, sentences; none matches sessionPattern "session_*" (row r)' in text
 
 
 def test_a_session_of_no_turns_is_counted_and_sends_nothing(workspace: Workspace) -> None:

@@ -147,7 +147,7 @@ def test_passages_of_a_document_keep_the_section_that_they_are_in(tmp_path: Path
     made, dataset = drafted(tmp_path, written(tmp_path, "d.json", {"p1": paper}))
     (corpus,) = dataset.corpora()
     assert [one.memory.content for one in dataset.memories(corpus)] == ["Results: Weirs break. They leak."]
-    assert any(text.startswith('"answers" holds objects without a text') for text in made.unmapped)
+    assert any(text.startswith('"answers" contains objects, and no field') for text in made.unmapped)
 
 
 def test_sections_that_ask_are_rows_and_others_are_not(tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ def test_outputs_are_answers_and_no_history(tmp_path: Path) -> None:
     row = {"index": 0, "input": "The number is 77. " * 80 + "What is the number?", "outputs": ["77"]}
     made = new_benchmark("mine", written(tmp_path, "d.jsonl", [row, {**row, "index": 1}]), tmp_path)
     assert "field: outputs" not in made.text
-    assert any("a config cannot cut it" in text for text in made.unmapped)
+    assert any("a config cannot separate the two" in text for text in made.unmapped)
 
 
 def test_every_key_that_reads_the_data_is_said(tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ def test_what_is_not(how: Take, path: str, text: str) -> None:
     with pytest.raises(DataError) as caught:
         take(how, path)
     assert str(caught.value) == f"d.jsonl:7: {text}"
-    assert caught.value.hint == "fix the row, or the config that maps it"
+    assert caught.value.hint == "correct the row, or the config that maps the data"
 
 
 @each_row(

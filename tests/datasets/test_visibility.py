@@ -126,7 +126,7 @@ def test_what_is_no_cut_off(chat, until) -> None:
     with pytest.raises(BenchError) as caught:
         chat(days(until=until), extra=SEEN)
     assert "chat.json: [0].until: until must be an index or a date, not: " in str(caught.value)
-    assert caught.value.hint == "count sessions from 0, or see dateFormats in the config"
+    assert caught.value.hint == "write a number of sessions, counted from 0, or a date of a format in dateFormats"
 
 
 def test_a_date_hides_no_history_that_has_none(chat) -> None:
@@ -136,7 +136,7 @@ def test_a_date_hides_no_history_that_has_none(chat) -> None:
         undated(chat, rows, extra)
     text = 'chat.json: [0]: row has the cut-off "2024-01-02", but no session or turn has a date (row q1)'
     assert str(caught.value).endswith(text)
-    assert caught.value.hint == "give the sessions dates, or make the cut-off an index"
+    assert caught.value.hint == "give the sessions dates, or use an index as the cut-off"
     assert seen(undated(chat, [days(until=2)], extra), "q1") == ["s1", "s2"]
 
 

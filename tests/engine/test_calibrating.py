@@ -58,7 +58,7 @@ async def test_a_judge_that_says_yes_to_all_is_measured_and_warned_of(world: Wor
     assert {rate["value"] for rate in data["by_kind"].values()} == {1.0}
     job = "judged/bm25|builtin/extractive|builtin/scripted"
     assert [(scope, message) for scope, message, _ in events(world, "judge_warning")] == [
-        (job, "builtin/scripted takes 100% of wrong answers for right: scores are too high")
+        (job, "builtin/scripted judges 100% of the wrong answers as right, so its scores are too high")
     ]
 
 

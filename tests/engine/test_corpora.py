@@ -76,7 +76,7 @@ async def test_reset_clears_and_begins_anew_where_nothing_tells(world: World, ef
     assert world.query("r", "select message from event where kind = 'corpus_reset'") == [
         (
             "c0: attempt 1 abandoned: scripted cannot tell whether an add was stored; everything is ingested again, "
-            "2 memories that it acknowledged among them",
+            "including 2 memories that it had acknowledged",
         )
     ]
 
@@ -306,7 +306,7 @@ async def test_twenty_empty_searches_stop_a_job_and_disarmed_they_are_told(tmp_p
     text = (world.workspace / "configs/providers/scripted.py").read_text()
     blind = text.replace("hits=hits, requested=query.k, returned=len(found)", "hits=(), requested=query.k, returned=0")
     world.write("configs/providers/scripted.py", blind)
-    told = "the first 20 searches of scripted found nothing: look at scoping and index"
+    told = "the first 20 searches of scripted found nothing: check scoping and index in its config"
     stopped = await run(world, isolation="off", concurrency=1)
     assert (stopped.status, stopped.exit_code, stopped.message) == (RunState.STOPPED, 3, told)
     assert stopped.jobs[0].states == {State.MEASURED: 19}, "the twentieth stopped it"
@@ -342,7 +342,7 @@ async def test_a_namespace_that_is_not_empty_is_contaminated(world: World) -> No
     assert (outcome.jobs[0].states, outcome.exit_code) == ({State.ERROR: 4}, 4)
     assert store.calls("ingest") == []
     ((told,),) = world.query("r", "select text from message")
-    assert told.endswith(" held 3 memories before anything was put into it")
+    assert told.endswith(" held 3 memories before this run added any")
     held = "select kind, passed, json_extract(data, '$.held') from probe"
     assert world.query("r", held) == [("emptiness", 0, 3)]
 

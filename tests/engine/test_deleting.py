@@ -140,5 +140,5 @@ async def test_who_cannot_delete_has_no_result(world: World) -> None:
     ScriptedStore.install(world)
     able, unable = (await run(world, providers=["scripted", "oracle"])).jobs
     assert (able.states, unable.states) == ({State.CORRECT: 2}, {State.UNSUPPORTED: 2})
-    assert unable.skipped == "skipped: forgetting needs delete_memory, oracle does not have it"
+    assert unable.skipped == "skipped: forgetting needs delete_memory, which oracle does not have"
     assert unable.valid

@@ -112,10 +112,10 @@ def test_a_trec_ranking_falls_in_score_whatever_the_order_of_lines(
     [
         ("q1 Q0 b 2 0.7", "the line has 5 fields, but a line of a TREC run has 6", TREC_HINT),
         ("q1 Q0 b c 2 0.7 me", "the line has 7 fields, but a line of a TREC run has 6", TREC_HINT),
-        ("q1 Q0 b first 0.7 me", "rank and score must be numbers", TREC_HINT),
-        ("q1 Q0 b 1.5 0.7 me", "rank and score must be numbers", TREC_HINT),
-        ("q1 Q0 b 2 high me", "rank and score must be numbers", TREC_HINT),
-        ("q1 Q0 b 2 nan me", "the score is not a number", TREC_HINT),
+        ("q1 Q0 b first 0.7 me", "rank and score must be numbers, not first and 0.7", TREC_HINT),
+        ("q1 Q0 b 1.5 0.7 me", "rank and score must be numbers, not 1.5 and 0.7", TREC_HINT),
+        ("q1 Q0 b 2 high me", "rank and score must be numbers, not 2 and high", TREC_HINT),
+        ("q1 Q0 b 2 nan me", "the score nan is not a number", TREC_HINT),
         ('{"item": "q1", "answer": "x"}', "the line has 4 fields, but a line of a TREC run has 6", TREC_HINT),
     ],
 )
@@ -139,7 +139,7 @@ def test_a_file_that_says_nothing_is_an_error(tmp_path: Path, content: str) -> N
     path = file_of(tmp_path, content)
     with pytest.raises(DataError) as refused:
         read_foreign(path)
-    assert (refused.value.message, refused.value.where) == ("the file has no row", str(path))
+    assert (refused.value.message, refused.value.where) == ("the file has no rows", str(path))
 
 
 @each_row("mark", ["", "\ufeff"])

@@ -83,7 +83,7 @@ async def live(tmp_path: Path) -> Live:
         (PluginFault("theirs"), "plugin", "theirs", False),
         (EvaluatorFailed("rule"), "evaluator", "rule", False),
         (ConfigError("half a file"), "config", "half a file", False),
-        (TimeoutError(), "timeout", "the deadline of the item passed", False),
+        (TimeoutError(), "timeout", "the time limit of the item has passed", False),
         (TimeoutError("mine"), "timeout", "mine", False),
         (KeyError("memory"), "plugin", "KeyError: 'memory'", False),
         (AssertionError(), "plugin", "AssertionError: ", False),

@@ -60,7 +60,7 @@ async def test_a_corpus_that_two_parts_asked_is_one_corpus_in_the_notes(world: W
     whole = await world.run(**FLAGS, k=50)
     await joined(world, {"start": 1, "end": 35}, {"start": 36, "end": 60}, into="both", k=50)
     assert await told("both") == await told(whole.run_id)
-    assert "(6 of 6 hold fewer than 100 memories" in (await told("both"))[0]
+    assert "(6 of 6 contain fewer than 100 memories" in (await told("both"))[0]
 
 
 async def test_ranges_that_overlap_and_cover_everything_are_the_whole(world: World) -> None:
@@ -158,7 +158,7 @@ async def test_a_merged_run_takes_no_other_range(world: World, flag: dict[str, o
         await world.resume("whole", **flag)
     (name,) = flag
     assert str(refused.value) == f"--{name} of run whole cannot change"
-    assert refused.value.hint == "start another run for the other range and merge the two"
+    assert refused.value.hint == "start a new run for the other range, then merge the two runs"
 
 
 async def test_a_rescore_of_a_merged_run_scores_every_part(world: World) -> None:

@@ -102,7 +102,7 @@ async def test_a_flag_that_changes_results_is_refused_with_both_values(
 ) -> None:
     error = await refused(world, **flags)
     assert (path, old, new) in error.changes
-    assert str(error).startswith("this is not the plan that run mine was started with\n")
+    assert str(error).startswith("the plan differs from the one that run mine was started with\n")
     assert f"\n  {path}: {old} -> {new}" in str(error)
     assert error.hint == IdentityError.default_hint
 
@@ -165,7 +165,7 @@ async def test_a_benchmark_that_is_gone_is_told_as_in_a_new_run(world: World) ->
 )
 async def test_the_range_and_the_name_of_a_run_are_fixed(world: World, flag: dict[str, object], message: str) -> None:
     error = await refused(world, **flag)
-    assert (error.message, error.hint) == (message, "start another run for the other range and merge the two")
+    assert (error.message, error.hint) == (message, "start a new run for the other range, then merge the two runs")
 
 
 async def test_the_same_range_may_be_said_again(world: World) -> None:
@@ -210,7 +210,7 @@ async def test_each_process_writes_down_how_it_worked(world: World) -> None:
 
 async def test_a_run_that_somebody_holds_is_left_alone(world: World) -> None:
     async with Journal.resume(world.workspace / "checkpoints/mine"):
-        with pytest.raises(Locked, match="run mine is held by pid ") as error:
+        with pytest.raises(Locked, match="run mine is locked by pid ") as error:
             await world.resume("mine")
     assert error.value.exit_code == 6
 
@@ -220,7 +220,7 @@ async def test_a_run_that_is_spread_over_a_cluster_is_not_resumed_beside_it(worl
     with pytest.raises(UsageError) as error:
         await world.resume("mine")
     assert error.value.message == "run mine is a cluster run that has not ended"
-    assert error.value.hint == "finish it first: bench resume RUN_ID"
+    assert error.value.hint == "finish it first: bench resume mine"
 
 
 # ------------------------------------------------------------------ ranges and shards of a new run
@@ -242,7 +242,7 @@ def test_a_shard_is_a_range(tmp_path: Path, shard: str, ranges: object) -> None:
         ({"shard": "1/0"}, "--shard 1/0: expected i/n with i from 1 to n"),
         ({"shard": "0/0"}, "--shard 0/0: expected i/n with i from 1 to n"),
         ({"shard": "1/9"}, "--shard 1/9 contains no item: there are only 8 items"),
-        ({"start": 9}, "--start 9: there are 8 items"),
+        ({"start": 9}, "--start 9: there are only 8 items"),
         ({"shard": "-1/4"}, '--shard: "-1/4" is not a shard: expected i/n, for example 1/4'),
         ({"shard": "1/4/2"}, "--shard: "),
         ({"shard": "a/b"}, "--shard: "),
@@ -286,7 +286,7 @@ async def test_a_request_of_another_version_says_what_it_cannot_read(world: Worl
         connection.commit()
     with pytest.raises(JournalError) as error:
         await planned(world)
-    assert error.value.message == 'run mine has a setting that this version does not know: "telepathy"'
+    assert error.value.message == 'run mine has a setting that is unknown to this version: "telepathy"'
     assert error.value.hint == "continue with the version of bench that started it"
     with pytest.raises(JournalError, match="telepathy"):
         await rescored_plan("mine", catalog=Catalog.load(world.workspace), flags={}, environment=world.environment)

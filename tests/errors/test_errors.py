@@ -142,7 +142,7 @@ def test_an_error_is_its_place_then_its_text_and_always_has_a_hint(
 
 
 def test_an_empty_hint_is_no_hint() -> None:
-    assert DataError("x", hint="").hint == "fix the row, or the config that maps it"
+    assert DataError("x", hint="").hint == "correct the row, or the config that maps the data"
 
 
 def test_one_finding_of_a_file_is_raised_as_it_is() -> None:
@@ -192,7 +192,7 @@ def test_a_time_out_is_a_kind_of_its_own_and_of_that_error_only() -> None:
 def test_a_rate_limit_keeps_how_long_to_wait() -> None:
     assert RateLimited("x", retry_after_s=1.5).retry_after_s == 1.5
     assert RateLimited("x").retry_after_s is None
-    assert RateLimited("x").hint == "resume the run once the cause is gone"
+    assert RateLimited("x").hint == "fix the cause, then resume the run"
 
 
 # -------------------------------------------------------------------- other's errors

@@ -132,9 +132,9 @@ def test_a_gold_outside_the_choices_is_refused_where_it_stands(tmp_path: Path, r
     with pytest.raises(DataError) as caught:
         quiz(tmp_path, {}, {"id": "i2", "right": right})
     assert (caught.value.where or "").endswith("quiz.jsonl:2")
-    text = "right is none of the 2 choices of i2, neither a text nor a letter"
+    text = "right matches none of the 2 choices of i2, as a text or a letter"
     assert caught.value.message == f"{text}: {shown} (row i2)"
-    assert caught.value.hint == "name a choice by its text or letter"
+    assert caught.value.hint == "write the text or the letter of one of the choices"
 
 
 def test_only_an_item_that_nobody_can_answer_may_have_no_right_choice(tmp_path: Path) -> None:

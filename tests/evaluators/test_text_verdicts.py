@@ -346,9 +346,9 @@ def test_a_word_is_one_of_its_list(name: str, key: str, value: object, hint: str
     ("name", "key", "hint"),
     [
         ("exact-match", "variannt", 'did you mean "variant"?'),
-        ("mcq", "anything", "it takes nothing"),
-        ("locomo-f1", "qqq", 'it takes "threshold"'),
-        ("token-f1", "case_sensitive", 'it takes "threshold" or "variant"'),
+        ("mcq", "anything", "known keys: none"),
+        ("locomo-f1", "qqq", "known keys: threshold"),
+        ("token-f1", "case_sensitive", "known keys: threshold, variant"),
     ],
 )
 def test_an_unknown_key_is_told_the_known_ones(name: str, key: str, hint: str) -> None:

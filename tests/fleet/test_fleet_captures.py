@@ -342,7 +342,7 @@ async def test_a_client_uuid_ends_the_queue_of_graphiti(shared: Path, tmp_path: 
         async with opened_at("graphiti", fake, tmp_path) as provider:
             space = Space(namespace="n", run_id="r", benchmark="b", corpus="c")
             ingested = await provider.ingest(space, [MEMORY])
-            assert (await provider.ready(space, ingested)).detail == "0 of 1 there"
+            assert (await provider.ready(space, ingested)).detail == "0 of 1 memories there"
 
 
 async def test_equal_ids_of_two_namespaces_do_not_meet_in_the_agent_memory_server(tmp_path: Path) -> None:

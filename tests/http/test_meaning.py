@@ -173,7 +173,8 @@ def test_an_error_inside_a_good_status_is_treated_as_its_status_would_be(
         (TooLarge(), MappingError, False, False, "mapping",
          "p.search: POST /x: the answer is larger than 8388608 bytes"),
         (ClosedTooLong(90.4), RateLimited, False, False, "rate_limited",
-         "p.search: POST /x: closed for another 90 s by Retry-After, longer than a call may take"),
+         "p.search: POST /x: the service allows no request for another 90 s (Retry-After), longer than a call "
+          "may wait"),
     ],
 )  # fmt: skip
 def test_a_silence_is_repeated_only_where_nothing_can_have_happened_twice(
@@ -284,7 +285,7 @@ def test_a_burst_is_a_fortieth_of_the_rate_and_one_at_least(limits: Limits, rate
 
 
 def test_a_rate_is_per_second_or_per_minute_and_not_both() -> None:
-    with pytest.raises(ValueError, match="rps or rpm, not both"):
+    with pytest.raises(ValueError, match="rps and rpm exclude each other"):
         Limits(rps=1, rpm=60)
 
 

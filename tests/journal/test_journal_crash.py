@@ -130,7 +130,7 @@ async def test_J1_a_full_disk_says_what_is_safe_and_resumes_with_room(tmp_path: 
     async with Reader.open(folder) as reader:
         counts = await reader.counts()
     assert lines[-1].startswith("DiskFull")
-    assert f"{sum(counts.values())} phases safe" in lines[-1]
+    assert f"{sum(counts.values())} phases are stored" in lines[-1]
     assert counts[Phase.SEARCH, "ok"] >= acknowledged > 0
     async with Journal.resume(folder) as journal:
         await journal.put(scored("one more"))

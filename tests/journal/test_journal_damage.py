@@ -131,7 +131,7 @@ async def test_a_newer_journal_asks_for_a_newer_bench(file: Path) -> None:
     with pytest.raises(JournalError) as refusal:
         async with Journal.resume(file):
             pass
-    assert "newer bench" in (refusal.value.hint or "")
+    assert "newer version of bench" in (refusal.value.hint or "")
 
 
 async def test_a_damaged_source_cannot_be_merged(file: Path, tmp_path: Path) -> None:

@@ -45,9 +45,9 @@ def sqlite_error(code: int, text: str = "what it said") -> sqlite3.Error:
     ("code", "kind", "message", "hint"),
     [
         (sqlite3.SQLITE_FULL, DiskFull, "the disk is full (what it said)", "make room, then resume the run"),
-        (sqlite3.SQLITE_BUSY, Locked, "another process kept the file locked for 30 s", None),
-        (sqlite3.SQLITE_LOCKED, Locked, "another process kept the file locked for 30 s", None),
-        (sqlite3.SQLITE_BUSY_SNAPSHOT, Locked, "another process kept the file locked for 30 s", None),
+        (sqlite3.SQLITE_BUSY, Locked, "another process has locked the file for more than 30 s", None),
+        (sqlite3.SQLITE_LOCKED, Locked, "another process has locked the file for more than 30 s", None),
+        (sqlite3.SQLITE_BUSY_SNAPSHOT, Locked, "another process has locked the file for more than 30 s", None),
         (sqlite3.SQLITE_CORRUPT, JournalError, DAMAGED, BACKUP),
         (sqlite3.SQLITE_NOTADB, JournalError, DAMAGED, BACKUP),
         (sqlite3.SQLITE_CORRUPT_INDEX, JournalError, DAMAGED, BACKUP),

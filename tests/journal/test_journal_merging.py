@@ -222,7 +222,7 @@ async def test_more_sources_than_sqlite_attaches_are_merged(tmp_path: Path) -> N
 
 async def test_a_live_run_is_not_merged(tmp_path: Path) -> None:
     async with Journal.create(tmp_path / "a", meta("a")):
-        with pytest.raises(Locked, match="run a is held by pid"):
+        with pytest.raises(Locked, match="run a is locked by pid"):
             await merge([tmp_path / "a"], tmp_path / "whole", run_id="whole")
 
 

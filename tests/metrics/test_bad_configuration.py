@@ -144,12 +144,12 @@ KEYS = "a metric has name, method, config, breakdown, evaluator"
         (
             {"name": "recall_all@5", "config": {"variant": "any"}},
             "metric \"recall_all_at_5\": variant = 'any', but its name already sets 'all'",
-            "leave variant out, or choose the name that has it",
+            "remove variant, or choose the name that sets the value you want",
         ),
         (
             {"name": "hit@5", "config": {"k": 3}},
             'metric "hit_at_5": k = 3, but its name already sets 5',
-            "leave k out, or choose the name that has it",
+            "remove k, or write the K that you want in the name",
         ),
         (
             {"name": "hit", "config": {"k": "ten"}},
@@ -191,12 +191,12 @@ KEYS = "a metric has name, method, config, breakdown, evaluator"
         (
             {"name": "map", "method": "llm_judge"},
             'metric "map" cannot have a method',
-            "leave method out, or name accuracy",
+            "remove method, or use accuracy",
         ),
         (
             {"name": "mine", "method": "custom"},
             'metric "mine": method custom needs the key evaluator',
-            "name its class: evaluator: ./file.py:Class",
+            "write evaluator: ./file.py:Class",
         ),
         ({"name": "token_f1", "method": "bert"}, 'unknown metric "token_f1.bert"', None),
     ],
@@ -212,7 +212,7 @@ def test_a_breakdown_is_one_of_the_data_or_the_question_type() -> None:
     text = 'metric "accuracy": unknown breakdown "speeker"'
     entry = {"name": "accuracy", "breakdown": "speeker"}
     assert said(entry, dimensions=["speaker"]) == (text, PLACE, 'did you mean "speaker"?')
-    assert said(entry, dimensions=[]) == (text, PLACE, "name question_type or a metadata key")
+    assert said(entry, dimensions=[]) == (text, PLACE, "write question_type or a metadata key")
     for always in ("question_type", "questionType", "category", "speaker"):
         assert open_metrics([{"name": "accuracy", "breakdown": always}], k=5, folder=Path(), dimensions=["speaker"])
 
@@ -224,13 +224,13 @@ CLASS = "./m.py:C"
     ("source", "reference", "text", "hint"),
     [
         (None, CLASS, "./m.py:C: no file m.py in FOLDER", "paths are relative to the config"),
-        ("", "./m.ts", "./m.ts: evaluators and metrics are written in Python", "name ./file.py:Class"),
-        ("", "./m.js:C", "./m.js:C: evaluators and metrics are written in Python", "name ./file.py:Class"),
-        ("", "./m.txt:C", "./m.txt:C: m.txt is not a Python file", "name ./file.py:Class"),
-        ("", "./m.py", "./m.py: expected ./file.py:Class", "name the file and its class"),
-        ("", "./m.py:not a name", "./m.py:not a name: expected ./file.py:Class", "name the file and its class"),
-        ("x = 1", CLASS, "./m.py:C: m.py has no class C", "check the spelling"),
-        ("C = 1", CLASS, "./m.py:C: m.py has no class C", "check the spelling"),
+        ("", "./m.ts", "./m.ts: evaluators and metrics are written in Python", "write ./file.py:Class"),
+        ("", "./m.js:C", "./m.js:C: evaluators and metrics are written in Python", "write ./file.py:Class"),
+        ("", "./m.txt:C", "./m.txt:C: m.txt is not a Python file", "write ./file.py:Class"),
+        ("", "./m.py", "./m.py: expected ./file.py:Class", "write ./file.py:Class"),
+        ("", "./m.py:not a name", "./m.py:not a name: expected ./file.py:Class", "write ./file.py:Class"),
+        ("x = 1", CLASS, "./m.py:C: m.py has no class C", "check the name of the class"),
+        ("C = 1", CLASS, "./m.py:C: m.py has no class C", "check the name of the class"),
         (
             "import nothing_like_it",
             CLASS,
@@ -238,18 +238,18 @@ CLASS = "./m.py:C"
             "correct the file",
         ),
         ("1 +", CLASS, "./m.py:C cannot be imported: SyntaxError: invalid syntax (m.py, line 1)", "correct the file"),
-        ("class C: pass", CLASS, "metric ./m.py:C has no name", "see docs: what a metric plug-in must have"),
+        ("class C: pass", CLASS, "metric ./m.py:C has no name", "see docs/add-a-metric.md"),
         (
             "class C: name = 'x'",
             CLASS,
             "metric ./m.py:C has no definition",
-            "see docs: what a metric plug-in must have",
+            "see docs/add-a-metric.md",
         ),
         (
             "class C: name = definition = 'x'",
             CLASS,
             "metric ./m.py:C has no score",
-            "see docs: what a metric plug-in must have",
+            "see docs/add-a-metric.md",
         ),
         (
             "class C:\n  name = definition = score = 'x'\n  category = 'speed'",
@@ -261,7 +261,7 @@ CLASS = "./m.py:C"
             "class C:\n  def __init__(self, must): pass",
             CLASS,
             "metric ./m.py:C: C.__init__() missing 1 required positional argument: 'must'",
-            "each key in the metric's config must be a parameter of the metric's class",
+            "write only parameters of the metric's class in its config",
         ),
     ],
 )
@@ -279,7 +279,7 @@ def test_a_config_that_the_class_does_not_take_names_it(tmp_path: Path) -> None:
     (tmp_path / "m.py").write_text("class C:\n  name = definition = score = 'x'\n", encoding="utf-8")
     text, where, hint = said({"name": "mine", "evaluator": CLASS, "config": {"bonus": 1}}, tmp_path)
     assert (text, where) == ("metric ./m.py:C: C() takes no arguments", PLACE)
-    assert hint == "each key in the metric's config must be a parameter of the metric's class"
+    assert hint == "write only parameters of the metric's class in its config"
 
 
 def test_two_configs_for_one_class_are_a_mistake(tmp_path: Path) -> None:
@@ -302,9 +302,10 @@ def test_two_definitions_under_one_name_are_told_with_both() -> None:
             places=["a", "b"],
         )
     assert str(caught.value) == (
-        'b: metric "ndcg_at_10" is requested twice, as ndcg@10/1 and as ndcg@10[gain=exponential]/1'
+        'b: metric "ndcg_at_10" is requested twice with different definitions: ndcg@10/1 and '
+        "ndcg@10[gain=exponential]/1"
     )
-    assert caught.value.hint == "name the method or variant: accuracy.exact_match"
+    assert caught.value.hint == "write the method or variant in the name, for example accuracy.exact_match"
 
 
 def test_every_problem_of_a_list_is_kept() -> None:
@@ -322,27 +323,27 @@ def test_every_problem_of_a_list_is_kept() -> None:
         (
             {"name": "hit@5", "retrieved": []},
             "metric \"hit_at_5\": missing a required argument: 'relevant'",
-            "it reads retrieved, relevant",
+            "inputs: retrieved, relevant",
         ),
         (
             {"name": "hit@5", "retrieved": [], "relevant": [], "k": 5},
             "metric \"hit_at_5\": got an unexpected keyword argument 'k'",
-            "it reads retrieved, relevant",
+            "inputs: retrieved, relevant",
         ),
         (
             {"name": "accuracy", "corect": True},
             "metric \"accuracy\": got an unexpected keyword argument 'corect'",
-            "it reads correct, value, answerable, adversarial, abstained, faithfulness",
+            "inputs: correct, value, answerable, adversarial, abstained, faithfulness",
         ),
         (
             {"name": "faithfulness", "faithful": 1},
             "metric \"faithfulness\": got an unexpected keyword argument 'faithful'",
-            "it reads correct, value, answerable, adversarial, abstained, faithfulness",
+            "inputs: correct, value, answerable, adversarial, abstained, faithfulness",
         ),
         (
             {"name": "ingest_to_searchable_p50"},
             'metric "ingest_to_searchable_p50" cannot be computed with score',
-            "use measure with Row values",
+            "use bench.metrics.measure with Row values",
         ),
         ({"name": "hit", "retrieved": []}, 'metric "hit" needs a cutoff K', 'write "hit_at_10", or give k'),
         (
@@ -365,7 +366,7 @@ def test_wrong_inputs_of_one_item_are_told_whole(call: dict[str, object], text: 
         (
             {"retrieved": []},
             "metric \"hit_at_5\": missing a required argument: 'relevant'",
-            "it reads retrieved, relevant",
+            "inputs: retrieved, relevant",
         ),
         (
             {"retreived": [], "relevant": []},
@@ -375,7 +376,7 @@ def test_wrong_inputs_of_one_item_are_told_whole(call: dict[str, object], text: 
         (
             {"retrieved": [], "relevant": [], "zz": 1},
             'metric "hit_at_5": a row has the unknown key "zz"',
-            "it reads retrieved, relevant",
+            "inputs: retrieved, relevant",
         ),
         (
             {"retrieved": [], "relevant": [], "state": "eror"},

@@ -452,7 +452,7 @@ def test_with_epochs_items_are_counted_and_not_epochs(drawn: list[tuple[int, int
 def test_money_of_ingest_that_is_known_is_at_least_what_was_spent() -> None:
     job = JobFacts(corpora=[CorpusFacts(corpus="c", cost_usd="0.5"), CorpusFacts(corpus="d", cost_usd=None)])
     total = fold(opened("cost_total"), [row(0, "correct", None)], job=job)["cost_total"]
-    assert (total.value, total.n_unknown, total.note) == (0.5, 2, "at least: 2 unknown")
+    assert (total.value, total.n_unknown, total.note) == (0.5, 2, "at least: 2 values are unknown")
     assert counted(total) == (0, 1, 0)
 
 

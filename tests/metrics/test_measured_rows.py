@@ -39,7 +39,7 @@ from tests.rows import each_row
             'metric "mrr": a row has the unknown key "lables"',
             None,
         ),
-        ("latency_p50", {"us": 1, "zzz": 2}, 'metric "latency_p50": a row has the unknown key "zzz"', "it reads us"),
+        ("latency_p50", {"us": 1, "zzz": 2}, 'metric "latency_p50": a row has the unknown key "zzz"', "inputs: us"),
         (
             "bleu.sacrebleu_corpus",
             {"prediction": "a", "reference": "a", "zzz": 2},

@@ -151,7 +151,7 @@ def test_latency_percentiles_are_nearest_ranks_in_milliseconds() -> None:
 def test_p99_of_few_values_says_that_it_is_the_maximum() -> None:
     found = fold(opened("latency_p99"), [row(i, "correct", (1000.0 * i,)) for i in range(5)])["latency_p99"]
     assert found.value == 4.0
-    assert "p99 of n<100 is the maximum" in found.note
+    assert "with n < 100, p99 is the maximum" in found.note
 
 
 def test_latency_brings_all_percentiles_in_its_note() -> None:

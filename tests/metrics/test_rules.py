@@ -52,9 +52,15 @@ def sample(*values: float, **more: object) -> Sample:
         (MEAN, sample(1.0, 0.0, 1.0), 2 / 3, 2 / 3, ""),
         (MEAN, sample(1.0, 0.0, 1.0, n_failed=1), 2 / 3, 0.5, ""),
         (Mean(1000, failures_as_zero=False), sample(1000.0, 3000.0, n_failed=9), 2.0, None, ""),
-        (Percentile(50), sample(3.0, 1.0, 2.0, n_failed=9), 2.0, None, "interval is descriptive: n < 200"),
+        (
+            Percentile(50),
+            sample(3.0, 1.0, 2.0, n_failed=9),
+            2.0,
+            None,
+            "n < 200: the interval only describes these items",
+        ),
         (Percentile(50, 1000), sample(3000.0), 3.0, None, ""),
-        (Percentile(99), sample(1.0), 1.0, None, "p99 of n<100 is the maximum"),
+        (Percentile(99), sample(1.0), 1.0, None, "with n < 100, p99 is the maximum"),
         (Percentile(99), sample(), None, None, ""),
         (Spread(1000), sample(), None, None, ""),
         (Spread(1000), sample(1000.0, 2000.0, 6000.0), 3.0, None, "p50 2, p90 6, p95 6, p99 6, max 6"),
@@ -154,7 +160,7 @@ def test_a_share_of_nothing_is_nothing() -> None:
 @pytest.mark.parametrize("n", [199, 200])
 def test_a_percentile_of_few_values_is_only_descriptive(n: int) -> None:
     found = Percentile(50).fold(sample(*(float(i) for i in range(n))))
-    assert found.note == ("interval is descriptive: n < 200" if n < 200 else "")
+    assert found.note == ("n < 200: the interval only describes these items" if n < 200 else "")
     assert found.interval is not None
 
 
@@ -187,13 +193,17 @@ def raising(error: Exception) -> Callable[[Sequence[float]], float]:
     [
         (lambda values: None, None, ""),
         (lambda values: 3, 3.0, ""),
-        (lambda values: math.nan, None, "its aggregate gave nan"),
-        (lambda values: math.inf, None, "its aggregate gave inf"),
-        (lambda values: "high", None, "its aggregate gave 'high'"),
-        (lambda values: values[99], None, "its aggregate failed: IndexError: list index out of range"),
-        (raising(ZeroDivisionError("by nothing")), None, "its aggregate failed: ZeroDivisionError: by nothing"),
-        (raising(ValueError("no")), None, "its aggregate failed: ValueError: no"),
-        (raising(TypeError("no")), None, "its aggregate failed: TypeError: no"),
+        (lambda values: math.nan, None, "the metric's aggregate returned nan, expected a finite number"),
+        (lambda values: math.inf, None, "the metric's aggregate returned inf, expected a finite number"),
+        (lambda values: "high", None, "the metric's aggregate returned 'high', expected a finite number"),
+        (lambda values: values[99], None, "the metric's aggregate failed: IndexError: list index out of range"),
+        (
+            raising(ZeroDivisionError("by nothing")),
+            None,
+            "the metric's aggregate failed: ZeroDivisionError: by nothing",
+        ),
+        (raising(ValueError("no")), None, "the metric's aggregate failed: ValueError: no"),
+        (raising(TypeError("no")), None, "the metric's aggregate failed: TypeError: no"),
     ],
 )
 def test_an_aggregate_that_gives_no_number_leaves_the_value_null_and_says_so(
@@ -292,7 +302,7 @@ def test_a_metric_of_ours_that_gives_no_number_is_an_error_of_its_item_too() -> 
         broken = replace(mrr, arithmetic=replace(mrr.arithmetic, of_row=lambda _, wrong=wrong: wrong))
         with pytest.raises(EvaluatorFailed) as caught:
             value_of_row(broken, row)
-        assert str(caught.value) == f"metric mrr gave {wrong} for item q7"
+        assert str(caught.value) == f"metric mrr returned {wrong} for item q7; expected a finite number"
 
 
 def test_a_class_may_take_plain_rows_too(tmp_path: Path) -> None:

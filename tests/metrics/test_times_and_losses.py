@@ -148,7 +148,7 @@ def test_tokens_of_a_role(role: str) -> None:
 
 def test_plain_rows_may_hold_money_as_text_or_number() -> None:
     found = metrics.measure("cost_per_query", [{"cost_usd": "0.1"}, {"cost_usd": 0.3}, {"cost_usd": None}, {}])
-    assert (found.value, found.n, found.n_unknown, found.note) == (0.2, 2, 2, "at least: 2 unknown")
+    assert (found.value, found.n, found.n_unknown, found.note) == (0.2, 2, 2, "at least: 2 values are unknown")
 
 
 # ------------------------------------------------------------------------------------ losses
@@ -352,7 +352,7 @@ def test_what_cannot_be_loaded_says_whose_it_is(tmp_path: Path, monkeypatch: pyt
         'bench.metrics: "broken_one" of distribution broken-dist cannot be loaded: '
         "ModuleNotFoundError: No module named 'nowhere_to_be_found'"
     )
-    assert caught.value.hint == "fix or uninstall broken-dist"
+    assert caught.value.hint == "repair or uninstall broken-dist"
 
 
 def test_the_catalog_names_what_is_installed_and_imports_nothing(

@@ -225,5 +225,5 @@ def test_the_list_of_prefixes_says_what_each_needs() -> None:
 
     known = prefixes()
     assert known.keys() == {*VENDORS, "local"}
-    assert "its address in AZURE_OPENAI_ENDPOINT" in known["azure"]
+    assert "AZURE_OPENAI_ENDPOINT must set the address" in known["azure"]
     assert "GEMINI_API_KEY or GOOGLE_API_KEY" in known["google"] and "no key" in known["ollama"]

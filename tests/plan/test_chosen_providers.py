@@ -80,36 +80,44 @@ def test_a_file_of_the_workspace_stands_in_for_a_built_in(world: World) -> None:
         (["bm26"], 'there is no provider "bm26"; did you mean "bm25"?', "bench list providers shows the known ones"),
         (["qqqqqqqq"], 'there is no provider "qqqqqqqq"', "bench list providers shows the known ones"),
         ([""], 'there is no provider ""', "bench list providers shows the known ones"),
-        (["bm25", "bm25"], 'provider "bm25" is named twice', "write bm25@a and bm25@b for variants"),
-        (["bm25", "Bm25"], 'provider "bm25" is named twice', "write bm25@a and bm25@b for variants"),
+        (["bm25", "bm25"], 'provider "bm25" is named twice', "name it once, or write bm25@a and bm25@b for variants"),
+        (["bm25", "Bm25"], 'provider "bm25" is named twice', "name it once, or write bm25@a and bm25@b for variants"),
         (
             ["bm25", "random", "local-baseline"],
             'provider "bm25" is named twice',
-            "write bm25@a and bm25@b for variants",
+            "name it once, or write bm25@a and bm25@b for variants",
         ),
         (["bm25@x", "bm25@x"], 'provider "bm25@x" is named twice', "see bench --help"),
-        (["bm25@"], '"" in "bm25@" is not a valid label of a variant', "use letters, digits, - and _: chroma@big"),
+        (
+            ["bm25@"],
+            '"" in "bm25@" is not a valid label of a variant',
+            "use letters, digits, - and _, for example chroma@big",
+        ),
         (
             ["bm25@a@b"],
             '"a@b" in "bm25@a@b" is not a valid label of a variant',
-            "use letters, digits, - and _: chroma@big",
+            "use letters, digits, - and _, for example chroma@big",
         ),
         (
             ["bm25@v1.2"],
             '"v1.2" in "bm25@v1.2" is not a valid label of a variant',
-            "use letters, digits, - and _: chroma@big",
+            "use letters, digits, - and _, for example chroma@big",
         ),
         (
             ["bm25@a|b"],
             '"a|b" in "bm25@a|b" is not a valid label of a variant',
-            "use letters, digits, - and _: chroma@big",
+            "use letters, digits, - and _, for example chroma@big",
         ),
         (
             ["bm25@a/b"],
             '"a/b" in "bm25@a/b" is not a valid label of a variant',
-            "use letters, digits, - and _: chroma@big",
+            "use letters, digits, - and _, for example chroma@big",
         ),
-        (["bm25@ü"], '"ü" in "bm25@ü" is not a valid label of a variant', "use letters, digits, - and _: chroma@big"),
+        (
+            ["bm25@ü"],
+            '"ü" in "bm25@ü" is not a valid label of a variant',
+            "use letters, digits, - and _, for example chroma@big",
+        ),
     ],
 )
 def test_a_name_that_means_nothing_or_too_much_is_refused(
@@ -206,23 +214,23 @@ def test_what_is_set_changes_the_digest_of_the_config_and_the_file_stays(world: 
     [
         (
             {"chroma.x": 1},
-            "--set chroma.x: no provider of this run is called so",
-            "write PROVIDER.path=VALUE with a provider of this run",
+            "--set chroma.x: this run has no provider chroma",
+            "write PROVIDER.KEY=VALUE, for example chroma.search.k=5",
         ),
         (
             {"fault.x": 1},
-            '--set fault.x: no provider of this run is called so; did you mean "faulty"?',
-            "write PROVIDER.path=VALUE with a provider of this run",
+            '--set fault.x: this run has no provider fault; did you mean "faulty"?',
+            "write PROVIDER.KEY=VALUE, for example chroma.search.k=5",
         ),
         (
             {"faulty": 1},
-            "--set faulty: names a provider and no key of its config",
-            "write PROVIDER.path=VALUE with a provider of this run",
+            "--set faulty: the key of the config is missing",
+            "write PROVIDER.KEY=VALUE, for example chroma.search.k=5",
         ),
         (
             {"faulty@other.x": 1},
-            '--set faulty@other.x: no provider of this run is called so; did you mean "faulty"?',
-            "write PROVIDER.path=VALUE with a provider of this run",
+            '--set faulty@other.x: this run has no provider faulty@other; did you mean "faulty"?',
+            "write PROVIDER.KEY=VALUE, for example chroma.search.k=5",
         ),
         (
             {"faulty.name.x": 1},
@@ -232,17 +240,18 @@ def test_what_is_set_changes_the_digest_of_the_config_and_the_file_stays(world: 
         (
             {"faulty.prices.add": "NaN"},
             "--set faulty.prices.add=NaN: NaN and infinities are not JSON",
-            "a text is quoted: '\"NaN\"'",
+            "put a text in quotes: '\"NaN\"'",
         ),
         (
             {"faulty.vars.big": "1e999"},
             "--set faulty.vars.big=1e999: NaN and infinities are not JSON",
-            "a text is quoted: '\"1e999\"'",
+            "put a text in quotes: '\"1e999\"'",
         ),
         (
             {"faulty.vars.n": 2**53},
-            "--set faulty.vars.n=9007199254740992: an integer beyond 2^53-1 is read differently by different programs",
-            "a text is quoted: '\"9007199254740992\"'",
+            "--set faulty.vars.n=9007199254740992: an integer is not in -(2^53-1)..2^53-1, so programs may read "
+            "it differently",
+            "put a text in quotes: '\"9007199254740992\"'",
         ),
         (
             {"bm25.type": "cloud"},

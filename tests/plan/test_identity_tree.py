@@ -301,7 +301,7 @@ def test_jobs_say_what_they_are_and_why_they_are_skipped(world: World) -> None:
     assert {key: job["skipped"] for key, job in jobs.items()} == {
         "facts/faulty|openai/a|none": None,
         "facts/bm25@x|openai/a|none": None,
-        "listing/faulty|openai/a|none": "skipped: listing needs list_memories, faulty does not have it",
+        "listing/faulty|openai/a|none": "skipped: listing needs list_memories, which faulty does not have",
         "listing/bm25@x|openai/a|none": None,
     }
     assert jobs["facts/bm25@x|openai/a|none"] == {

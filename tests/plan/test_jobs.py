@@ -102,7 +102,7 @@ def test_a_lane_names_every_endpoint_that_it_calls_once(world: World) -> None:
     [
         ({"answering_model": "nobody/x"}, 'unknown model provider "nobody" in "nobody/x"'),
         ({"answering_model": "opnai/x"}, 'unknown model provider "opnai" in "opnai/x"; did you mean "openai"?'),
-        ({"answering_model": "gtp-4"}, '"gtp-4" belongs to no known family of models; did you mean "gpt-4o"?'),
+        ({"answering_model": "gtp-4"}, 'the provider of the model "gtp-4" is not known; did you mean "gpt-4o"?'),
         ({"answering_model": "builtin/clever"}, 'unknown built-in model "builtin/clever"'),
         (
             {"answering_model": "anthropic/c"},
@@ -144,9 +144,9 @@ def test_each_lane_that_lacks_something_says_what(world: World) -> None:
     )
     plan = world.plan(benchmarks="facts forgetting", providers="faulty bm25 oracle")
     told = {
-        "faulty": "skipped: forgetting needs delete_memory, update_memory, faulty does not have it",
-        "bm25": "skipped: forgetting needs update_memory, bm25 does not have it",
-        "oracle": "skipped: forgetting needs delete_memory, update_memory, oracle does not have it",
+        "faulty": "skipped: forgetting needs delete_memory, update_memory, which faulty does not have",
+        "bm25": "skipped: forgetting needs update_memory, which bm25 does not have",
+        "oracle": "skipped: forgetting needs delete_memory, update_memory, which oracle does not have",
     }
     assert {lane.provider.label: lane.skipped for lane in plan.lanes if lane.skipped} == told
     assert plan.notes == tuple(told.values())
@@ -186,13 +186,13 @@ def test_of_a_skipped_lane_nothing_need_be_set(world: World) -> None:
         ({**JUDGING, "judge_model": "openai/j", "answering_model": "openai/a"}, []),
         (
             {"embedding_model": "openai/e"},
-            ["--embedding-model has no effect: neither a provider nor an evaluator of this run takes one"],
+            ["--embedding-model has no effect: no provider or evaluator of this run uses an embedding model"],
         ),
         ({"embedding_model": "openai/e", "providers": "bm25 vector"}, []),
         ({"embedding_model": "openai/e", "evaluators": "semantic-similarity"}, []),
-        ({"sample": 13}, ["--sample 13: facts has 12 items that fit, all are taken"]),
+        ({"sample": 13}, ["--sample 13: facts has 12 matching items, so all are used"]),
         ({"sample": 12}, []),
-        ({"sample": 9, "question_type": "one"}, ["--sample 9: facts has 6 items that fit, all are taken"]),
+        ({"sample": 9, "question_type": "one"}, ["--sample 9: facts has 6 matching items, so all are used"]),
         ({"sample": 9, "per_type": True}, []),
     ],
 )
@@ -268,8 +268,8 @@ def test_a_range_is_read_in_positions_of_the_full_order(flags: dict[str, object]
 @each_row(
     ("flags", "message"),
     [
-        ({"start": 11}, "--start 11: there are 10 items"),
-        ({"start": 11, "end": 20}, "--start 11: there are 10 items"),
+        ({"start": 11}, "--start 11: there are only 10 items"),
+        ({"start": 11, "end": 20}, "--start 11: there are only 10 items"),
         ({"shard": "0/3"}, "--shard 0/3: expected i/n with i from 1 to n"),
         ({"shard": "4/3"}, "--shard 4/3: expected i/n with i from 1 to n"),
         ({"shard": "1/11"}, "--shard 1/11 contains no item: there are only 10 items"),
@@ -347,8 +347,8 @@ def test_the_judge_is_the_command_lines_then_the_configs_then_the_packs(
     ("old", "new", "cost"),
     [
         ("", "", ""),  # what was added is found by its id at once
-        ('$.score"}', '$.score", id_from: none}', "up to 2 of 3 corpora: where neither a count nor a search tells"),
-        ("capabilities:", "wait: sentinel\ncapabilities:", "up to 2 of 3 corpora: where neither a count nor a search"),
+        ('$.score"}', '$.score", id_from: none}', "up to 2 of 3 corpora: if neither a count nor a search shows"),
+        ("capabilities:", "wait: sentinel\ncapabilities:", "up to 2 of 3 corpora: if neither a count nor a search"),
         ("path: /v1/add", "path: /v1/add\n    idempotent: true", ""),
         ("on_unknown: reset", "on_unknown: repeat", ""),
     ],
@@ -366,5 +366,5 @@ def test_what_a_process_alone_holds_is_lost_with_it(world: World) -> None:
     ScriptedStore.install(world, durability="process")
     (note,) = world.plan(providers="scripted").notes
     assert note == (
-        "scripted: a crash in ingest can cost all 3 corpora: memories that this process holds are ingested again"
+        "scripted: a crash in ingest can cost all 3 corpora: the memories end with this process and are ingested again"
     )

@@ -92,7 +92,7 @@ def test_a_provider_that_lacks_a_capability_is_skipped_and_said(world: World) ->
     world.write("configs/benchmarks/forgetting.yaml", DELETING)
     plan = world.plan(benchmarks=["facts", "forgetting"], providers="faulty")
     assert [lane.skipped is None for lane in plan.lanes] == [True, False]
-    assert "forgetting needs delete_memory, faulty does not have it" in " ".join(plan.notes)
+    assert "forgetting needs delete_memory, which faulty does not have" in " ".join(plan.notes)
     with pytest.raises(UsageError, match="no job is left"):
         world.plan(benchmarks="forgetting", providers="faulty")
 

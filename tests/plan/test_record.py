@@ -163,7 +163,7 @@ def test_a_skipped_job_is_recorded_with_its_reason(world: World) -> None:
         'name: listing\nversion: "1"\nextends: facts\nrequiredCapabilities: [list_memories]\n',
     )
     found = recorded(world, benchmarks="facts listing", providers="faulty")
-    assert [job.skipped for job in found] == [None, "skipped: listing needs list_memories, faulty does not have it"]
+    assert [job.skipped for job in found] == [None, "skipped: listing needs list_memories, which faulty does not have"]
 
 
 def test_groups_marks_and_breakdowns_are_kept(world: World) -> None:
@@ -218,7 +218,7 @@ def test_an_overlay_that_is_not_there_or_lies_elsewhere_is_refused(world: World,
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("{sha256}", "ab" * 32, f"the overlay is for the dataset {'ab' * 32}, this one is"),
+        ("{sha256}", "ab" * 32, f"the overlay is for the dataset with sha256 {'ab' * 32}, but the dataset"),
         ("benchmark: facts", "benchmark: other", "the overlay is for other, not for facts"),
         ("c0q0", "c9q9", 'facts has no item "c9q9"'),
         ("c1q1", "c0q0", 'item "c0q0" is listed twice'),

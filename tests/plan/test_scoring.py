@@ -142,8 +142,8 @@ def test_the_judge_that_a_metric_names_is_the_one_that_is_asked(world: World) ->
         assert world.plan(providers="bm25", answering_model="openai/a", judge_model=flag)
     with pytest.raises(UsageError) as caught:
         world.plan(providers="bm25", answering_model="openai/a", judge_model="openai/z")
-    assert caught.value.message == "--judge-model: a metric of this benchmark names openai/q"
-    assert caught.value.hint == "leave the flag out"
+    assert caught.value.message == "--judge-model cannot be used: a metric of this benchmark requires openai/q"
+    assert caught.value.hint == "remove the flag"
 
 
 def test_the_vectors_that_a_metric_names_are_those_that_are_compared(world: World) -> None:
@@ -152,7 +152,8 @@ def test_the_vectors_that_a_metric_names_are_those_that_are_compared(world: Worl
     assert scoring(world).embedding == "openai/text-embedding-3-small"
     assert scoring(world, embedding_model="openai/text-embedding-3-small").embedding == "openai/text-embedding-3-small"
     with pytest.raises(
-        UsageError, match="--embedding-model: a metric of this benchmark names openai/text-embedding-3-s"
+        UsageError,
+        match="--embedding-model cannot be used: a metric of this benchmark requires openai/text-embedding-3-s",
     ):
         scoring(world, embedding_model="openai/other")
     config = world.plan(providers="bm25").lanes[0].benchmark.config
@@ -167,7 +168,7 @@ def test_an_embedding_model_is_needed_only_where_something_is_compared_by_meanin
 
 
 async def test_a_model_that_is_only_planned_embeds_nothing() -> None:
-    with pytest.raises(RuntimeError, match="openai/e was planned, not opened"):
+    with pytest.raises(RuntimeError, match="openai/e is only planned, not opened"):
         await Later("openai/e").embed(["x"], kind="query")
 
 

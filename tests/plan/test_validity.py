@@ -13,7 +13,7 @@ from bench.plan.validity import invalid_reasons
 from tests.rows import each_row
 
 FOREIGN = "an isolation probe found foreign memories in a namespace"
-HELD = 'corpus "a" held some memories before anything was put into it'
+HELD = 'corpus "a" held some memories before this run added any'
 LEAKED = 'corpus "a" returned a memory of another corpus'
 
 Kind = Literal["emptiness", "sentinel", "canary", "leak"]

@@ -118,8 +118,8 @@ async def test_declared_durability_wins_over_the_class(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("import nowhere_at_all\nclass Own: ...\n", "own.py fails: ModuleNotFoundError"),
-        ("raise RuntimeError('no')\nclass Own: ...\n", "own.py fails: RuntimeError: no"),
+        ("import nowhere_at_all\nclass Own: ...\n", "own.py cannot be imported: ModuleNotFoundError"),
+        ("raise RuntimeError('no')\nclass Own: ...\n", "own.py cannot be imported: RuntimeError: no"),
         ("class Own: ...\n", "lacks __aenter__, __aexit__, ingest, ready, search, clear"),
     ],
 )
@@ -177,7 +177,7 @@ def test_a_name_that_two_distributions_claim_is_refused_by_name_and_listed_with_
     assert own is not None and own.adapter == "acme:Memory"
     rows = {str(row["name"]): row for row in facts.listing([])}
     assert rows["shared"] == {"name": "shared", "problem": caught.value.message}
-    assert rows["bm25"]["problem"] == "refused in a run: an installed plug-in has this name too"
+    assert rows["bm25"]["problem"] == "refused in a run, because an installed plug-in has the same name"
     assert rows["bm25"]["displayName"] == "BM25"
     assert "problem" not in rows["random"]
 

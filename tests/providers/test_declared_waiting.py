@@ -51,7 +51,7 @@ async def test_every_job_must_be_done_and_a_done_one_is_not_asked_again() -> Non
         jobs = (*(await play.add("a")).jobs, *(await play.add("b")).jobs)
         everything = Ingested(ids={"m0": ("m0",)}, jobs=jobs)
         first = await play.provider.ready(play.space, everything)
-        assert (first.state, first.detail) == ("pending", '1 of 2 ready; j1: "$.s" is queued')
+        assert (first.state, first.detail) == ("pending", '1 of 2 jobs ready; j1: "$.s" is queued')
         assert (await play.provider.ready(play.space, everything)).state == "ready"
         assert play.service.calls().count("GET /jobs/j0") == 1
 
@@ -90,7 +90,7 @@ async def test_many_jobs_end_the_round_at_the_first_that_wait() -> None:
     }
     async with playing({**STATUS, "endpoints.add.response": {"ids": "$.jobs"}}, answers) as play:
         seen = await play.provider.ready(play.space, await play.add("a"))
-        assert seen.detail == '16 of 40 ready; j16: "$.s" is queued'
+        assert seen.detail == '16 of 40 jobs ready; j16: "$.s" is queued'
         assert len([call for call in play.service.calls() if "jobs" in call]) == 32
 
 

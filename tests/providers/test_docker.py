@@ -161,7 +161,7 @@ async def test_a_port_that_something_else_holds_is_said_with_what_answers_there(
             with pytest.raises(ConfigError, match="port is already allocated") as caught:
                 async with opened(made.config(), tmp_path, {**made.variables, "BOX_URL": other.url}):
                     pass
-    assert "something else holds its port" in (caught.value.hint or "") and "-> 404" in (caught.value.hint or "")
+    assert "another program uses its port" in (caught.value.hint or "") and "-> 404" in (caught.value.hint or "")
     assert "set BOX_URL" in (caught.value.hint or "")
 
 
@@ -187,7 +187,7 @@ async def test_what_a_killed_process_started_is_used_and_stopped_by_the_next_one
 async def test_service_that_never_becomes_healthy_is_stopped_and_shown(tmp_path: Path) -> None:
     (tmp_path / "unhealthy").touch()
     with box(tmp_path) as made:
-        with pytest.raises(ConfigError, match=r"(?s)not healthy at .*/calls within 3 s \(.*\):\nwarming up"):
+        with pytest.raises(ConfigError, match=r"(?s)not healthy at .*/calls after 3 s \(.*\):\nwarming up"):
             async with opened(made.config(), tmp_path, made.variables):
                 pass
         assert made.calls()[-1][5] == "stop"

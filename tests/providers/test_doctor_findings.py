@@ -97,21 +97,21 @@ async def test_a_provider_without_fault_passes_every_question(tmp_path: Path) ->
     assert [(check.name, check.outcome, check.detail) for check in report.checks] == [
         ("version", "pass", "shelf 7"),
         ("setup twice", "pass", "nothing to set up"),
-        ("empty namespace", "pass", "holds nothing"),
+        ("empty namespace", "pass", "contains nothing"),
         ("add", "pass", "3 memories"),
         ("ready", "pass", "after 0.0 s"),
         ("found by own text", "pass", "by id"),
         ("dates come back", "pass", "with the hits"),
         ("long question", "pass", "1000 characters"),
         ("k is kept", "pass", report.checks[8].detail),
-        ("namespaces apart", "pass", "sees nothing of the first"),
+        ("namespaces apart", "pass", "the second does not see the first"),
         ("adding again", "pass", "repeat: each memory once"),
         ("text survives", "pass",
          "newlines, quotes, emoji, right-to-left text, placeholders, 10,000 characters"),
         ("empty query", "pass", "0 hits"),
-        ("clear", "pass", "twice; nothing is left"),
+        ("clear", "pass", "cleared twice; nothing is left"),
         ("other namespace lives", "pass", "still there"),
-        ("no secret shown", "pass", "in no log, journal or error"),
+        ("no secret shown", "pass", "not visible in log, journal or errors"),
     ]  # fmt: skip
     assert all(check.latency_ms >= 0 for check in report.checks)
 
@@ -125,7 +125,7 @@ CLEAR = "return len(self.spaces.pop(space.namespace, {}))"
 @pytest.mark.parametrize(
     ("old", "new", "question", "detail"),
     [
-        ('return "shelf 7"', 'return " "', "version", "the version is empty"),
+        ('return "shelf 7"', 'return " "', "version", "the provider reports an empty version"),
         (
             "return len(self.rows(space))", "return 5", "empty namespace",
             "a new namespace is not empty: memories stored 5, hits of a search 0; expected 0 and 0",
@@ -145,7 +145,8 @@ CLEAR = "return len(self.spaces.pop(space.namespace, {}))"
         (
             HIT, HIT.replace("source_ids=(one.id,)", "source_ids=('x',)"),
             "found by own text",
-            '"Ana moved to Lisbon in May because of a " is not among the first 3 hits of a search for its own text',
+            'the memory "Ana moved to Lisbon in May because of a " is not among the first 3 hits of a search for its '
+            "own text",
         ),
         (
             HIT, HIT.replace("when=one.when", "when=one.when and one.when + timedelta(days=1)"),
@@ -161,7 +162,7 @@ CLEAR = "return len(self.spaces.pop(space.namespace, {}))"
         ),
         (
             "self.spaces.setdefault(space.namespace, {})", 'self.spaces.setdefault("all", {})',
-            "namespaces apart", "a second namespace finds ",
+            "namespaces apart", "a search in the second namespace finds ",
         ),
         (
             STORE, "self.rows(space).update({f'{one.id}.{len(self.rows(space))}': one for one in memories})",
@@ -175,7 +176,7 @@ CLEAR = "return len(self.spaces.pop(space.namespace, {}))"
             HIT, HIT.replace("content=one.content", "content=one.content.replace(chr(10), ' ')"),
             "text survives", "awkward-1 is returned with a changed text: found [",
         ),
-        (CLEAR, "return 0", "clear", "5 memories are left after the call clear"),
+        (CLEAR, "return 0", "clear", "5 memories are left after clearing"),
         (CLEAR, "self.spaces.clear()", "other namespace lives", "clearing one namespace also cleared the other"),
         (CLEAR, 'raise NotCleared("still 2 there")', "clear", "not_cleared: still 2 there"),
         (
@@ -186,15 +187,15 @@ CLEAR = "return len(self.spaces.pop(space.namespace, {}))"
         (
             "words = set(query.text.lower().split())",
             "words = set(query.text.lower().split())\n        if not words:\n            raise Rejected(self.key)",
-            "no secret shown", "there is a secret in an error or detail",
+            "no secret shown", "a secret is visible in an error or detail",
         ),
         (
             "rejected = {}", "rejected = {}\n        import logging\n        logging.getLogger().warning(self.key)",
-            "no secret shown", "there is a secret in the log",
+            "no secret shown", "a secret is visible in the log",
         ),
         (
             "rejected=rejected)", "rejected=rejected, captures={'seen': [self.key]})",
-            "no secret shown", "there is a secret in the journal",
+            "no secret shown", "a secret is visible in the journal",
         ),
     ],
 )  # fmt: skip
@@ -240,7 +241,7 @@ async def test_when_every_further_call_must_end_the_same_way_none_is_made(
     report = await examined(tmp_path, ("rejected = {}", f"raise {error}"))
     assert (list(failures(report)), report.refused) == (["add"], refused)
     skipped = {check.detail for check in report.checks[4:-1]}
-    assert skipped == {'not asked, see "add"'}
+    assert skipped == {'not run, because of "add"'}
     assert report.checks[-1].outcome == "pass"
 
 
@@ -248,7 +249,7 @@ async def test_what_does_not_apply_is_skipped_with_its_reason(tmp_path: Path) ->
     forgetful = await examined(tmp_path, ("version, durability", "keeps_store = False\n    version, durability"))
     assert forgetful.ok
     told = {check.name: (check.outcome, check.detail) for check in forgetful.checks}
-    assert told["empty namespace"] == told["ready"] == ("skip", "the provider keeps no store")
+    assert told["empty namespace"] == told["ready"] == ("skip", "the provider stores nothing")
     assert told["clear"] == ("pass", "nothing to clear")
     unbounded = await examined(tmp_path, ("version, durability", "unbounded = True\n    version, durability"))
     assert {check.name: check.detail for check in unbounded.checks}[
@@ -344,7 +345,7 @@ async def test_an_examination_leaves_a_service_that_is_away_at_once(tmp_path: Pa
     async with context_for(config, tmp_path, {"SHELF_KEY": KEY}) as context:
         report = await examine(config, context, tell=told.append)
     assert report.hung is not None and (report.hung.name, report.hung.detail) == ("add", "timeout: gone")
-    assert [text for text in told if "is left there: gone" in text]
+    assert [text for text in told if "was not cleared: gone" in text]
 
 
 AGAIN = 'version, durability, on_unknown = "1", "process", "repeat"'

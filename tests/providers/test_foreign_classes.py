@@ -113,7 +113,7 @@ async def test_a_wrong_answer_says_which_method_and_what_is_wanted(
     ("old", "new", "said"),
     [
         ("        pass\n\n    async def __aenter__", "        raise Failure('no room')\n\n    async def __aenter__",
-         r"acme\.yaml:3:1: adapter \./own\.py:Own cannot be built: Failure: no room \(own\.py:\d+, in __init__\)"),
+         r"acme\.yaml:3:1: adapter \./own\.py:Own cannot be created: Failure: no room \(own\.py:\d+, in __init__\)"),
         ("(self):\n        return self", "(self):\n        raise Failure('away')",
          r"cannot be opened: Failure: away \(own\.py:\d+, in __aenter__\)"),
         ("async def __aexit__", "async def leave", r"own\.py:Own is not a provider: it lacks __aexit__"),

@@ -99,7 +99,7 @@ async def test_error_of_a_tool_is_rejected_and_a_dead_server_unavailable(tmp_pat
         with recording() as calls, pytest.raises(Rejected, match="Error executing tool remember"):
             await provider.ingest(SPACE, [Memory(id="a", content="")])
         assert [(call.endpoint, call.outcome) for call in calls] == [("remote.add", "rejected")]
-        with pytest.raises(Unavailable, match="tool die: the MCP server is gone"):
+        with pytest.raises(Unavailable, match="tool die: the MCP server has ended"):
             await provider.count(SPACE)  # type: ignore[attr-defined]
         with pytest.raises(Unavailable):
             await provider.search(SPACE, Query(text="x", k=1))
@@ -171,7 +171,7 @@ async def test_a_url_server_that_dies_under_a_call_takes_nothing_else_with_it(tm
         async with opened(read(text, tmp_path), tmp_path) as provider:
             await provider.ingest(SPACE, [Memory(id="a", content="Ana likes tea")])
             for _ in range(2):
-                with pytest.raises(Unavailable, match="the MCP server is gone"):
+                with pytest.raises(Unavailable, match="the MCP server has ended"):
                     await provider.count(SPACE)  # type: ignore[attr-defined]
             await anyio.sleep(0)  # this task was not cancelled
     finally:
@@ -180,7 +180,7 @@ async def test_a_url_server_that_dies_under_a_call_takes_nothing_else_with_it(tm
 
 
 @pytest.mark.parametrize(
-    ("status", "said"), [(401, "refuses with 401"), (503, r"not reachable at .* \(it answers 503\)")]
+    ("status", "said"), [(401, r"refuses requests at .* \(status 401\)"), (503, r"not reachable at .* \(status 503\)")]
 )
 async def test_a_url_server_that_refuses_is_said_with_its_status(status: int, said: str, tmp_path: Path) -> None:
     async with recorder({"POST /mcp": (status, {"error": "no"})}) as service:

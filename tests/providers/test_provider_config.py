@@ -71,7 +71,7 @@ def test_good_file_has_defaults(tmp_path: Path) -> None:
 def test_seed_example_loads_as_it_stands(name: str, shared: Path, tmp_path: Path) -> None:
     config = load(seed(shared, name), tmp_path, name)
     assert config.name == name
-    assert any("never uses $.k" in warning for warning in config.warnings)
+    assert any("does not send $.k" in warning for warning in config.warnings)
 
 
 def test_seed_chroma_fails_because_nothing_captures_the_collection(shared: Path, tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_all_errors_of_a_file_come_at_once(tmp_path: Path) -> None:
             "endpoints:",
             "setup: [{name: a, method: GET, path: /a, existing: {method: GET, path: /a, results: $.x}}]\nendpoints:",
             "8:42",
-            "is found by results and match: set both",
+            "results and match must be used together",
         ),
         (
             "endpoints:",
@@ -252,7 +252,7 @@ def test_digest_covers_the_adapter_file(tmp_path: Path) -> None:
         ("./own.py:Onw", 'did you mean "Own"'),
         ("./own.py", "does not contain the name of a class"),
         ("builtin:bm52", 'did you mean "bm25"'),
-        ("./own.mjs:Own", "not Python"),
+        ("./own.mjs:Own", "not a Python file"),
     ],
 )
 def test_adapter_is_checked_without_importing_it(adapter: str, said: str, tmp_path: Path) -> None:
@@ -264,7 +264,7 @@ def test_adapter_is_checked_without_importing_it(adapter: str, said: str, tmp_pa
 def test_warnings_do_not_fail_a_file(tmp_path: Path) -> None:
     text = GOOD.replace(', n: "$.k"', "") + "ingest: {on_unknown: repeat}\ncapabilities: {supportsChunks: true}\n"
     warnings = "\n".join(load(text, tmp_path).warnings)
-    assert "never uses $.k" in warnings
+    assert "does not send $.k" in warnings
     assert "repeat" in warnings
     assert "chunksField" in warnings
     assert load(text + "  ", tmp_path).capabilities.supports_chunks

@@ -241,7 +241,7 @@ def test_an_unknown_finish_costs_no_answer_that_has_text(serve: Serve, job: Job)
     serve(completion("Pelle", "some_new_reason"))
     found = job()
     assert found["metrics"]["contains_match"]["value"] == 0.25
-    assert note(found, "4 answers with a finish reason that is none of a whole answer")
+    assert note(found, "4 answers with a finish reason that does not mean a complete answer")
 
 
 def broken(error: object, finish: str | None = "error", content: str = "") -> dict[str, Any]:
@@ -374,7 +374,7 @@ def test_answers_of_another_token_limit_are_not_reused(serve: Serve, job: Job, b
     serve(completion("Pelle"))
     job("--max-answer-tokens", "4000")
     refused = bench("fork", "r", "--from", "evaluate", "--max-answer-tokens", "5000", check=2)
-    assert "max-answer-tokens changes answers" in refused.stderr
+    assert "max-answer-tokens would change answers" in refused.stderr
 
 
 def test_a_benchmark_sets_its_token_limits(serve: Serve, workspace: Path, job: Job) -> None:
@@ -432,7 +432,7 @@ def test_a_usage_of_whole_numbers_with_a_point_is_read(serve: Serve, job: Job) -
 def test_a_prompt_that_the_server_cut_is_noted_with_both_numbers_and_flagged(serve: Serve, job: Job) -> None:
     serve(completion("Pelle", usage={"prompt_tokens": 11, "completion_tokens": 3, "total_tokens": 14}))
     found = job()
-    assert note(found, "4 answers: 11 tokens on average") and note(found, "num_ctx")
+    assert note(found, "4 answers: on average, it counts 11 tokens") and note(found, "num_ctx")
     assert all("prompt_cut" in row["flags"] for row in found["rows"])
 
 
@@ -470,7 +470,7 @@ def test_fields_that_are_ours_cannot_be_extra(serve: Serve, workspace: Path, ben
 
 def test_settings_of_a_model_without_an_endpoint_are_refused(workspace: Path, bench: Bench) -> None:
     (workspace / "run.yaml").write_text("benchmarks: [mini]\nmodels: {nowhere/m: {stream: true}}\n")
-    assert "no endpoint" in bench("run", "--config", "run.yaml", check=2).stderr
+    assert "does not begin with the prefix" in bench("run", "--config", "run.yaml", check=2).stderr
 
 
 CHUNKS = [
@@ -532,8 +532,8 @@ def test_replies_of_another_model_are_counted(serve: Serve, job: Job, bench: Ben
     cheap = completion("Pelle") | {"model": "m-mini-2024-07-18"}
     serve(lambda body: cheap if "cat" in body["messages"][0]["content"].rpartition("\n\n")[2] else completion("alto"))
     found = job()
-    assert note(found, 'answers came from "m-mini-2024-07-18", asked for "local/m": 1 of 4')
-    assert 'answers came from "stub", asked for "local/m": 3 of 4' in found["shown"]
+    assert note(found, '1 of 4 answers came from "m-mini-2024-07-18", but "local/m" was requested')
+    assert '3 of 4 answers came from "stub", but "local/m" was requested' in found["shown"]
 
 
 def test_a_dated_name_of_the_model_is_no_other_model(serve: Serve, job: Job) -> None:
@@ -546,5 +546,5 @@ def test_verdicts_of_another_model_are_counted(serve: Serve, job: Job, workspace
     serve(lambda body: verdict if body["model"] == "j" else completion("Pelle") | {"model": "m"})
     (workspace / "configs/benchmarks/judged.yaml").write_text(JUDGED + "  judge: {model: local/j}\n")
     found = job(benchmark="judged")
-    assert note(found, 'verdicts came from "j-mini", asked for "local/j": 4 of 4')
+    assert note(found, '4 of 4 verdicts came from "j-mini", but "local/j" was requested')
     assert not note(found, "answers came from")

@@ -74,7 +74,7 @@ def test_blank_turns_are_no_memories_and_told(
     schema: str, rows: list[dict[str, object]], unit: str, tmp_path: Path, bench: Bench
 ) -> None:
     path = write(tmp_path, schema + f"ingestion: {{mode: {unit}}}\n", rows)
-    note = "2 turns are blank (white space or hidden characters only) and no memory"
+    note = "2 turns are blank (only white space or hidden characters) and not ingested"
     assert note in bench("validate", path).stderr + bench("validate", path).stdout
     (memory,) = bench("describe", "trips", "--memories", "--json").stdout.splitlines()
     assert "9:05" in memory and BLANK not in json.loads(memory)["content"]

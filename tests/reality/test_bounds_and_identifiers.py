@@ -36,7 +36,9 @@ async def test_a_bound_is_marked_and_does_not_rank(tmp_path: Path, view: str) ->
     assert names == ["bm25", "vector", "oracle", "full-context", "random", "no-memory"]
     lead, bounds = saying(table)
     assert lead.startswith("bm25 leads on ") and "vector is next" in lead
-    assert bounds == "not ranked, as bounds of what a memory can do: oracle, full-context, random, no-memory"
+    assert bounds == (
+        "not ranked, because they only show the limits of a memory system: oracle, full-context, random, no-memory"
+    )
     (grid,) = board_grids(tables, view)
     assert [row[0] for row in grid.rows][:3] == ["bm25", "vector", "oracle (bound)"]
     document: object = board_json(view, tables)

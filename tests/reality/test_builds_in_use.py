@@ -104,7 +104,7 @@ async def test_a_k_beyond_what_a_build_holds_finds_all_of_it_and_a_note_says_so(
     await in_thread(bench, "fork", "r1", "--from", "ingest", "-k", "50", "--run-id", "r2", "-q")
     assert stub.calls("add") == adds
     shown = " ".join((await in_thread(bench, "results", "r2")).stdout.split())
-    assert "k = 50 is near the size of the corpora (1 of 1 hold fewer than 100 memories, the smallest 3)" in shown
+    assert "k = 50 is near the size of the corpora (1 of 1 contain fewer than 100 memories, the smallest 3)" in shown
 
 
 async def test_a_variant_that_ingests_otherwise_is_named_and_auto_ingests_it_alone(
@@ -124,7 +124,9 @@ async def test_a_variant_that_ingests_otherwise_is_named_and_auto_ingests_it_alo
     await in_thread(bench, "run", "--benchmarks", "facts", "--reuse-build", "auto", *variants, "--run-id", "r2", "-q")
     assert stub.calls("add") == adds + 6, "the six turns of the variant"
     shown = " ".join((await in_thread(bench, "results", "r2")).stdout.split())
-    assert "faulty@b: finds evidence by turn, faulty@a by session: their retrieval metrics are not comparable" in shown
+    assert (
+        "faulty@b: evidence is found by turn, but for faulty@a by session: their retrieval metrics are not comparable"
+    ) in shown
 
 
 async def test_a_run_that_is_extended_after_a_fork_pays_for_its_new_corpora_alone(
@@ -149,7 +151,7 @@ async def test_a_run_that_is_extended_after_a_fork_pays_for_its_new_corpora_alon
     receipt = (await in_thread(bench, "sign", "r2")).stdout.split()[-1]
     assert (await in_thread(bench, "verify", receipt)).stdout.startswith("VALID")
     refused = await ended_with(2, bench, "fork", "r2", "--from", "ingest")
-    assert "taken over from run r1: name that run" in refused.stderr
+    assert "reused from run r1: give the id of that run" in refused.stderr
     await in_thread(bench, "builds", "rm", "r2", "--yes")
     assert sorted(len(kept) for kept in stub.spaces.values() if kept) == [3, 3], "what r1 ingested stays"
 

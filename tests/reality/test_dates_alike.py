@@ -60,4 +60,4 @@ async def test_where_nothing_leads_back_to_a_memory_the_missing_dates_are_said(w
     world.provider("faulty", **{"contentField": "id_from: none, contentField"})
     dated, notes = await contexts(world, "faulty")
     assert dated == {False}
-    assert any("without a date that map to no memory" in note for note in notes)
+    assert any("that have no date and map to no memory" in note for note in notes)

@@ -45,10 +45,10 @@ def test_questions_before_their_evidence_are_told_with_examples(config: str, tmp
     dates = ["2024-05-02 09:00", "2024-05-03 09:59", "2024-05-04", "2024-05-02", "2024-04-01"]
     path = write(tmp_path, dates, config)
     note = (
-        "4 questions are dated before the evidence, which a memory that heeds dates cannot know then (UTC): "
+        "4 questions are dated before their evidence, so a memory system that uses dates may not return it (UTC): "
         '"t1" is dated 2024-05-02 09:00, "b" 2024-05-03 10:00; "t2" is dated 2024-05-03 09:59, '
         '"b" 2024-05-03 10:00; "t4" is dated 2024-05-02 00:00, "b" 2024-05-03 10:00 and 1 more; '
-        "look at the dates and at timezone"
+        "check the dates and timezone"
     )
     assert any(note in told for told in json.loads(bench("--json", "validate", path).stdout)["notes"])
     plan = bench("plan", "--benchmarks", "trips", "--providers", "bm25", "--json").stdout
@@ -56,7 +56,7 @@ def test_questions_before_their_evidence_are_told_with_examples(config: str, tmp
     bench("run", "--benchmarks", "trips", "--providers", "bm25", "--run-id", "r")
     (job,) = json.loads(bench("results", "r", "--json").stdout)["jobs"]
     assert note in job["notes"]
-    assert "4 questions are dated before the evidence" in bench("results", "r").stdout
+    assert "4 questions are dated before their evidence" in bench("results", "r").stdout
 
 
 @pytest.mark.parametrize("asked", ["2024-05-03 10:00", "2024-05-03", "2024-05-03 10:01"])

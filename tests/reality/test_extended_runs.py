@@ -41,10 +41,10 @@ async def test_new_items_are_asked_and_known_corpora_and_items_are_not_done_agai
 @pytest.mark.parametrize(
     ("flags", "told"),
     [
-        ({"limit": 2}, "2 of 4 items of facts in run r1 would be left out"),
-        ({"limit": 4}, "no item would be added to run r1"),
+        ({"limit": 2}, "2 of the 4 items of facts in run r1"),
+        ({"limit": 4}, "the selection adds no item to run r1"),
         ({"limit": 8, "seed": 7}, "settings.seed: 0 -> 7"),
-        ({"items": ("c1q0",)}, "would be left out"),
+        ({"items": ("c1q0",)}, "the new selection does not include"),
     ],
 )
 async def test_what_is_no_wider_selection_is_refused(flags: dict[str, object], told: str, world_on: WorldOn) -> None:

@@ -75,7 +75,7 @@ async def test_the_length_of_a_page_is_never_told_as_memories_that_the_service_l
 async def test_a_number_of_all_memories_that_is_too_small_is_told(answer: Any, world_on: WorldOn) -> None:
     world = await world_on(counting(MemoryStub(), answer), corpora=1, items=3, sessions=3)
     await world.run(providers="faulty", run_id="r")
-    assert "the service counts 2 memories where 3 were acknowledged" in await told(world, "r")
+    assert "the service counts 2 memories, but it acknowledged 3" in await told(world, "r")
 
 
 async def test_a_wait_for_a_number_that_a_page_never_reaches_names_the_page(world_on: WorldOn) -> None:
@@ -93,7 +93,7 @@ wait:
     outcome = await world.run(providers="faulty", run_id="r", isolation="off")
     assert outcome.jobs[0].states == {State.NOT_READY: 3}
     ((text,),) = world.query("r", "select distinct text from message where text like '%there%'")
-    assert "10 of 11 there, or this counts only the first page of a list" in text
+    assert "10 of 11 memories there (perhaps this counts only the first page of a list)" in text
 
 
 def spaces(stub: MemoryStub, size: int) -> MemoryStub:
@@ -129,4 +129,7 @@ async def test_a_listing_whose_other_pages_are_not_read_proves_nothing(world_on:
     outcome = await world.run(providers="faulty", run_id="r")
     assert (outcome.jobs[0].states, stub.calls("spaces")) == ({State.ERROR: 2}, 0)
     ((text,),) = world.query("r", "select distinct text from message where text like '%longer list%'")
-    assert "setup.space.existing.results" in text and "only the first 2 of a longer list, and none matches" in text
+    assert (
+        "setup.space.existing.results" in text
+        and "only the first 2 elements of a longer list were read, and none of them matches" in text
+    )

@@ -50,13 +50,13 @@ def write(folder: Path, config: str, data: list[dict[str, object]]) -> None:
 @pytest.mark.parametrize(
     ("gold", "told"),
     [
-        ("nan", "a gold that represents no value"),
-        ("N/A", "a gold that represents no value"),
-        ("Unanswerable", "a gold that says that there is no answer"),
-        ("The answer is not mentioned.", "a gold that says that there is no answer"),
-        ("I don't know", "a gold that says that there is no answer"),
-        ('["a rake", "rakes"]', "a gold that is a list or object written as text"),
-        ("{'text': 'a rake'}", "a gold that is a list or object written as text"),
+        ("nan", "a gold answer that means no value"),
+        ("N/A", "a gold answer that means no value"),
+        ("Unanswerable", "a gold answer that means no answer"),
+        ("The answer is not mentioned.", "a gold answer that means no answer"),
+        ("I don't know", "a gold answer that means no answer"),
+        ('["a rake", "rakes"]', "a gold answer that is a list or object written as text"),
+        ("{'text': 'a rake'}", "a gold answer that is a list or object written as text"),
     ],
 )
 def test_a_gold_that_is_none_is_told_before_the_run(gold: str, told: str, bench: Bench, tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ def test_a_gold_whose_marks_an_answer_must_repeat_is_told(
 ) -> None:
     write(tmp_path, OPEN.replace("contains", method), rows(gold, "a rake"))
     done = bench("validate", "configs/benchmarks/sheds.yaml")
-    assert ("1 item has a gold with marks that an answer may not have" in done.stdout + done.stderr) is told
+    assert ("1 item has a gold answer with marks that an answer may not have" in done.stdout + done.stderr) is told
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_either_of_two_equal_options_is_right_and_an_unread_one_is_counted(
     said: str, right: float, bench: Bench, tmp_path: Path
 ) -> None:
     write(tmp_path, CHOICES, rows("B", "A", c=["rake", "Rake", "spade"]))
-    assert "2 items have an option twice" in bench("validate", "configs/benchmarks/sheds.yaml").stderr
+    assert "2 items have the same option twice" in bench("validate", "configs/benchmarks/sheds.yaml").stderr
     with serving(lambda body: completion(said)) as stub:
         file = {"name": "local", "dialect": "openai", "base_url": stub.url, "auth": {"type": "none"}}
         (tmp_path / "configs/models").mkdir()
@@ -142,5 +142,5 @@ def test_either_of_two_equal_options_is_right_and_an_unread_one_is_counted(
         bench("run", "--benchmarks", "sheds", "--providers", "bm25", "--answering-model", "local/m", "--run-id", "r")
     (job,) = json.loads(bench("results", "r", "--json").stdout)["jobs"]
     assert job["metrics"]["accuracy"]["value"] == right
-    told = "2 answers in which no option, or more than one, can be read, counted as wrong (such as q0)"
+    told = "2 answers without a readable option, or with more than one, counted as wrong (such as q0)"
     assert any(note.startswith(told) for note in job["notes"]) is said.startswith("Ответ")

@@ -93,8 +93,10 @@ async def test_hits_beside_an_error_are_no_result(beside: dict[str, Any], world_
     outcome = await world.run(providers="faulty", isolation="off")
     assert outcome.exit_code == 4
     assert world.query(outcome.run_id, "select distinct outcome from phase where phase = 3") == [("unavailable",)]
-    (message,) = world.query(outcome.run_id, "select distinct text from message where text like '%no full result%'")
-    assert "-> 200: no full result: " in message[0]
+    (message,) = world.query(
+        outcome.run_id, "select distinct text from message where text like '%the result is not complete%'"
+    )
+    assert "-> 200: the result is not complete: " in message[0]
 
 
 @pytest.mark.parametrize(
@@ -179,7 +181,7 @@ async def test_hits_that_are_dated_on_the_day_of_storing_are_said(at: str, said:
     world = await world_on(changed(MemoryStub(), at=at), corpora=1, items=2)
     world.provider("faulty", **{'scoreField: "$.score"': 'scoreField: "$.score", when: "$.at"'})
     outcome = await world.run(providers="faulty")
-    assert ("dated on another day" in await notes(world, outcome.run_id)) is said
+    assert ("whose date differs from the date of their memory" in await notes(world, outcome.run_id)) is said
 
 
 async def test_a_service_that_was_replaced_between_two_starts_is_said(world_on: WorldOn) -> None:

@@ -81,9 +81,12 @@ def neighbors(hits: Hits) -> Hits:
     ("change", "told"),
     [
         (parts, "several hits map to the same memory in 3 of 3 searches"),
-        (neighbors, "each hit holds the memory that it maps to and at least as much other text in 3 of 3 searches"),
-        (lambda hits: [{**hit, "memory": hit["memory"].upper()} for hit in hits], "memories in another case in 3 of 3"),
-        (lambda hits: hits if "K0x1" not in hits[0]["memory"] else [], "no hit came in 1 of 3 searches"),
+        (neighbors, "each hit contains its memory and at least as much other text in 3 of 3 searches"),
+        (
+            lambda hits: [{**hit, "memory": hit["memory"].upper()} for hit in hits],
+            "memories with other upper or lower case in 3 of 3",
+        ),
+        (lambda hits: hits if "K0x1" not in hits[0]["memory"] else [], "1 of 3 searches returned no hit"),
         (
             lambda hits: [{**hit, "memory": "The vault"} for hit in hits],
             "all hits have the same text in 3 of 3 searches",
@@ -103,8 +106,8 @@ async def test_hits_of_other_texts_or_places_are_told(
     every = (
         "map to the same memory",
         "much other text",
-        "in another case",
-        "no hit came",
+        "with other upper or lower case",
+        "returned no hit",
         "the same text",
         "no word with",
     )
@@ -154,7 +157,7 @@ async def test_a_service_that_counts_fewer_memories_than_it_acknowledged_is_told
     world = await world_on(stub, corpora=1, items=6, sessions=6)
     world.provider("faulty", extra="wait: {interval_ms: 1, timeout_s: 0.1}\n")
     job = await job_of(world, await world.run(providers="faulty"))
-    text = "in 1 of 1 corpora the service counts 4 memories where 6 were acknowledged"
+    text = "in 1 of 1 corpora, the service counts 4 memories, but it acknowledged 6"
     assert any(note.startswith(text) for note in job.notes) is told
 
 

@@ -157,7 +157,7 @@ def test_verdicts_cut_at_the_token_limit_make_a_job_invalid_and_are_named(serve:
     serve(lambda body: completion(YES) if "drink" in asked(body) else completion("", "length", reasoning_content="hm"))
     found = run(bench, "judged", "--answering-model", "builtin/extractive", "--judge-model", "local/j")
     assert (found["exit"], found["valid"]) == (4, False)
-    assert "the commonest reason: truncated, 2 times" in found["shown"]
+    assert "the most common reason: truncated, 2 times" in found["shown"]
     assert found["metrics"]["accuracy"]["value_failures_as_zero"] == pytest.approx(1 / 3)
 
 

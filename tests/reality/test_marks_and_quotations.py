@@ -52,12 +52,12 @@ def test_a_gold_that_is_found_in_a_repeated_context_is_told(serve: Serve, job: J
     serve(lambda body: completion(f"I cannot tell from this:\n{body['messages'][-1]['content']}"))
     found = job()
     assert found["metrics"]["contains_match"]["value"] == 1.0
-    assert "4 answers with most of their context in them word for word: rules that look for a text" in found["shown"]
+    assert "4 answers that repeat most of their context word for word: rules that look for a text" in found["shown"]
 
 
 def test_other_marks_beside_a_gold_that_is_found_or_missing_show_nothing(serve: Serve, job: Job) -> None:
     serve(completion("Under the blue pot – that’s where. Pelle‑alto"))
-    assert "the form of its quotes" not in job()["shown"]
+    assert "with other quotes, hyphens or dashes" not in job()["shown"]
 
 
 def test_a_benchmark_that_is_named_twice_is_refused_and_nothing_is_called(
@@ -99,7 +99,7 @@ def test_a_gold_outside_of_the_final_answer_is_told(serve: Serve, job: Job) -> N
     found = job()
     assert found["metrics"]["contains_match"]["value"] == 1.0
     assert (
-        "4 answers with the gold in them only after a word such as not, or only before another final" in found["shown"]
+        "4 answers that contain the gold only after a word such as not, or only before another final" in found["shown"]
     )
 
 

@@ -118,7 +118,9 @@ async def test_a_memory_whose_search_costs_more_than_the_corpus_is_never_cheaper
     await world.run(**{**PRICED, "prices": {**PRICES, "faulty": {"add": "0", "search": "1"}}}, run_id="r1")
     found = (await cost(bench, "r1"))["break_even"]
     assert found["never"] and found["questions"] is None
-    assert found["reason"].startswith("a question costs USD 1.00218, with the whole corpus in the prompt USD 0.00")
+    assert found["reason"].startswith(
+        "a question costs USD 1.00218; with the whole corpus in the prompt, it costs USD 0.00"
+    )
     assert "never cheaper than full context: a question costs" in await text(bench, "results", "r1")
 
 
@@ -136,13 +138,20 @@ UNKNOWN = CallTotals(cost_unknown_calls=3)
         (BUILD, QUERY, CONTEXT, "5", 2, ""),  # 4 a corpus; 1.5 against 0.5 + 5: after one question it is 5.5 each
         (BUILD, QUERY, CONTEXT, "2", 5, ""),  # 4 + 4 x 1.5 = 4 x 2.5: equal is not cheaper
         (replace(BUILD, price=CallTotals()), QUERY, CONTEXT, "2", 1, ""),
-        (BUILD, QUERY, CONTEXT, "1", None, "a question costs USD 1.5, with the whole corpus in the prompt USD 1.5"),
+        (
+            BUILD,
+            QUERY,
+            CONTEXT,
+            "1",
+            None,
+            "a question costs USD 1.5; with the whole corpus in the prompt, it costs USD 1.5",
+        ),
         (BUILD, QUERY, CONTEXT, None, None, "the input price of the answering model is not known"),
         (BUILD, QUERY, replace(CONTEXT, corpus_tokens=None), "2", None, "does not state how large the corpora are"),
         (replace(BUILD, price=UNKNOWN), QUERY, CONTEXT, "2", None, "3 calls of the build have no price"),
         (replace(BUILD, corpora=None), QUERY, CONTEXT, "2", None, "how many corpora the build has"),
         (BUILD, replace(QUERY, search=UNKNOWN), CONTEXT, "2", None, "3 calls of the questions have no price"),
-        (BUILD, QueryCost(questions=4, search=CallTotals(), answer=CallTotals()), CONTEXT, "0", None, "costs money"),
+        (BUILD, QueryCost(questions=4, search=CallTotals(), answer=CallTotals()), CONTEXT, "0", None, "cost money"),
     ],
 )
 def test_the_break_even_is_the_smallest_number_or_has_a_reason(
@@ -214,7 +223,7 @@ async def test_the_receipt_and_the_sheets_of_a_reused_build_name_it_and_who_paid
     for target in ("r2", path):
         (sheet,) = json.loads((await in_thread(bench, "sheet", target, "--json")).stdout)["sheets"]
         facts = {one["name"]: one["value"] for one in sheet["facts"]}
-        assert "paid by facts/faulty of run r1, nothing of it by this job; fingerprint " in facts["cost of build"]
+        assert "paid by facts/faulty of run r1, this job paid none of the calls; fingerprint " in facts["cost of build"]
         assert "USD 0.00228 for search and answer" in facts["cost per query"]
         assert "cheaper than full context after" in facts["cost per query"]
         assert facts["context share"].startswith(f"{found['context_share']:.1%} of the history")
@@ -253,7 +262,7 @@ async def test_a_build_kept_without_isolation_has_its_count_and_no_search(world_
     await world.run(**kept, run_id="r1", cleanup="never")
     assert (stub.calls("search"), stub.calls("count")) == (2, 1), "its two questions, and one count"
     assert (await world.run(**kept, run_id="r2", reuse_build="r1")).exit_code == 0
-    assert "only counts and texts sent were compared" in await text(bench, "results", "r2")
+    assert "only counts and sent texts were compared" in await text(bench, "results", "r2")
     for memories in stub.spaces.values():
         memories.pop()
     with pytest.raises(IdentityError, match="count: 2 -> 1"):

@@ -183,7 +183,7 @@ def test_doctor_leaves_a_service_that_is_not_empty_as_it_is(
     assert run(("doctor", "solo", "--json")) == 4
     checks = {check["name"]: check for check in json.loads(capsys.readouterr().out)["checks"]}
     assert checks["empty namespace"]["outcome"] == "fail"
-    assert "may not be empty" in checks["add"]["detail"] and "may not be empty" in checks["clear"]["detail"]
+    assert "may contain memories" in checks["add"]["detail"] and "may contain memories" in checks["clear"]["detail"]
     assert [row["id"] for row in solo.rows] == ["mine"] and "/all" not in solo.calls
 
 

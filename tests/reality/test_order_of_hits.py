@@ -43,10 +43,10 @@ async def notes_of(world: World) -> str:
     ("score", "best_first", "distance", "told"),
     [
         (FIELD, True, False, ""),
-        (FIELD, False, False, "scores rise with rank in 3 of 3 searches: is the order worst first?"),
-        (FIELD, True, True, "scores rise with rank in 3 of 3 searches: is the order worst first?"),
+        (FIELD, False, False, "scores rise with rank in 3 of 3 searches: perhaps the order is worst first"),
+        (FIELD, True, True, "scores rise with rank in 3 of 3 searches: perhaps the order is worst first"),
         (DISTANCE, True, True, ""),
-        (DISTANCE, False, True, "scores fall with rank in 3 of 3 searches: is the order worst first?"),
+        (DISTANCE, False, True, "scores fall with rank in 3 of 3 searches: perhaps the order is worst first"),
         (DISTANCE.replace("}", ", transform: 1-x}"), True, True, ""),
         (DISTANCE.replace("}", ", transform: 1-x}"), False, True, "scores rise with rank in 3 of 3 searches"),
         (DISTANCE.replace("}", ", order: asc}"), False, True, ""),
@@ -71,4 +71,4 @@ async def test_the_doctor_warns_of_hits_with_the_best_one_last(
     found = await anyio.to_thread.run_sync(lambda: bench("doctor", "faulty", "--json", check=None))
     checks = {one["name"]: one for one in json.loads(found.stdout)["checks"]}
     assert checks["found by own text"]["outcome"] == "pass"
-    assert ("is the order worst first?" in checks["found by own text"]["detail"]) is not best_first
+    assert ("perhaps the order is worst first" in checks["found by own text"]["detail"]) is not best_first

@@ -45,7 +45,7 @@ async def test_a_service_that_finds_only_a_part_is_told_with_counts(world_on: Wo
     outcome = await world.run(providers="faulty", run_id="r")
     assert outcome.exit_code == 0
     notes = await notes_of(world, outcome)
-    assert "in 2 of 2 corpora only 4 of 6 memories that were looked for were found before the first question" in notes
+    assert "in 2 of 2 corpora, only 4 of 6 sample memories were found before the first question" in notes
 
 
 async def test_a_slow_index_is_waited_for_and_never_told_as_a_loss(world_on: WorldOn) -> None:
@@ -70,7 +70,7 @@ async def test_one_loss_that_was_waited_for_is_not_waited_for_in_each_corpus(wor
     world = await world_on(stub, corpora=6, items=1, sessions=3)
     world.provider("faulty", base=QUICK, extra=WAITING.replace("50", "60000").replace("_s: 3", "_s: 0.1"))
     outcome = await world.run(providers="faulty", run_id="r", ingest_concurrency=1)
-    assert "in 6 of 6 corpora only 8 of 14 " in await notes_of(world, outcome)
+    assert "in 6 of 6 corpora, only 8 of 14 " in await notes_of(world, outcome)
     assert stub.calls("search") <= 6 + 6 * 6 + 2 * 2, "each sample once, a missing one twice more"
 
 
@@ -134,7 +134,7 @@ async def test_a_part_in_the_middle_that_never_comes_is_told(world_on: WorldOn) 
     world = await world_on(dropping(MemoryStub(), "part 4"), corpora=1, items=8, sessions=8)
     world.provider("faulty", base=QUICK, extra=SHORT)
     outcome = await world.run(providers="faulty", run_id="r")
-    assert "memories that were looked for were found before the first question" in await notes_of(world, outcome)
+    assert "sample memories were found before the first question" in await notes_of(world, outcome)
 
 
 @pytest.mark.parametrize("clears", [True, False])

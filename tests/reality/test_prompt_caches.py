@@ -58,7 +58,7 @@ def test_a_context_that_comes_back_is_marked_and_its_saving_shown(bench: Bench, 
         assert first["cache_control"] == {"type": "ephemeral"} and "cache_control" not in rest
         assert first["text"] == blocks[0][0]["text"], "all begin alike"
     assert len({rest["text"] for _, rest in blocks}) == 3
-    assert "the vendor's cache of prompts served 3 answers: USD 0.243 saved" in " ".join(shown.split())
+    assert "the vendor's prompt cache was used for 3 answers: USD 0.243 saved" in " ".join(shown.split())
 
 
 def test_a_context_of_its_own_is_not_marked(bench: Bench, tmp_path: Path) -> None:
@@ -81,4 +81,4 @@ def test_a_dialect_that_remembers_by_itself_is_sent_plain_text(bench: Bench, tmp
         place(tmp_path, stub.url, "openai")
         shown = bench(*RUN, "--providers", "full-context", "--context-budget", "100000").stdout
     assert marked(stub.asked) == []
-    assert "the vendor's cache of prompts served 4 answers: USD 0.324 saved" in " ".join(shown.split())
+    assert "the vendor's prompt cache was used for 4 answers: USD 0.324 saved" in " ".join(shown.split())

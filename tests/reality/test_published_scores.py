@@ -183,7 +183,7 @@ def test_a_provider_that_cannot_list_is_left_out_in_words(
     serve(audited)
     metrics_of(POINTS, AUDITED, *JUDGE_ONLY)
     told = bench("run", "--benchmarks", "b", "--providers", "no-memory", *JUDGE_ONLY, check=2).stderr
-    assert "b needs list_memories, no-memory does not have it" in told
+    assert "b needs list_memories, which no-memory does not have" in told
 
 
 def test_items_with_options_are_read_by_letter_and_the_others_by_the_default(
@@ -215,7 +215,7 @@ def test_a_hit_stands_for_the_sentences_that_its_text_holds(
     [
         ("evaluation: {method: labels}\n", "method labels needs the key labels"),
         ("evaluation: {method: labels, labels: {good: 2}}\n", "2 is not in 0..1"),
-        ("evaluation: {method: contains, methodsBy: choice, methods: {a: mcq}}\n", 'methodsBy names "choice"'),
+        ("evaluation: {method: contains, methodsBy: choice, methods: {a: mcq}}\n", 'methodsBy "choice" is unknown'),
         ("evaluation: {method: contains, methods: {a: judge}}\n", "judge"),
     ],
 )

@@ -82,7 +82,7 @@ async def test_a_page_of_html_is_no_answer_of_a_service(call: str, world_on: Wor
         (
             MemoryStub({"status": lambda *_: web.json_response({"status": "queued"})}),
             "not_ready",
-            '0 of 3 ready; j1: "$.status" is queued',
+            '0 of 3 jobs ready; j1: "$.status" is queued',
         ),
     ],
 )

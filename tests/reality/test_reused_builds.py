@@ -298,7 +298,7 @@ async def test_another_embedding_model_is_another_build(world_on: WorldOn) -> No
         ({"reuse_build": "r1", "providers": "bm25"}, "run r1 has no build of facts by bm25"),
         ({"reuse_build": "r1", "benchmarks": "demo"}, "run r1 has no build of demo by faulty"),
         ({"reuse_build": "r1", "cluster": "local:2"}, "exclude each other"),
-        ({"reuse_build": "cleared"}, "cleared: keep memories with --cleanup never"),
+        ({"reuse_build": "cleared"}, "cleared: to keep memories, ingest with --cleanup never"),
     ],
 )
 async def test_what_cannot_be_reused_is_refused_with_its_reason(

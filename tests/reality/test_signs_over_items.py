@@ -67,10 +67,10 @@ def sound(stub: MemoryStub, body: dict[str, Any], hits: Hits) -> dict[str, Any]:
 TOLD: dict[Change, str] = {
     constant: "the same hits in the same order as for every other question of the corpus",
     as_stored: "hits come in the order in which their memories were stored",
-    three: "exactly 3 hits although 10 were requested and the corpus has more memories",
+    three: "exactly 3 hits, although 10 were requested and the corpus has more memories,",
     cut: "hits are the beginnings of longer memories",
     other: "a hit shares no word with the memory that it maps to",
-    more: "fewer than k hits came in 24 of 24 searches",
+    more: "24 of 24 searches returned fewer than k hits",
 }
 
 
@@ -104,7 +104,7 @@ async def test_hits_that_come_one_question_late_are_told(world_on: WorldOn) -> N
     world = await world_on(stub, corpora=1, items=15, sessions=15)
     outcome = await world.run(providers="faulty", isolation="off", concurrency=1)
     notes = await notes_of(world, outcome)
-    assert "a first hit that is evidence of the previous question and not of its own in " in notes
+    assert "a first hit that is evidence of the previous question, but not of its own question, in " in notes
 
 
 @pytest.fixture
@@ -164,7 +164,7 @@ def test_a_judge_with_its_scale_the_other_way_round_is_told(
         return "Forty-two." if wrong else gold_of(body, tmp_path)
 
     notes = answered(reply, "--judge-model", "local/judge", method="llm-judge")
-    text = "a verdict of the judge that contradicts the answer in 24 of 24 items that were looked at"
+    text = "a verdict of the judge that contradicts the answer in 24 of 24 checked items"
     assert any(note.startswith(text) for note in notes) is told
 
 

@@ -84,7 +84,7 @@ def test_of_several_choices_the_first_by_index_is_the_answer() -> None:
 
 def test_answers_that_are_json_are_counted(serve: Serve, job: Job) -> None:
     serve(completion('```json\n{"city": "a city that nobody named in this conversation", "confidence": 0.4}\n```'))
-    assert any("4 answers an object of JSON" in note for note in job()["notes"])
+    assert any("4 answers that are a JSON object" in note for note in job()["notes"])
 
 
 # ------------------------------------------------------------------------ variables
@@ -137,4 +137,4 @@ def test_a_closed_output_takes_what_it_is_given(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_list_flag_without_a_value_is_refused(bench: Bench) -> None:
     done = bench("plan", "--providers", "", check=2)
-    assert "error: --providers: expected a name, got an empty text; leave it out for the default" in done.stderr
+    assert "error: --providers: expected a name, got an empty text; remove it for the default" in done.stderr

@@ -78,12 +78,12 @@ def test_a_reply_that_begins_with_its_own_prompt_is_no_answer(serve: Serve, job:
 @pytest.mark.parametrize(
     ("reply", "told"),
     [
-        ("Error: nothing there", "4 answers an error by its first word"),
-        ("N/A", "4 answers a placeholder such as N/A"),
-        ("It is {{answer}} or Pelle", "4 answers with a mark or slot of a prompt template"),
-        ("Pelle. Wait, actually it was Umea.", "4 answers taken back in part"),
-        ("P\u0435lle", "4 answers with hidden, look-alike or decomposed characters"),
-        ("Pel\u00adle", "4 answers with hidden, look-alike or decomposed characters"),
+        ("Error: nothing there", "4 answers that begin like an error message"),
+        ("N/A", "4 answers that are a placeholder such as N/A"),
+        ("It is {{answer}} or Pelle", "4 answers that contain a part of a prompt template"),
+        ("Pelle. Wait, actually it was Umea.", "4 answers that correct themselves"),
+        ("P\u0435lle", "4 answers that contain hidden, look-alike or decomposed characters"),
+        ("Pel\u00adle", "4 answers that contain hidden, look-alike or decomposed characters"),
     ],
 )
 def test_what_is_odd_about_answers_is_told_with_an_example(reply: str, told: str, serve: Serve, job: Job) -> None:
@@ -102,7 +102,7 @@ def test_an_answer_that_is_the_question_is_told(serve: Serve, job: Job, workspac
         return completion(next(one for one in questions if one in prompt))
 
     serve(echo)
-    assert note(job(), "4 answers the question itself")
+    assert note(job(), "4 answers that repeat the question")
 
 
 @each_row("text", ["Pelle", "I can't wait to see Pelle.", "The gift I meant to buy", "C3PO (5 μm)", "в Москве"])
@@ -151,11 +151,12 @@ evaluation: {method: contains}
     ("asked", "told"),
     [
         ([("q1", "Who?", "Pelle"), ("q2", "who?", "Umea")],
-         "1 question is asked again of the same history under another id, 1 of them with another gold: q1 and q2"),
+         "1 question is repeated for the same history with another id, 1 of them with another gold answer: q1 and q2"),
         ([("q1", "Who?", "Pelle"), ("q2", "Who?", "Pelle"), ("q3", "Who?", "Pelle")],
-         "2 questions are asked again of the same history under another id: q1 and q2; q1 and q3"),
-        ([("q1", "Who?", "P\u0435lle"), ("q2", "Where?", "Um\u00adea")], "2 items have a gold, an option or an id"),
-        ([("q\u200b1", "Who?", "Pelle")], "1 item has a gold, an option or an id with"),
+         "2 questions are repeated for the same history with another id: q1 and q2; q1 and q3"),
+        ([("q1", "Who?", "P\u0435lle"), ("q2", "Where?", "Um\u00adea")],
+         "2 items have a gold answer, an option or an id"),
+        ([("q\u200b1", "Who?", "Pelle")], "1 item has a gold answer, an option or an id with"),
         ([("q1", "Who?", "Pelle"), ("q2", "Where?", "Pelle")], None),
     ],
 )  # fmt: skip
@@ -167,5 +168,5 @@ def test_questions_that_repeat_and_letters_that_mislead_are_told_of_the_data(
     (tmp_path / "facts.yaml").write_text(CONFIG)
     (tmp_path / "data.json").write_text(json.dumps(rows))
     notes = json.loads(bench("--json", "validate", str(tmp_path / "facts.yaml")).stdout)["notes"]
-    found = [one for one in notes if "asked again" in one or "hidden characters" in one]
+    found = [one for one in notes if "repeated for the same history" in one or "hidden characters" in one]
     assert [one for one in found if told and told in one] if told else not found

@@ -126,7 +126,7 @@ def test_an_answer_that_fills_its_limit_is_told_although_it_ended_by_itself(
 ) -> None:
     serve(completion("Pelle and", usage={"prompt_tokens": 200, "completion_tokens": tokens, "total_tokens": 1}))
     assert (
-        note(job("--max-answer-tokens", "256"), "4 answers as long as the token limit although the endpoint reports")
+        note(job("--max-answer-tokens", "256"), "4 answers as long as the token limit, although the endpoint reports")
         is told
     )
 
@@ -146,5 +146,5 @@ def test_a_name_that_reads_as_a_flag_is_refused(
     command: Callable[[str], tuple[str, ...]], bench: Bench, tmp_path: Path
 ) -> None:
     done = bench(*command("-r1"), check=2)
-    assert "no hyphen" in done.stderr or "no leading dot or dash" in done.stderr
+    assert "not begin with a dot or hyphen" in done.stderr or "begin with no dot or dash" in done.stderr
     assert not (tmp_path / "checkpoints" / "-r1").exists()

@@ -197,7 +197,7 @@ def told_by_rows(body: Json, rows: list[Json]) -> list[tuple[str, str, str]]:
     return [(f.status, str(f.code), f.detail) for f in (*check.findings(), *check.hit_findings())]
 
 
-ALL_OK = ("ok", "None", "every total follows from the rows")
+ALL_OK = ("ok", "None", "every total was recomputed from the rows")
 
 
 def changed(change: Callable[[Json, list[Json]], object]) -> list[tuple[str, str, str]]:
@@ -214,25 +214,25 @@ def score(body: Json, name: str = "recall_at_10") -> Json:
 
 TOTALS: list[tuple[Callable[[Json, list[Json]], object], list[tuple[str, str]]]] = [
     (lambda body, rows: score(body).update(value=0.91), [("score_mismatch",
-    "recall_at_10.value is 0.91, the rows give 0.9")]),
+    "recall_at_10.value is 0.91, but the rows give 0.9")]),
     (lambda body, rows: score(body).update(value=0.9000000000000001),
-     [("score_mismatch", "recall_at_10.value is 0.9000000000000001, the rows give 0.9")]),
+     [("score_mismatch", "recall_at_10.value is 0.9000000000000001, but the rows give 0.9")]),
     (lambda body, rows: score(body).update(value=None), [("score_mismatch",
-    "recall_at_10.value is None, the rows give 0.9")]),
+    "recall_at_10.value is None, but the rows give 0.9")]),
     (lambda body, rows: score(body).update(valueFailuresAsZero=1),
-     [("score_mismatch", "recall_at_10.valueFailuresAsZero is 1.0, the rows give 0.9")]),
+     [("score_mismatch", "recall_at_10.valueFailuresAsZero is 1.0, but the rows give 0.9")]),
     (lambda body, rows: score(body).update(n=9),
      [("count_mismatch", "recall_at_10: the rows give n, nExcluded, nFailed = (10, 0, 0)")]),
     (lambda body, rows: score(body).update(nExcluded=1),
      [("count_mismatch", "recall_at_10: the rows give n, nExcluded, nFailed = (10, 0, 0)")]),
     (lambda body, rows: score(body).update(aggregate="other", value=0.99),
-     [("score_mismatch", "recall_at_10.aggregate is other, recall_any@10/1 folds by mean")]),
+     [("score_mismatch", "recall_at_10.aggregate is other, but recall_any@10/1 is aggregated by mean")]),
     (lambda body, rows: score(body).update(aggregate="macro:question_type"),
-     [("score_mismatch", "recall_at_10.aggregate is macro:question_type, recall_any@10/1 folds by mean")]),
+     [("score_mismatch", "recall_at_10.aggregate is macro:question_type, but recall_any@10/1 is aggregated by mean")]),
     (lambda body, rows: score(body, "accuracy").update(aggregate="other", value=0.99),
-     [("score_mismatch", "accuracy.aggregate is other, accuracy/1 folds by mean")]),
+     [("score_mismatch", "accuracy.aggregate is other, but accuracy/1 is aggregated by mean")]),
     (lambda body, rows: score(body, "accuracy").update(value=0.8), [("score_mismatch",
-    "accuracy.value is 0.8, the rows give 0.9")]),
+    "accuracy.value is 0.8, but the rows give 0.9")]),
     (lambda body, rows: score(body)["breakdown"]["question_type"]["single"].update(value=0.5),
      [("breakdown_mismatch", "recall_at_10.question_type: single")]),
     (lambda body, rows: score(body)["breakdown"]["question_type"].pop("temporal"),
@@ -246,18 +246,20 @@ TOTALS: list[tuple[Callable[[Json, list[Json]], object], list[tuple[str, str]]]]
     (lambda body, rows: body["counts"].update(errorKinds={"timeout": 2}),
      [("count_mismatch", "counts.errorKinds: the rows give {}")]),
     (lambda body, rows: rows[0]["metrics"].update(mrr=0.5),
-     [("score_mismatch", "item-00000: mrr is 1.0, not 0.5"), ("score_mismatch", "mrr.value is ")]),
-    (lambda body, rows: rows[0]["metrics"].update(mrr=None), [("score_mismatch", "item-00000: mrr is 1.0, not None")]),
+     [("score_mismatch", "item-00000: mrr is 0.5, but the row gives 1.0"), ("score_mismatch", "mrr.value is ")]),
+    (lambda body, rows: rows[0]["metrics"].update(mrr=None),
+     [("score_mismatch", "item-00000: mrr is None, but the row gives 1.0")]),
     (lambda body, rows: rows[0]["metrics"].pop("mrr"), [("score_mismatch",
-    "item-00000: it did not fail and lacks mrr")]),
+    "item-00000: the item did not fail, but has no value of mrr")]),
     (lambda body, rows: rows[0].update(state="error", errorKind="timeout"),
-     [("score_mismatch", f"item-00000: it failed and has {name}") for name in make.DEFINITIONS]),
+     [("score_mismatch", f"item-00000: the item failed, but has a value of {name}") for name in make.DEFINITIONS]),
     (lambda body, rows: rows[0].update(state="not_ready"),
-     [("score_mismatch", f"item-00000: it failed and has {name}") for name in make.DEFINITIONS]),
+     [("score_mismatch", f"item-00000: the item failed, but has a value of {name}") for name in make.DEFINITIONS]),
     (lambda body, rows: rows[0].update(retrieved=None), [("score_mismatch", "item-00000: recall_at_5 is ")]),
-    (lambda body, rows: rows[0].update(gold=[]), [("score_mismatch", "item-00000: recall_at_5 is None, not 1.0")]),
+    (lambda body, rows: rows[0].update(gold=[]),
+     [("score_mismatch", "item-00000: recall_at_5 is 1.0, but the row gives None")]),
     (lambda body, rows: rows[0].update(retrieved=rows[0]["retrieved"][::-1]),
-     [("score_mismatch", "item-00000: recall_at_5 is 0.0, not 1.0")]),
+     [("score_mismatch", "item-00000: recall_at_5 is 1.0, but the row gives 0.0")]),
 ]  # fmt: skip
 
 
@@ -295,7 +297,7 @@ def test_many_wrong_rows_are_told_as_ten_and_a_number() -> None:
     assert len(wrong) == 11 and wrong[-1] == "and 50 more"
     over = [detail for _, code, detail in found if code == "invariant_over_k"]
     assert over[0] == "more than k hits: item-00000" and over[-1] == "more than k hits: and 5 more"
-    assert found[-1] == ("warn", "duplicate_retrieved", "15 items got the same id more than once")
+    assert found[-1] == ("warn", "duplicate_retrieved", "15 items have the same id more than once in their hits")
 
 
 @each_row(
@@ -309,7 +311,9 @@ def test_many_wrong_rows_are_told_as_ten_and_a_number() -> None:
 def test_a_hit_that_brings_nothing_new_is_a_duplicate(retrieved: list[list[str]], repeated: bool) -> None:
     rows = [make.row(0, 1, retrieved=retrieved, gold=[], metrics=dict.fromkeys(make.DEFINITIONS))]
     found = told_by_rows(make.body(rows), rows)
-    assert (("warn", "duplicate_retrieved", "1 items got the same id more than once") in found) is repeated
+    assert (
+        ("warn", "duplicate_retrieved", "1 items have the same id more than once in their hits") in found
+    ) is repeated
 
 
 def test_without_a_k_no_list_is_too_long() -> None:
@@ -370,26 +374,28 @@ TIMES: Json = {"n": 3, "min": 1, "p50": 2, "p95": 3, "p99": 3, "max": 3}
 FALSE: list[tuple[Json, list[tuple[str, str]]]] = [
     ({}, []),
     ({"counts__pending": 1, "kind": "partial"},
-     [(C, "counts: 10 ended + 1 pending are not 10 planned"), (C, "perQuery.count: 10 rows for 9 ended items")]),
+     [(C, "counts: 10 ended and 1 pending items are not 10 planned items"),
+      (C, "perQuery.count: 10 rows for 9 ended items")]),
     ({"counts__planned": 11}, [
-        (C, "counts: 10 ended + 0 pending are not 11 planned"), (C, "perQuery.count: 10 rows for 11 ended items"),
+        (C, "counts: 10 ended and 0 pending items are not 11 planned items"),
+         (C, "perQuery.count: 10 rows for 11 ended items"),
         *((C, f"deterministic.{name}: n + nExcluded + nFailed is not 11") for name in make.DEFINITIONS),
         (C, "judged.accuracy: n + nExcluded + nFailed is not 11"),
     ]),
     ({"counts__scored": 9}, [(C, "counts.scored: 9 is not correct + incorrect + partial + abstained")]),
-    ({"counts__errorKinds": {"timeout": 1}}, [(C, "counts.errorKinds: they do not add up to 0 errors")]),
+    ({"counts__errorKinds": {"timeout": 1}}, [(C, "counts.errorKinds: the counts do not add up to 0 errors")]),
     ({"perQuery__count": 11}, [(C, "perQuery.count: 11 rows for 10 ended items")]),
     ({J + "nFailed": 1}, [(C, "judged.accuracy: n + nExcluded + nFailed is not 10")]),
-    ({J + "n": 0, J + "nExcluded": 10, J + "breakdown": {}}, [(C, "judged.accuracy: a value over no items")]),
-    ({J + "value": None}, [(C, "judged.accuracy: no value over 10 items")]),
+    ({J + "n": 0, J + "nExcluded": 10, J + "breakdown": {}}, [(C, "judged.accuracy: a value, but n is 0")]),
+    ({J + "value": None}, [(C, "judged.accuracy: no value, but n is 10")]),
     ({J + "value": None, J + "aggregate": "other"}, []),
     ({J + "breakdown": {}}, []),
     ({J + "breakdown": {"x": {}}}, [(C, "judged.accuracy: the labels of x do not add up to n")]),
-    ({D + "mrr__value": 1.0000001}, [(R, "deterministic.mrr: a share lies outside 0..1"),
+    ({D + "mrr__value": 1.0000001}, [(R, "deterministic.mrr: a share is not in 0..1"),
                                      ("invariant_mrr_le_hit", "mrr 1.0000001 > hit rate at 10 0.9")]),
-    ({D + "mrr__value": -1e-9}, [(R, "deterministic.mrr: a share lies outside 0..1")]),
-    ({D + "mrr__valueFailuresAsZero": 2}, [(R, "deterministic.mrr: a share lies outside 0..1")]),
-    ({J + "breakdown__question_type__single__value": 1.5}, [(R, "judged.accuracy: a share lies outside 0..1")]),
+    ({D + "mrr__value": -1e-9}, [(R, "deterministic.mrr: a share is not in 0..1")]),
+    ({D + "mrr__valueFailuresAsZero": 2}, [(R, "deterministic.mrr: a share is not in 0..1")]),
+    ({J + "breakdown__question_type__single__value": 1.5}, [(R, "judged.accuracy: a share is not in 0..1")]),
     ({J + "value": 99, J + "definition": "points/1"}, []),
     ({D + "recall_at_5__value": 0.95}, [("invariant_recall_monotone", "recall_any@5 0.95 > recall_any@10 0.9")]),
     ({D + "recall_at_5__value": 0.9 + 1e-13}, []),
@@ -402,18 +408,18 @@ FALSE: list[tuple[Json, list[tuple[str, str]]]] = [
     ({D + "mrr__value": 0.95, "run__k": None}, []),
     ({D + "mrr__value": 0.95, D + "mrr__definition": "mrr@3/1"}, []),
     ({"scores__measured__search_us": {**TIMES, "min": 3}},
-     [("invariant_percentiles", "search_us: not min <= p50 <= p95 <= p99 <= max")]),
+     [("invariant_percentiles", "search_us: expected min <= p50 <= p95 <= p99 <= max")]),
     ({"scores__measured__search_us": {**TIMES, "n": 0}},
-     [("invariant_percentiles", "search_us: not min <= p50 <= p95 <= p99 <= max")]),
+     [("invariant_percentiles", "search_us: expected min <= p50 <= p95 <= p99 <= max")]),
     ({"scores__measured__search_us": {"n": 0, **dict.fromkeys(["min", "p50", "p95", "p99", "max"])}}, []),
     ({"scores__measured__search_us": {**TIMES, "p99": None}},
-     [("invariant_percentiles", "search_us: not min <= p50 <= p95 <= p99 <= max")]),
+     [("invariant_percentiles", "search_us: expected min <= p50 <= p95 <= p99 <= max")]),
     ({"scores__measured__ingest_us": {**TIMES, "p95": 2, "p99": 1}},
-     [("invariant_percentiles", "ingest_us: not min <= p50 <= p95 <= p99 <= max")]),
-    ({"ranAt": "2026-11-01T11:00:00.500001Z"}, [("invariant_times", "not ranAt <= finishedAt <= issuedAt")]),
+     [("invariant_percentiles", "ingest_us: expected min <= p50 <= p95 <= p99 <= max")]),
+    ({"ranAt": "2026-11-01T11:00:00.500001Z"}, [("invariant_times", "expected ranAt <= finishedAt <= issuedAt")]),
     ({"ranAt": "2026-11-01T11:00:00.5Z"}, []),
-    ({"finishedAt": "2026-11-01T11:30:00.000001Z"}, [("invariant_times", "not ranAt <= finishedAt <= issuedAt")]),
-    ({"issuedAt": "2025-12-31T23:59:59Z"}, [("invariant_times", "not ranAt <= finishedAt <= issuedAt")]),
+    ({"finishedAt": "2026-11-01T11:30:00.000001Z"}, [("invariant_times", "expected ranAt <= finishedAt <= issuedAt")]),
+    ({"issuedAt": "2025-12-31T23:59:59Z"}, [("invariant_times", "expected ranAt <= finishedAt <= issuedAt")]),
 ]  # fmt: skip
 
 
@@ -426,7 +432,9 @@ def test_a_whole_run_has_nothing_pending() -> None:
     body = make.body(make.default_rows(), pending=2)
     assert list(invariants(admit(Body, body))) == []
     body["kind"] = "run"
-    assert [f.detail for f in invariants(admit(Body, body))] == ["counts.pending: 2 in a receipt of kind run"]
+    assert [f.detail for f in invariants(admit(Body, body))] == [
+        "counts.pending: 2, but a receipt of kind run has no pending items"
+    ]
 
 
 def cuts(*told: tuple[str, float | None]) -> list[str]:

@@ -122,16 +122,16 @@ def test_verify_says_what_was_measured_and_when(
     assert lines[1:5] == [
         "measured  demo 1 x bm25 1",
         "models    judge acme/judge-1",
-        "ran       2026-11-01T10:00:00Z to 2026-11-01T11:00:00.5Z, run run-1 (the signer's own word)",
+        "ran       2026-11-01T10:00:00Z to 2026-11-01T11:00:00.5Z, run run-1 (stated by the signer)",
         "items     10 planned, 0 failed, 0 pending (whole run)",
     ]
     assert lines.index("judged by a model") < lines.index("deterministic, recomputed from the rows")
     assert "accuracy     = 0.9000 (n 10, accuracy/1)" in lines
     (path.parent / f"{path.stem}.items.jsonl").unlink()
     code, out = bench("verify", str(path))
-    assert code == 0 and "NOT CHECKED: items file not found, scores not recomputed" in out.splitlines()[0]
-    assert "judged by a model, NOT RECOMPUTED: the signer's own word" in out
-    assert "deterministic, NOT RECOMPUTED: the signer's own word" in out
+    assert code == 0 and "NOT CHECKED: the items file is missing, so scores were not recomputed" in out.splitlines()[0]
+    assert "judged by a model, NOT RECOMPUTED: stated by the signer" in out
+    assert "deterministic, NOT RECOMPUTED: stated by the signer" in out
 
 
 def test_what_does_not_hold_only_claims_and_shows_no_score(

@@ -111,7 +111,11 @@ def test_rows_that_were_not_signed_are_not_compared(pair: tuple[Desk, Desk]) -> 
 
 LOADING: list[tuple[bytes, str, str]] = [
     (b"{", "syntax", "Expecting property name enclosed in double quotes at line 1 column 2"),
-    (b"{}", "schema_missing", "schema: the document names no schema (--profile reads foreign receipts)"),
+    (
+        b"{}",
+        "schema_missing",
+        "schema: the document has no schema (for receipts of the original system, use --profile)",
+    ),
     (b'{"a": {"b": 1, "b": 2}}', "duplicate_key", "a.b: the key occurs twice in one object"),
     (b"[]", "field_type", "the document is not an object"),
     (b'{"schema": "bench.receipt/1"}', "field_missing", "receiptId: Field required; kind: Field required; "),

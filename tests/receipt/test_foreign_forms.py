@@ -76,15 +76,16 @@ FORMS: list[tuple[Any, str, str]] = [
     ([], "field_type", "the document is not an object"),
     (None, "field_type", "the document is not an object"),
     ({**signed(document()), "schema": "x"}, "schema_unknown",
-    "a przm-p1 document has no schema, this one has (leave --profile out)"),
+    "a przm-p1 document has no schema, but this document has one (remove --profile)"),
     (document(), "signature_missing", "the document has no signature"),
     (document(signature=[]), "signature_missing", "the document has no signature"),
-    (document(signature={"algorithm": "Ed25519", "x": 1}), "field_unknown", "signature: a signature has three fields"),
-    (document(signature={"algorithm": "RSA"}), "algorithm_unsupported", "the algorithm is not Ed25519"),
-    (document(signature={}), "algorithm_unsupported", "the algorithm is not Ed25519"),
-    (document(signature={"algorithm": "Ed25519"}), "fingerprint_mismatch", "the signature names no key"),
+    (document(signature={"algorithm": "Ed25519", "x": 1}), "field_unknown",
+     "signature: a signature must have exactly three fields"),
+    (document(signature={"algorithm": "RSA"}), "algorithm_unsupported", "the algorithm must be Ed25519"),
+    (document(signature={}), "algorithm_unsupported", "the algorithm must be Ed25519"),
+    (document(signature={"algorithm": "Ed25519"}), "fingerprint_mismatch", "the signature does not name a key"),
     (document(signature={"algorithm": "Ed25519", "publicKeyFingerprint": 1}), "fingerprint_mismatch",
-     "the signature names no key"),
+     "the signature does not name a key"),
     (document(signature={"algorithm": "Ed25519", "publicKeyFingerprint": "x"}), "bad_signature_encoding",
      "the signature is not 86 characters of canonical base64url"),
 ]  # fmt: skip
@@ -104,9 +105,13 @@ def test_trust_is_decided_as_for_our_own_receipts() -> None:
 
 
 NUMBERS: list[tuple[Json, str, str]] = [
-    ({"recall_at_10": 1.2}, "invariant_rate_range", "recall_at_10 1.2 lies outside 0..1"),
-    ({"collapse_rate": -0.1}, "invariant_rate_range", "collapse_rate -0.1 lies outside 0..1"),
-    ({"correct_final_answer_rate": 2}, "invariant_rate_range", "correct_final_answer_rate 2.0 lies outside 0..1"),
+    ({"recall_at_10": 1.2}, "invariant_rate_range", "recall_at_10 is 1.2, which is not in 0..1"),
+    ({"collapse_rate": -0.1}, "invariant_rate_range", "collapse_rate is -0.1, which is not in 0..1"),
+    (
+        {"correct_final_answer_rate": 2},
+        "invariant_rate_range",
+        "correct_final_answer_rate is 2.0, which is not in 0..1",
+    ),
     ({"recall_at_5": 0.9, "recall_at_10": 0.8}, "invariant_recall_monotone", "recall_at_5 0.9 > recall_at_10 0.8"),
     ({"ndcg_at_10": 0.9, "recall_at_10": 0.8}, "invariant_ndcg_le_hit", "ndcg_at_10 0.9 > recall_at_10 0.8"),
     ({"latency_p50_ms": 3, "latency_p95_ms": 2}, "invariant_percentiles", "latency_p50_ms 3.0 > latency_p95_ms 2.0"),
@@ -126,8 +131,8 @@ def test_what_is_no_number_is_not_compared(scores: Any) -> None:
 RANKS: list[tuple[Any, float, float, list[str]]] = [
     ([{"rank": 1}, {"rank": None}], 0.5, 0.5, []),
     ([{"rank": 1}, {"rank": 6}], 0.5, 1.0, []),
-    ([{"rank": 1}, {"rank": 6}], 1.0, 1.0, ["recall_at_5 is 1.0, the ranks give 0.5"]),
-    ([{"rank": 0}, {"rank": 11}], 0.0, 0.5, ["recall_at_10 is 0.5, the ranks give 0.0"]),
+    ([{"rank": 1}, {"rank": 6}], 1.0, 1.0, ["recall_at_5 is 1.0, but the ranks give 0.5"]),
+    ([{"rank": 0}, {"rank": 11}], 0.0, 0.5, ["recall_at_10 is 0.5, but the ranks give 0.0"]),
     ([{"rank": 1}, {}], 0.0, 0.0, []),
     ([], 0.3, 0.4, []),
     ([{"rank": "1"}, {"rank": True}], 0.0, 0.0, []),
@@ -146,19 +151,19 @@ def test_repeated_ids_and_an_unclean_tree_are_warnings() -> None:
     queries = [{"retrieved": ["a", "a"]}, {"retrieved": ["a"]}, {"retrieved": [1, 1]}, {"retrieved": "aa"}, 7]
     body = document(perQuery=queries, environment={"git": {"commit": None, "dirty": True}})
     assert told(signed(body)) == [
-        ("warn", "duplicate_retrieved", "1 queries got the same id more than once"),
-        ("warn", "dirty", "the work tree had uncommitted changes"),
-        ("warn", "commit_unknown", "the commit is not known"),
+        ("warn", "duplicate_retrieved", "1 queries have the same id more than once in their hits"),
+        ("warn", "dirty", "bench had uncommitted changes"),
+        ("warn", "commit_unknown", "the commit of bench is not known"),
     ]
-    assert told(signed(document(environment=[]))) == [("warn", "commit_unknown", "the commit is not known")]
+    assert told(signed(document(environment=[]))) == [("warn", "commit_unknown", "the commit of bench is not known")]
 
 
 def test_what_it_is_about_is_told_in_words_whatever_is_missing() -> None:
     assert list(subject_of(document())) == [
         ("benchmark", "memory"), ("adapter", "engram 2"), ("fixture", "f"),
-        ("ran", "2026-01-01T00:00:00Z (the signer's own word)"),
+        ("ran", "2026-01-01T00:00:00Z (stated by the signer)"),
     ]  # fmt: skip
-    assert list(subject_of({"benchmark": 1, "adapter": [], "fixture": {}})) == [("ran", "None (the signer's own word)")]
+    assert list(subject_of({"benchmark": 1, "adapter": [], "fixture": {}})) == [("ran", "None (stated by the signer)")]
     assert scores_of({"scores": {"a": 1, "b": "2", "c": True, "d": None, "e": 0.5}}) == {"a": 1.0, "e": 0.5}
     assert scores_of({}) == {}
 

@@ -66,7 +66,7 @@ PRIVATE: list[tuple[str, bytes, tuple[str, str]]] = [
     (
         "a public key",
         KEY.public.pem.encode(),
-        ("key_unreadable", "this is a public key; the private key signs"),
+        ("key_unreadable", "this is a public key, but signing needs the private key"),
     ),
     ("cut", PEM[:60], NOT_A_KEY),
     ("no last line", PEM[: PEM.rindex(b"-----END")], NOT_A_KEY),
@@ -151,9 +151,9 @@ def test_a_public_key_in_the_place_of_a_private_one_is_called_that_whatever_its_
     error = refusal(lambda: SigningKey.load(path))
     assert (error.code, str(error)) == (
         "key_unreadable",
-        f"{path}: this is a public key; the private key signs",
+        f"{path}: this is a public key, but signing needs the private key",
     )
-    assert error.hint == "name the private key, the NAME.key that bench keys new made, or leave --key out"
+    assert error.hint == "name the private key file NAME.key that bench keys new created, or remove --key"
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o400, 0o700])
@@ -191,7 +191,7 @@ def test_a_key_file_that_is_not_there_is_unreadable(tmp_path: Path, place: str, 
 
 ENCRYPTED = pem_of(Ed25519PrivateKey.from_private_bytes(SEED), by=BestAvailableEncryption(b"open sesame"))
 CLOSED = "the private key is encrypted and no passphrase was given"
-WRONG = "the passphrase does not open the private key"
+WRONG = "the passphrase of the private key is wrong"
 
 
 @each_row(
@@ -262,7 +262,9 @@ def test_without_any_key_both_ways_to_get_one_are_named(ring: Keyring) -> None:
     error = refusal(lambda: ring.signing_key("receipt"))
     assert (error.code, error.where) == ("key_missing", str(ring.key_folder))
     assert error.message == "no active key with the role receipt"
-    assert error.hint == "bench keys new, or name a file with --key or MEMORYBENCH_SIGNING_KEY_FILE"
+    assert error.hint == (
+        "create a key with bench keys new, or name a key file with --key or MEMORYBENCH_SIGNING_KEY_FILE"
+    )
     new_key(ring, "r", ("receipt",))
     assert refusal(lambda: ring.signing_key("log")).message == "no active key with the role log"
     (ring.key_folder / "r.key").unlink()
@@ -274,7 +276,7 @@ def test_several_keys_are_named_and_none_is_chosen(ring: Keyring) -> None:
         new_key(ring, name, ("receipt", "log") if name != "c" else ("log",))
     error = refusal(lambda: ring.signing_key("receipt"))
     assert (error.code, error.message) == ("key_ambiguous", "several active keys have the role receipt: a, b")
-    assert error.hint == "name one with --key FILE"
+    assert error.hint == "choose one with --key FILE"
     assert refusal(lambda: ring.signing_key("log")).message == "several active keys have the role log: a, b, c"
 
 
@@ -289,7 +291,7 @@ def test_a_file_that_holds_another_key_than_trusted_json_says_is_not_used(ring: 
         error = refusal(act)
         assert (error.code, error.message) == (
             "key_fingerprint",
-            "the private key default is not the one in trusted.json",
+            "the private key default is not the key with this name in trusted.json",
         )
         assert error.where == str(path)
     assert [key.status for key in ring.trusted().keys] == ["active"], "a rotation signed by a stranger was not begun"
@@ -300,8 +302,8 @@ def test_a_file_that_holds_another_key_than_trusted_json_says_is_not_used(ring: 
     ("roles", "spoil", "code", "message"),
     [
         (("log",), None, "key_role", "k has no role receipt"),
-        (("receipt",), "retire", "key_retired", "k is retired: what it signs now is not trusted"),
-        (("receipt",), "revoke", "key_revoked", "k is revoked: what it signs now is not trusted"),
+        (("receipt",), "retire", "key_retired", "the key k is retired: new signatures with it are not trusted"),
+        (("receipt",), "revoke", "key_revoked", "the key k is revoked: new signatures with it are not trusted"),
     ],
 )
 def test_a_named_key_that_trusted_json_knows_better_is_not_used(
@@ -371,8 +373,8 @@ def test_the_log_key_at_hand_is_trusted_active_and_not_the_one_that_goes(ring: K
 def test_a_key_name_is_a_safe_file_name(ring: Keyring, name: str) -> None:
     with pytest.raises(UsageError) as caught:
         new_key(ring, name, ("receipt",))
-    assert str(caught.value) == f"{name!r} is not a key name"
-    assert caught.value.hint == "letters, digits, dot, dash and underscore, no leading dot or dash"
+    assert str(caught.value) == f"{name!r} is not a valid name of a key"
+    assert caught.value.hint == "use letters, digits, dot, dash and underscore; begin with no dot or dash"
     assert not ring.key_folder.exists() and not ring.workspace.exists()
 
 
@@ -436,18 +438,18 @@ def test_a_rotation_needs_one_active_key_and_its_private_half(ring: Keyring) -> 
     error = refusal(lambda: rotate(ring, old=None, new=None, at=AT))
     assert (error.code, error.message, error.hint) == (
         "key_ambiguous",
-        "which key should be replaced? active: none",
-        "name it with --old",
+        "the key to replace is not clear; active keys: none",
+        "name the key to replace with --old",
     )
     new_key(ring, "a", ("receipt",))
     new_key(ring, "b-7", ("receipt",))
     assert (
         refusal(lambda: rotate(ring, old=None, new=None, at=AT)).message
-        == "which key should be replaced? active: a, b-7"
+        == "the key to replace is not clear; active keys: a, b-7"
     )
     assert rotate(ring, old="b-7", new=None, at=AT).key.name == "b-2"
     error = refusal(lambda: rotate(ring, old="b-7", new=None, at=AT))
-    assert (error.code, error.message) == ("key_retired", "b-7 is retired already")
+    assert (error.code, error.message) == ("key_retired", "the key b-7 is already retired")
     (ring.key_folder / "a.key").unlink()
     assert refusal(lambda: rotate(ring, old="a", new="c", at=AT)).code == "key_unreadable"
     assert ring.trusted().named("a").status == "active"
@@ -485,8 +487,8 @@ def test_a_revocation_is_never_taken_back_by_a_later_one(ring: Keyring) -> None:
     new_key(ring, "k", ("receipt",))
     revoke(ring, "k", from_index=5, reason="lost", at=AT)
     error = refusal(lambda: revoke(ring, "k", from_index=6, reason="found again", at=AT))
-    assert (error.code, error.hint) == ("key_revoked", "name an index up to 5")
-    assert error.message == "k is revoked from index 5 on, and the index can only be lowered"
+    assert (error.code, error.hint) == ("key_revoked", "give an index up to 5")
+    assert error.message == "k is already revoked from index 5 on, and this index can only be lowered"
     revoke(ring, "k", from_index=2, reason="lost earlier", at=AT)
     entry = ring.trusted().named("k")
     assert (entry.revoked_from_index, entry.reason) == (2, "lost earlier")
@@ -550,7 +552,7 @@ def test_the_child_answers_or_refuses_in_its_own_words(
     assert answered(monkeypatch, capsys, keycheck.check, question) == {
         "refused": {
             "kind": "key_missing", "message": "no active key with the role receipt", "where": str(ring.key_folder),
-            "hint": "bench keys new, or name a file with --key or MEMORYBENCH_SIGNING_KEY_FILE",
+            "hint": "create a key with bench keys new, or name a key file with --key or MEMORYBENCH_SIGNING_KEY_FILE",
         }
     }  # fmt: skip
     made = new_key(ring, "default", ("receipt", "log")).key
@@ -583,11 +585,11 @@ def test_what_the_child_refuses_is_raised_again_here(ring: Keyring) -> None:
     error = caught.value
     assert (error.kind, error.exit_code, error.message) == ("key_unreadable", 2, "No such file or directory")
     assert error.where == str(ring.workspace / "none.key")
-    assert error.hint == "name a key file that can be read; bench keys new makes a key"
+    assert error.hint == "name a key file that can be read; bench keys new creates a key"
 
 
 def test_a_child_that_dies_is_told_by_its_name(capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ChildRefused) as caught:
         ask("bench.receipt.no_such_module", {})
-    assert (caught.value.kind, str(caught.value)) == ("internal", "bench.receipt.no_such_module ended with 1")
+    assert (caught.value.kind, str(caught.value)) == ("internal", "bench.receipt.no_such_module ended with exit code 1")
     assert "No module named" in capfd.readouterr().err

@@ -122,22 +122,26 @@ def test_a_rewind_is_told_by_every_checkpoint_that_was_kept(ring: Keyring, histo
     kept = tmp_path / "kept"
     shutil.copy(history / "checkpoint", kept)
     cut(history, 3)
-    assert found(ring, history)[0] == ("log_size", "the checkpoint covers 5 entries, there are 3")
+    assert found(ring, history)[0] == ("log_size", "the checkpoint covers 5 entries, but the log has only 3")
     resign(ring, history, 3)
     assert found(ring, history) == [
-        ("log_inconsistent", "checkpoints/4 saw another history at size 4"),
-        ("log_inconsistent", "checkpoints/5 saw another history at size 5"),
+        ("log_inconsistent", "checkpoints/4: the first 4 entries of the log have changed since then"),
+        ("log_inconsistent", "checkpoints/5: the first 5 entries of the log have changed since then"),
     ]
     for size in (4, 5):
         (history / "checkpoints" / str(size)).unlink()
     assert found(ring, history) == [], "alone, the shorter log looks whole"
-    assert found(ring, history, kept) == [("log_inconsistent", f"{kept} saw another history at size 5")]
+    assert found(ring, history, kept) == [
+        ("log_inconsistent", f"{kept}: the first 5 entries of the log have changed since then")
+    ]
 
 
 def test_a_fork_of_equal_length_is_told_from_the_first_entry_that_differs(ring: Keyring, history: Path) -> None:
     swap(history)
     resign(ring, history, 5)
-    swapped = [f"checkpoints/{size} saw another history at size {size}" for size in (2, 3, 4, 5)]
+    swapped = [
+        f"checkpoints/{size}: the first {size} entries of the log have changed since then" for size in (2, 3, 4, 5)
+    ]
     assert found(ring, history) == [("log_inconsistent", detail) for detail in swapped]
 
 
@@ -151,10 +155,13 @@ def test_the_head_inside_a_published_receipt_is_a_witness_that_cannot_be_rewound
     swap(history)
     resign(ring, history, 6)
     shutil.rmtree(history / "checkpoints")
-    detail = f"receipts/{make.RECEIPT_ID}.json saw another history at size 5"
+    detail = f"receipts/{make.RECEIPT_ID}.json: the first 5 entries of the log have changed since then"
     assert found(ring, history) == [("log_inconsistent", detail)]
     verdict, told = judged(ring, desk, path, history)
-    assert (verdict, told) == (ReceiptVerdict.INVALID, [("log_inconsistent", "the run saw another history at size 5")])
+    assert (verdict, told) == (
+        ReceiptVerdict.INVALID,
+        [("log_inconsistent", "the first 5 entries of the log have changed since the run")],
+    )
 
 
 @pytest.mark.parametrize("head", [{"origin": "other/log"}, {"origin": "other/log", "rootHash": HEX}])
@@ -175,9 +182,17 @@ def test_a_head_of_another_log_says_nothing_of_this_one(
             lambda old: b"junk",
             "checkpoints/3: not a signed checkpoint: expected text, a blank line and signatures",
         ),
-        ("3", lambda old: old.replace(b"bench.local/log", b"x"), "checkpoints/3 is of 'x', not of 'bench.local/log'"),
-        ("4", lambda old: old, "checkpoints/4 holds a checkpoint of size 3"),
-        ("9", lambda old: old.replace(b"\n3\n", b"\n9\n"), "checkpoints/9 saw another history at size 9"),
+        (
+            "3",
+            lambda old: old.replace(b"bench.local/log", b"x"),
+            "checkpoints/3 belongs to the log 'x', not to 'bench.local/log'",
+        ),
+        ("4", lambda old: old, "checkpoints/4 contains a checkpoint of size 3"),
+        (
+            "9",
+            lambda old: old.replace(b"\n3\n", b"\n9\n"),
+            "checkpoints/9: the first 9 entries of the log have changed since then",
+        ),
     ],
 )
 def test_a_checkpoint_that_was_kept_must_be_what_its_name_says(
@@ -197,7 +212,9 @@ def test_a_checkpoint_of_another_log_is_not_compared_with_this_one(
 ) -> None:
     kept = tmp_path / "kept"
     kept.write_bytes((history / "checkpoint").read_bytes().replace(b"bench.local/log", b"other/log"))
-    assert found(ring, history, kept) == [("log_inconsistent", f"{kept} is of 'other/log', not of 'bench.local/log'")]
+    assert found(ring, history, kept) == [
+        ("log_inconsistent", f"{kept} belongs to the log 'other/log', not to 'bench.local/log'")
+    ]
     with pytest.raises(UsageError) as caught:
         found(ring, history, tmp_path / "none")
     assert (str(caught.value), caught.value.hint) == (
@@ -208,23 +225,28 @@ def test_a_checkpoint_of_another_log_is_not_compared_with_this_one(
 def test_a_log_with_two_names_is_told_by_the_name_that_is_trusted(ring: Keyring, history: Path) -> None:
     path = ring.trusted_path
     path.write_text(path.read_text().replace("bench.local/log", "my.other/log"))
-    assert found(ring, history)[0] == ("log_signature", "the checkpoint is of 'bench.local/log', not of 'my.other/log'")
+    assert found(ring, history)[0] == (
+        "log_signature",
+        "the checkpoint belongs to the log 'bench.local/log', not to 'my.other/log'",
+    )
 
 
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
-        (lambda lines: [*lines[:2], lines[3], lines[2], lines[4]], ("log_index", "entry 2 has index 3")),
-        (lambda lines: lines[1:], ("log_index", "entry 0 has index 1")),
-        (lambda lines: [*lines[:4], lines[3]], ("log_index", "entry 4 has index 3")),
+        (lambda lines: [*lines[:2], lines[3], lines[2], lines[4]],
+         ("log_index", "line 3 of the log has index 3, expected 2")),
+        (lambda lines: lines[1:], ("log_index", "line 1 of the log has index 1, expected 0")),
+        (lambda lines: [*lines[:4], lines[3]], ("log_index", "line 5 of the log has index 3, expected 4")),
         (lambda lines: [*lines[:2], b"", *lines[2:4]], ("log_entry", "entry 2: Expecting value at line 1 column 1")),
         (lambda lines: [*lines[:4], lines[4][:-1]],
          ("log_entry", "entry 4: Expecting ',' delimiter at line 1 column 127")),
-        (lambda lines: [*lines[:4], lines[4].replace(b":4,", b":3,")], ("log_index", "entry 4 has index 3")),
+        (lambda lines: [*lines[:4], lines[4].replace(b":4,", b":3,")],
+         ("log_index", "line 5 of the log has index 3, expected 4")),
         (lambda lines: [*lines[:4], lines[4].replace(b"run-4", b"run-5")],
          ("log_root", "the first 5 entries do not match the root of the checkpoint")),
-        (lambda lines: lines[:4], ("log_size", "the checkpoint covers 5 entries, there are 4")),
-        (lambda lines: [], ("log_size", "the checkpoint covers 5 entries, there are 0")),
+        (lambda lines: lines[:4], ("log_size", "the checkpoint covers 5 entries, but the log has only 4")),
+        (lambda lines: [], ("log_size", "the checkpoint covers 5 entries, but the log has only 0")),
     ],
 )  # fmt: skip
 def test_each_way_to_rewrite_the_entries_is_told_in_words(
@@ -245,7 +267,7 @@ def test_a_checkpoint_by_a_retired_key_covers_only_what_was_there(ring: Keyring,
     view = read_log(history)
     made = Checkpoint(origin="bench.local/log", size=7, root=view.roots([7])[7])
     (history / "checkpoint").write_bytes(write_checkpoint(made, old))
-    assert found(ring, history) == [("key_retired", "default does not cover what is at log index 6")]
+    assert found(ring, history) == [("key_retired", "the key default is not valid for a document at log index 6")]
     assert check_log(read_log(history), ring.trusted()).verdict is ReceiptVerdict.UNTRUSTED
     earlier = Checkpoint(origin="bench.local/log", size=5, root=view.roots([5])[5])
     (history / "checkpoint").write_bytes(write_checkpoint(earlier, old))
@@ -262,7 +284,7 @@ def test_a_thief_can_extend_nothing_and_what_he_signed_before_is_told(ring: Keyr
     verdict, _ = judged(ring, desk, path, history)
     assert verdict is ReceiptVerdict.UNTRUSTED
     told = [f.detail for f in desk.verify(path, trust=ring.trusted(), log=history).findings if f.check == "trust"]
-    assert told == ["default was revoked: laptop stolen; not in the log"]
+    assert told == ["the key default was revoked: laptop stolen; the document is not in the log"]
 
 
 def test_a_log_signed_by_a_receipt_key_is_not_a_log(ring: Keyring, history: Path) -> None:
@@ -432,17 +454,17 @@ def test_an_entry_says_of_its_receipt_what_the_receipt_says(
     path = receipt(ring, desk)
     logged_as(ring, folder, path, **{field: HEX})
     assert found(ring, folder) == [
-        ("log_receipt_mismatch", f"entry 1 states another {shown} than receipts/{make.RECEIPT_ID}.json")
+        ("log_receipt_mismatch", f"entry 1 has another {shown} than receipts/{make.RECEIPT_ID}.json")
     ]
     assert judged(ring, desk, path, folder) == (
-        ReceiptVerdict.INVALID, [("log_mismatch", f"entry 1 states another {shown}")],
+        ReceiptVerdict.INVALID, [("log_mismatch", f"entry 1 has another {shown} than the receipt")],
     )  # fmt: skip
 
 
 def test_an_entry_with_the_hash_of_other_rows_is_told_twice(ring: Keyring, folder: Path, desk: Any) -> None:
     logged_as(ring, folder, receipt(ring, desk), items_sha256=HEX)
     assert found(ring, folder) == [
-        ("log_receipt_mismatch", f"entry 1 states another itemsSha256 than receipts/{make.RECEIPT_ID}.json"),
+        ("log_receipt_mismatch", f"entry 1 has another itemsSha256 than receipts/{make.RECEIPT_ID}.json"),
         ("log_receipt_mismatch", f"receipts/{make.RECEIPT_ID}.items.jsonl is not the items file that was logged"),
     ]
 
@@ -453,7 +475,9 @@ def test_one_id_for_two_receipts_is_told_and_the_first_one_stands_no_more(
     path = receipt(ring, desk)
     publish(path, ring, at=AT)
     logged_as(ring, folder, receipt(ring, desk, provider__version="2"))
-    assert ("receipt_id_reused", f"two different receipts {make.RECEIPT_ID} are in the log") in found(ring, folder)
+    assert ("receipt_id_reused", f"the log contains two different receipts with the id {make.RECEIPT_ID}") in found(
+        ring, folder
+    )
     path = receipt(ring, desk)
     verdict, told = judged(ring, desk, path, folder)
     assert (verdict, told[0][0]) == (ReceiptVerdict.INVALID, "receipt_id_reused")
@@ -471,7 +495,7 @@ def test_files_that_are_gone_changed_or_unlisted_are_told_by_name(ring: Keyring,
     assert found(ring, folder) == [("log_receipt_missing", gone_name)]
     items.write_bytes(whole)
     (folder / "receipts" / f"{OTHER_ID}.json").write_text("{}")
-    assert found(ring, folder) == [("log_unlisted", f"receipts/{OTHER_ID}.json has no entry")]
+    assert found(ring, folder) == [("log_unlisted", f"receipts/{OTHER_ID}.json has no entry in the log")]
 
 
 # ------------------------------------------------------------------------- reruns

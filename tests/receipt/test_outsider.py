@@ -158,7 +158,7 @@ def test_what_is_not_admitted_stops_everything(
     first, *rest = desk.verify(path).findings
     assert (first.check, first.status, first.code) == ("parse", "fail", code)
     assert words in first.detail
-    assert {(f.status, f.detail) for f in rest} == {("skip", "not checked: parse failed")} and len(rest) == 10
+    assert {(f.status, f.detail) for f in rest} == {("skip", "not checked, because parse failed")} and len(rest) == 10
 
 
 def test_sixty_four_levels_of_a_filter_are_admitted_and_signed(desk: Any) -> None:

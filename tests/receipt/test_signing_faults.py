@@ -95,7 +95,7 @@ async def test_a_receipt_that_breaks_an_invariant_is_refused_before_it_is_signed
                 job,
                 ReceiptOrder(receipt_id=make.RECEIPT_ID, folder=tmp_path / "config", issued_at="1999-01-01T00:00:00Z"),
             )
-    assert (caught.value.code, caught.value.message) == ("invariant_times", "not ranAt <= finishedAt <= issuedAt")
+    assert (caught.value.code, caught.value.message) == ("invariant_times", "expected ranAt <= finishedAt <= issuedAt")
     assert list((tmp_path / "config").glob("*.jsonl")) == []
 
 
@@ -119,7 +119,7 @@ async def test_each_refusal_has_its_code_words_and_hint_and_the_first_one_wins(r
     assert told(bad) == ("job_invalid", "3 of 4 items failed; no key")
     assert told(replace(job, counts={})) == ("zero_items", "no item has ended yet")
     assert told(replace(job, n_planned=5)) == ("job_partial", "3 items are pending")
-    assert told(job, gaps=True) == ("job_partial", "a range of items was never run")
+    assert told(job, gaps=True) == ("job_partial", "a range of items was not run")
     assert told(replace(job, n_planned=5), gaps=True, allow_partial=True) is None
 
 
@@ -180,14 +180,14 @@ def test_a_secret_is_found_in_receipt_and_rows_however_json_spells_it(tmp_path: 
     with pytest.raises(ReceiptRefused) as caught:
         refuse_secrets(draft(tmp_path, make.default_rows(), provider__endpointHost=f"see {secret}"))
     assert (caught.value.code, caught.value.message) == (
-        "secret_in_receipt", "the value of a configured secret occurs in the receipt",
+        "secret_in_receipt", "the receipt contains the value of a configured secret",
     )  # fmt: skip
     (tmp_path / "x.items.jsonl").unlink()
     rows = make.default_rows()
     rows[2]["answer"] = f"it is {secret}!"
     with pytest.raises(ReceiptRefused) as caught:
         refuse_secrets(draft(tmp_path, rows))
-    assert caught.value.message == "the value of a configured secret occurs in line 3 of the items file"
+    assert caught.value.message == "line 3 of the items file contains the value of a configured secret"
     assert secret not in str(caught.value)
 
 
@@ -242,7 +242,7 @@ def test_a_pinned_key_reads_a_log_of_any_name_and_heads_are_compared_by_that_nam
     path = desk.good(run__log={"origin": "bench.local/log", "size": 1, "rootHash": "00" * 32})
     (folder / "receipts" / "other.json").write_bytes(path.read_bytes())
     found = [(f.code, f.detail) for f in check_log(read_log(folder), pinned).findings]
-    assert ("log_inconsistent", "receipts/other.json saw another history at size 1") in found
+    assert ("log_inconsistent", "receipts/other.json: the first 1 entries of the log have changed since then") in found
     (folder / "checkpoint").write_bytes(b"junk")
     codes = {f.code for f in check_log(read_log(folder), pinned).findings}
     assert {"log_signature", "log_inconsistent"} <= codes
@@ -263,7 +263,10 @@ def test_a_head_in_an_unread_receipt_that_is_no_head_is_another_history(
     odd = folder / "receipts" / "odd.json"
     odd.write_text(json.dumps({"run": {"log": {"origin": "bench.local/log", **head}}}))
     found = [(f.code, f.detail) for f in check_log(read_log(folder), ring.trusted()).findings]
-    assert ("log_inconsistent", f"receipts/odd.json saw another history at size {head['size']}") in found
+    assert (
+        "log_inconsistent",
+        f"receipts/odd.json: the first {head['size']} entries of the log have changed since then",
+    ) in found
 
 
 NO_HEADS = [
@@ -281,4 +284,4 @@ def test_what_holds_no_head_is_only_unlisted(ring: Keyring, desk: Any, content: 
     folder = ring.workspace / "results" / "published"
     (folder / "receipts" / "odd.json").write_text(content)
     found = [(f.code, f.detail) for f in check_log(read_log(folder), ring.trusted()).findings]
-    assert found == [("log_unlisted", "receipts/odd.json has no entry")]
+    assert found == [("log_unlisted", "receipts/odd.json has no entry in the log")]

@@ -62,7 +62,7 @@ UNREADABLE: list[tuple[object, str]] = [
     (b'{"keys": [], "keys": []}', "keys: the key occurs twice in one object"),
     (b'{"schema": "bench.trusted/1", "\\u0073chema": "x"}', "schema: the key occurs twice in one object"),
     (b'{"a": NaN}', "a: NaN and infinities are not JSON"),
-    (b'{"a": 9007199254740993}', "a: an integer beyond 2^53-1 is read differently by different programs"),
+    (b'{"a": 9007199254740993}', "a: an integer is not in -(2^53-1)..2^53-1, so programs may read it differently"),
     (b"[" * 65 + b"]" * 65, "more than 64 levels of nesting"),
     (b"null", "Input should be a valid dictionary or instance of TrustedFile"),
     (b"[]", "Input should be a valid dictionary or instance of TrustedFile"),
@@ -243,7 +243,7 @@ def test_pinned_keys_are_trusted_for_everything_and_named_by_number() -> None:
         ["pinned-1", "pinned-2", "pinned-3"],
     )
     assert store.decide(KEYS[2].fingerprint, "log", 5) == Decision(trusted=True, code=None, detail="pinned-3")
-    assert store.decide(OTHER, "log", 5).detail == f"{OTHER} is not pinned"
+    assert store.decide(OTHER, "log", 5).detail == f"the key {OTHER} is not one of the given public keys"
 
 
 # ------------------------------------------------------------------ whom to believe, for what
@@ -253,23 +253,25 @@ DECISIONS: list[tuple[Json, int | None, bool, str | None, str]] = [
     ({}, None, True, None, "k"),
     ({}, 0, True, None, "k"),
     ({"valid_from_index": 5}, None, True, None, "k"),
-    ({"valid_from_index": 5}, 4, False, "key_retired", "k does not cover what is at log index 4"),
+    ({"valid_from_index": 5}, 4, False, "key_retired", "the key k is not valid for a document at log index 4"),
     ({"valid_from_index": 5}, 5, True, None, "k"),
-    ({"status": "retired", "valid_to_index": 7}, None, False, "key_retired", "k does not cover what is not in the log"),
+    ({"status": "retired", "valid_to_index": 7}, None, False, "key_retired",
+     "the key k is not valid for a document not in the log"),
     ({"status": "retired", "valid_to_index": 7}, 6, True, None, "k"),
-    ({"status": "retired", "valid_to_index": 7}, 7, False, "key_retired", "k does not cover what is at log index 7"),
+    ({"status": "retired", "valid_to_index": 7}, 7, False, "key_retired",
+     "the key k is not valid for a document at log index 7"),
     ({"status": "retired", "valid_to_index": 7, "valid_from_index": 7}, 7, False, "key_retired",
-     "k does not cover what is at log index 7"),
+     "the key k is not valid for a document at log index 7"),
     ({"status": "revoked", "revoked_from_index": 3, "reason": "lost"}, 2, True, "key_revoked_later",
      "k was revoked later"),
     ({"status": "revoked", "revoked_from_index": 3, "reason": "lost"}, 3, False, "key_revoked",
-     "k was revoked: lost; at log index 3"),
+     "the key k was revoked: lost; the document is at log index 3"),
     ({"status": "revoked", "revoked_from_index": 3, "reason": "lost"}, None, False, "key_revoked",
-     "k was revoked: lost; not in the log"),
+     "the key k was revoked: lost; the document is not in the log"),
     ({"status": "revoked", "revoked_from_index": 0, "reason": "lost"}, 0, False, "key_revoked",
-     "k was revoked: lost; at log index 0"),
+     "the key k was revoked: lost; the document is at log index 0"),
     ({"status": "revoked", "revoked_from_index": 9, "valid_to_index": 4, "reason": "lost"}, 5, False, "key_revoked",
-     "k was revoked: lost; at log index 5"),
+     "the key k was revoked: lost; the document is at log index 5"),
 ]  # fmt: skip
 
 
@@ -287,7 +289,7 @@ def test_status_and_range_decide_what_a_key_may_have_signed(
 def test_an_unknown_key_is_told_by_its_fingerprint() -> None:
     store = TrustStore(origin=None, keys=())
     assert store.decide(OTHER, "receipt", 3) == Decision(
-        trusted=False, code="key_unknown", detail=f"{OTHER} is not in trusted.json"
+        trusted=False, code="key_unknown", detail=f"the key {OTHER} is not in trusted.json"
     )
 
 

@@ -85,7 +85,7 @@ def test_without_items_file_the_receipt_is_valid_and_says_what_was_not_checked(d
     outcome = desk.verify(path)
     assert outcome.verdict is ReceiptVerdict.VALID
     assert "items_missing" in make.codes(outcome, "warn")
-    assert "items file not found, scores not recomputed" in outcome.unchecked
+    assert "the items file is missing, so scores were not recomputed" in outcome.unchecked
 
 
 BODY_FAULTS: list[tuple[str, str, Any]] = [

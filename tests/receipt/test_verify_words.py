@@ -20,8 +20,8 @@ from bench.receipt.verify import CHECKLIST, VerificationRequest, verify
 from tests.rows import each_row
 
 Call = Callable[..., tuple[int, list[str]]]
-NO_LOG = "no public log, publication and other runs not checked"
-NO_ROWS = "items file not found, scores not recomputed"
+NO_LOG = "there is no public log, so publication and other runs were not checked"
+NO_ROWS = "the items file is missing, so scores were not recomputed"
 
 
 @pytest.fixture
@@ -58,10 +58,10 @@ def test_the_whole_text_of_a_receipt_that_holds(bench: Call, signed: Callable[..
         f"VALID  {path}  NOT CHECKED: {NO_LOG}",
         "  measured  demo 1 x bm25 1",
         "  models    judge acme/judge-1",
-        "  ran       2026-11-01T10:00:00Z to 2026-11-01T11:00:00.5Z, run run-1 (the signer's own word)",
+        "  ran       2026-11-01T10:00:00Z to 2026-11-01T11:00:00.5Z, run run-1 (stated by the signer)",
         "  items     10 planned, 0 failed, 0 pending (whole run)",
         f"  key       {fingerprint}",
-        "  signature good: the holder of the key signed exactly these bytes",
+        "  signature good: this key signed exactly these bytes",
         "  warn  policy  not_preregistered: the run was not announced before it began",
         "  judged by a model",
         "    accuracy     = 0.9000 (n 10, accuracy/1)",
@@ -72,7 +72,7 @@ def test_the_whole_text_of_a_receipt_that_holds(bench: Call, signed: Callable[..
         "    recall_at_5  = 0.7000 (n 10, recall_any@5/1)",
         "  defensible: no (tagged_commit yes, clean_tree yes, container_image no, dataset_matches unknown, "
         "signature yes, rerun_identical unknown; "
-        "see docs/methodology.md, A result is defensible when)",
+        'see "A result is defensible when" in docs/methodology.md)',
     ])  # fmt: skip
 
 
@@ -87,7 +87,7 @@ def test_rows_are_called_rows_and_the_receipt_beside_them_is_named(signed: Calla
     path.unlink()
     with pytest.raises(UsageError) as caught:
         verify([rows], question)
-    assert caught.value.hint == "name the receipt that the rows belong to"
+    assert caught.value.hint == "name the receipt of these rows"
 
 
 def test_without_its_rows_a_receipt_is_valid_and_no_line_says_that_a_score_was_checked(
@@ -97,12 +97,12 @@ def test_without_its_rows_a_receipt_is_valid_and_no_line_says_that_a_score_was_c
     lose_rows(path)
     code, lines = bench("verify", path)
     assert (code, lines[0]) == (0, f"VALID  {path}  NOT CHECKED: {NO_ROWS}; {NO_LOG}")
-    told = f"{path.stem}.items.jsonl is missing, and no score can be checked without it (--items FILE)"
+    told = f"{path.stem}.items.jsonl is missing: without this file, no score can be checked (--items FILE)"
     assert f"  warn  items  items_missing: {told}" in lines
     heads = [line for line in lines if "recomputed" in line.lower()][1:]
     assert heads == [
-        "  judged by a model, NOT RECOMPUTED: the signer's own word",
-        "  deterministic, NOT RECOMPUTED: the signer's own word",
+        "  judged by a model, NOT RECOMPUTED: stated by the signer",
+        "  deterministic, NOT RECOMPUTED: stated by the signer",
     ]
     code, lines = bench("verify", path, "--policy", "strict")
     assert code == 7 and lines[0].startswith("POLICY  ") and not [line for line in lines if " = " in line]
@@ -188,14 +188,14 @@ def test_what_is_not_believed_only_claims(bench: Call, signed: Callable[..., Pat
     path.write_bytes(path.read_bytes().replace(b'"demo"', b'"demO"'))
     code, lines = bench("verify", path)
     assert (code, lines[0].split("  ")[0], lines[1]) == (5, "INVALID", "  claims    demO 1 x bm25 1")
-    assert "  signature bad: not made by this key over these bytes" in lines
-    told = "signature_invalid: the signature does not match the document: it was altered"
+    assert "  signature bad: this key did not sign these bytes" in lines
+    told = "signature_invalid: the signature does not match the document, so the document was altered"
     assert f"  fail  signature  {told}" in lines
     assert not [line for line in lines if " = " in line]
     (tmp_path / "bad.json").write_bytes(b"{]")
     code, lines = bench("verify", tmp_path / "bad.json")
     assert code == 5 and lines[0].startswith(
-        f"INVALID  {tmp_path / 'bad.json'}  NOT CHECKED: not checked: parse failed"
+        f"INVALID  {tmp_path / 'bad.json'}  NOT CHECKED: not checked, because parse failed"
     )
     assert lines[1].startswith("  fail  parse  syntax: Expecting property name")
 
@@ -228,15 +228,16 @@ USAGE: list[tuple[tuple[str, ...], list[str]]] = [
     (("verify",),
      ["error: no receipt was given", "hint: name a receipt or a folder of receipts: bench verify RECEIPT.json"]),
     (("verify", "none.json"),
-     ["error: none.json: No such file or directory", "hint: name a receipt file, or a folder that holds some"]),
+     ["error: none.json: No such file or directory", "hint: name a receipt file, or a folder of receipts"]),
     (("verify", "keys/rotations"),
-     ["error: no receipt in keys/rotations", "hint: name a receipt file, or a folder that holds some"]),
+     ["error: no receipt in keys/rotations", "hint: name a receipt file, or a folder of receipts"]),
     (("verify", "x.json", "--items", "none"), ["error: no such file: none", "hint: name an existing file"]),
     (("verify", "x.json", "--dataset", "none"), ["error: no such file: none", "hint: name an existing file"]),
     (("verify", "x.json", "--pubkey", "none"),
-     ["error: none: No such file or directory", "hint: name a key file that can be read; bench keys new makes a key"]),
+     ["error: none: No such file or directory",
+      "hint: name a key file that can be read; bench keys new creates a key"]),
     (("verify", "x.json", "--trusted", "none"),
-     ["error: none: No such file or directory", "hint: name a trusted.json"]),
+     ["error: none: No such file or directory", "hint: name the trusted.json of a workspace"]),
     (("verify", "x.json", "--log", "keys"),
      ["error: no entries.jsonl in keys", "hint: name the folder of a log, such as results/published"]),
     (("log", "verify", "keys"),
@@ -260,7 +261,7 @@ def test_the_folder_of_a_run_means_the_receipts_in_it(bench: Call, signed: Calla
     run.mkdir(parents=True)
     (run / "report.json").write_text("{}", encoding="utf-8")
     assert bench("verify", "results/a-run") == (
-        2, ["error: no receipt in results/a-run", "hint: bench sign a-run makes them"])  # fmt: skip
+        2, ["error: no receipt in results/a-run", "hint: bench sign a-run creates them"])  # fmt: skip
     path.parent.rename(run / "receipts")
     code, lines = bench("verify", "results/a-run")
     assert code == 0 and lines[0].startswith(f"VALID  results/a-run/receipts/{path.name}")
@@ -295,7 +296,7 @@ def test_an_export_takes_one_good_receipt_and_says_how_to_check_it(
     )
     path.write_bytes(path.read_bytes().replace(b'"demo"', b'"demO"'))
     code, lines = bench("verify", path, "--export", tmp_path / "bad")
-    told = "nothing was exported: parse, schema and signature must be ok, and the key known"
+    told = "nothing was exported: parse, schema and signature must be ok, and the key must be known"
     assert (code, lines[-2]) == (5, f"error: {path}: {told}")
     assert not (tmp_path / "two").exists() and not (tmp_path / "bad").exists()
 

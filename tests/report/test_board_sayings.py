@@ -67,7 +67,7 @@ async def test_models_of_one_provider_are_named_by_their_model_and_compared_by_i
     jobs = [(named("a", key="1"), items(10)), (named("a", key="2", models=other, answer_owner="o"), items(15))]
     ((text,),) = await said(tmp_path, "model", *jobs)
     assert text.startswith("acme/m2 leads on accuracy with 0.75 [") and "acme/m1 is next, 0.25 behind" in text
-    assert text.endswith("bench compare r1:a:acme/m2 r1:a:acme/m1 tells it from chance")
+    assert text.endswith("bench compare r1:a:acme/m2 r1:a:acme/m1 tests the difference")
 
 
 async def test_rows_of_which_one_has_no_value_are_not_ranked(tmp_path: Path) -> None:
@@ -76,8 +76,8 @@ async def test_rows_of_which_one_has_no_value_are_not_ranked(tmp_path: Path) -> 
     found = await board(tmp_path, *jobs)
     assert {one.job.provider: one.headline is None for one in found} == {"a": False, "b": True}
     tables = tables_of(found, "benchmark")
-    assert [saying(table) for table in tables] in ([(), ("only a is here: nothing to compare with yet",)],
-                                                   [("only a is here: nothing to compare with yet",), ()])  # fmt: skip
+    alone = ("there is only a, so there is nothing to compare yet",)
+    assert [saying(table) for table in tables] in ([(), alone], [alone, ()])
     for grid in board_grids(tables, "benchmark"):
         if grid.rows[0][0] == "b":
             assert grid.head[2] == "no metric" and grid.rows[0][2:5] == ("-", "-", "0")

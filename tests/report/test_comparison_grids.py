@@ -55,7 +55,7 @@ async def test_two_grids_a_pair_the_question_first_then_what_was_looked_at_besid
     assert (
         row[:5] == ("accuracy", "60", "0.7500", "0.2500", "+0.5000") and row[7] == "A higher" and row[10] == "45/15/0"
     )
-    assert besides.title == "exploratory | 2 rows, corrected among themselves"
+    assert besides.title == "exploratory | 2 rows, corrected together"
     assert [line[0] for line in besides.rows] == ["  t0", "  t1"]
     assert asked.notes[0] == "verdict on accuracy: A higher"
     assert asked.notes[1].startswith("like for like: yes, ") and asked.notes[1].endswith(" checks agree")
@@ -82,7 +82,7 @@ async def test_rows_that_no_item_fills_are_named_and_take_no_line(tmp_path: Path
     (asked,) = [grid for grid in comparison_grids(found) if grid.rows]
     assert [row[0] for row in asked.rows] == ["accuracy"]
     (pair,) = found.comparisons
-    assert pair.notes == ("not paired, no value per item: cost_total",)
+    assert pair.notes == ("not compared, because there is no value per item: cost_total",)
     assert any(row.metric == "mrr" and not row.found.n for row in pair.rows)
 
 
@@ -90,9 +90,9 @@ async def test_left_out_items_are_told_by_side_and_reason(tmp_path: Path) -> Non
     a, b = {**GOOD, "q000": None}, dict(list(BAD.items())[:50])
     found = await compared(tmp_path, job("x", a), job("y", b, planned=60), force=True)
     (asked,) = comparison_grids(found)
-    assert "items: A 60, B 60, paired 49; left out of A: error=1, not_in_this_run=0" not in asked.notes
+    assert "items: A 60, B 60, paired 49; not paired of A: error=1, not_in_this_run=0" not in asked.notes
     assert any(
-        note.startswith("items: A 60, B 60, paired 49; left out of A: error=1; of B: pending=10")
+        note.startswith("items: A 60, B 60, paired 49; not paired of A: error=1; of B: pending=10")
         for note in asked.notes
     )
     assert asked.title.startswith("NOT LIKE FOR LIKE | ")
@@ -261,7 +261,7 @@ async def test_a_gate_says_the_difference_its_interval_and_what_was_allowed(tmp_
     nothing = row(found=Comparison(n=0, excluded=3, note="no item is scored on both sides"), p_adjusted=None)
     (one,) = gated(replace(found, comparisons=(replace(pair, rows=(nothing,)),)), 5)
     assert one.missed
-    assert one.text == "gate missed: accuracy of y (run r) against x (run r): no item is scored on both sides"
+    assert one.text == "gate failed: accuracy of y (run r) against x (run r): no item is scored on both sides"
     later = replace(found, comparisons=(replace(pair, is_against_first=False),))
     assert list(gated(later, 0)) == [], "only the first side named is a baseline"
 

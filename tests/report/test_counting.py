@@ -192,7 +192,7 @@ def probe(kind: str, *, passed: bool) -> ProbeRow:
 
 
 FOREIGN = "an isolation probe found foreign memories in a namespace"
-HELD = 'corpus "c" held some memories before anything was put into it'
+HELD = 'corpus "c" held some memories before this run added any'
 SANG = 'corpus "c" returned a memory of another corpus'
 VALIDITY: dict[str, tuple[list[Told], dict[str, object], tuple[str, ...]]] = {
     "all well": ([item(n) for n in range(50)], {}, ()),
@@ -404,7 +404,7 @@ async def test_a_plugin_metric_that_is_gone_is_folded_as_a_mean_and_said(tmp_pat
     assert (found.metrics["mine"].value, found.metrics["mine"].definition) == (1.5, "mine/1")
     assert found.metrics["accuracy"].value == 1.0
     (note,) = found.notes
-    assert note.startswith("a plug-in metric cannot be loaded and is folded as a mean (") and "gone.py" in note
+    assert note.startswith("a plug-in metric cannot be loaded, so it is aggregated as a mean (") and "gone.py" in note
 
 
 async def test_a_job_without_a_metric_that_explains_itself_reads_no_reasons(tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ async def test_a_raw_score_above_the_ceiling_is_flagged(tmp_path: Path) -> None:
     job = await job_of(tmp_path, [item("q1", 1.0), item("q2", 1.0)], doubted=overlay("q1"))
     assert job.gold["accuracy"].above_ceiling
     (note,) = job.notes
-    assert note.endswith("(1 questionable label); the raw score lies above the ceiling")
+    assert note.endswith("(1 questionable label); the raw score is above the ceiling")
 
 
 async def test_a_rescore_counts_listed_items_against_their_corrected_answer(tmp_path: Path) -> None:

@@ -151,7 +151,7 @@ def test_a_document_is_json_and_grids_are_whole(values: list[tuple[float, float]
         assert all(len(row) == len(grid.head) for row in grid.rows)
     gates = list(gated(found, 100))
     assert len(gates) == 2
-    assert not any(gate.missed for gate in gates if not gate.text.startswith("gate missed"))
+    assert not any(gate.missed for gate in gates if not gate.text.startswith("gate failed"))
 
 
 @given(st.lists(st.tuples(st.floats(1, 1e6), st.floats(1, 1e6)), min_size=2, max_size=20), st.floats(0.5, 20))
@@ -259,7 +259,7 @@ def test_overall_holds_only_who_has_every_benchmark_and_names_who_has_not(board:
             assert len(values) == len(standing.places)
             assert standing.value == pytest.approx(sum(values) / len(values))
         shown = {one.first.job.provider for one in table.standings}
-        assert not any(f"{name} is not here" in note for name in shown for note in table.notes)
+        assert not any(f"{name} is not in this table" in note for name in shown for note in table.notes)
 
 
 JOBS = st.lists(

@@ -80,7 +80,7 @@ async def test_overall_is_the_mean_of_benchmarks_and_leaves_out_who_lacks_one(tm
     (table,) = tables_of(await load_board(tmp_path), "overall")
     (only,) = table.standings
     assert (only.first.job.provider, only.value) == ("a", 0.75)
-    assert any("b is not here: it has no tales" in note for note in table.notes)
+    assert any("b is not in this table: it has no result for tales" in note for note in table.notes)
 
 
 async def test_a_table_says_who_leads_by_how_much_and_how_to_test_it(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ async def test_a_table_says_who_leads_by_how_much_and_how_to_test_it(tmp_path: P
     (table,) = tables_of(await load_board(tmp_path), "benchmark")
     (text,) = saying(table)
     assert text.startswith("b leads on accuracy with 0.75 [")
-    assert "a is next, 0.25 behind. A rank is not proof: bench compare r1:b r1:a tells it from chance" in text
+    assert "a is next, 0.25 behind. A rank is not proof: bench compare r1:b r1:a tests the difference" in text
 
 
 async def test_where_several_are_first_nobody_leads_and_one_row_has_nothing_to_compare_with(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ async def test_where_several_are_first_nobody_leads_and_one_row_has_nothing_to_c
     said = [text for table in tables_of(await load_board(tmp_path), "benchmark") for text in saying(table)]
     assert len(said) == 2
     assert "no provider leads on accuracy: a, b and d have 0.50" in said
-    assert "only c is here: nothing to compare with yet" in said
+    assert "there is only c, so there is nothing to compare yet" in said
 
 
 @pytest.mark.parametrize("view", VIEWS)
@@ -117,7 +117,7 @@ async def test_every_view_gives_grids_json_and_csv_of_one_shape(tmp_path: Path, 
 async def test_an_empty_workspace_is_an_empty_board_and_says_what_to_do(tmp_path: Path) -> None:
     assert await load_board(tmp_path) == []
     (grid,) = board_grids([], "benchmark")
-    assert "bench run makes one" in grid.notes[0]
+    assert "use bench run" in grid.notes[0]
     await shown(tmp_path, "benchmark", job("a", 10))
     with pytest.raises(UsageError, match="no run of nope is known"):
         await load_board(tmp_path, ["nope"])

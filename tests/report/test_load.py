@@ -75,7 +75,7 @@ async def loaded(workspace: Path, a: Mapping[str, object], b: Mapping[str, objec
     return compare_sides([[replace(x, load=a), replace(y, load=b)]])
 
 
-TOLD = "not the same load, which moves times (concurrency: A has 2, B has 8; rate: A has none, B has search=5/s)"
+TOLD = "the loads differ, which changes times (concurrency: A has 2, B has 8; rate: A has none, B has search=5/s)"
 SLOW, FAST = {"concurrency": 2}, {"concurrency": 8, "rate": {"search": "5/s"}}
 
 
@@ -115,11 +115,11 @@ async def test_the_interval_of_equal_sides_says_where_it_comes_from(tmp_path: Pa
     (row,) = found.comparisons[0].headlines
     assert row.found.interval is not None and row.found.interval.method == "wilson_degenerate"
     (text,) = conclusions(found)
-    assert text.endswith("p = 1.0000; no item differs: the interval is what 20 items can leave unseen.")
+    assert text.endswith("p = 1.0000; no item differs: the interval shows what 20 items could have missed.")
     asked, besides = comparison_grids(found)
-    assert "accuracy: no item differs: the interval is what 20 items can leave unseen" in asked.notes
-    told = [note for note in besides.notes if "unseen" in note]
-    assert told == ["accuracy: t0, accuracy: t1: no item differs: the interval is what 10 items can leave unseen"]
+    assert "accuracy: no item differs: the interval shows what 20 items could have missed" in asked.notes
+    told = [note for note in besides.notes if "have missed" in note]
+    assert told == ["accuracy: t0, accuracy: t1: no item differs: the interval shows what 10 items could have missed"]
 
 
 async def test_a_difference_that_is_the_same_in_each_cluster_is_explained_by_clusters(tmp_path: Path) -> None:
@@ -127,5 +127,5 @@ async def test_a_difference_that_is_the_same_in_each_cluster_is_explained_by_clu
     jobs = [Job(record=record(n, cluster_by="corpus"), values=v, corpora=CLUSTERS) for n, v in values.items()]
     found = compare_sides([await sides(tmp_path, *jobs)])
     assert (
-        "accuracy: the difference is the same in each cluster: the interval is what 4 clusters can leave unseen"
+        "accuracy: the difference is the same in each cluster: the interval shows what 4 clusters could have missed"
     ) in comparison_grids(found)[0].notes

@@ -128,7 +128,7 @@ async def test_an_item_that_is_repeated_is_lost_once_and_for_what_its_state_rest
     (job,) = found.jobs
     assert job.counts == {LossKind.ERROR: 1, LossKind.NOT_RETRIEVED: 2}, "a is right, e is pending"
     assert [(one.item, one.epoch) for one in job.items if one.item == "a"] == [("a", 3)], "its failure is shown"
-    assert "below, each repeat that was lost has a line" in losses_grids(found)[0].notes
+    assert "the tables below have one row per lost repeat" in losses_grids(found)[0].notes
 
 
 MIXED = [
@@ -200,7 +200,7 @@ async def test_grids_count_first_and_then_list_and_say_what_they_leave_out(tmp_p
     assert counts.rows == (("p", "44", "1", "43"),) and counts.right == (1, 2, 3)
     items = rest[-1]
     assert len(items.rows) == 40 and all(len(row) == len(items.head) for row in items.rows)
-    assert any("3 more: --limit 0" in note for note in items.notes)
+    assert any("3 more rows: --limit 0" in note for note in items.notes)
     whole = losses_grids(found, limit=40, cut=False)[-1]
     assert max(len(cell) for row in items.rows for cell in row) < max(len(cell) for row in whole.rows for cell in row)
 

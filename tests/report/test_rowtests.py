@@ -111,7 +111,9 @@ async def test_one_number_of_all_items_cannot_be_paired_and_is_named(tmp_path: P
     groups = await sides_of(
         tmp_path, [ComparisonTarget.parse("r1:r1"), ComparisonTarget.parse("r2:r2")], benchmark=None
     )
-    assert compare_sides(groups).comparisons[0].notes == ("not paired, no value per item: cost_total",)
+    assert compare_sides(groups).comparisons[0].notes == (
+        "not compared, because there is no value per item: cost_total",
+    )
     with pytest.raises(UsageError, match="cannot be paired"):
         compare_sides(groups, metrics=["cost_total"])
 

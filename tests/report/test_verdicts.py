@@ -120,7 +120,7 @@ async def test_the_sentence_of_no_finding_says_what_would_have_been_found(tmp_pa
     (pair,) = (await compared(tmp_path, GOOD, NEAR)).comparisons
     (text,) = conclusion(pair)
     assert text.startswith("Neither side can be called better on accuracy: ")
-    assert "would be found about 8 times in 10" in text
+    assert "would be detected with a power of 80 %" in text
 
 
 async def test_a_correction_that_matters_is_told_beside_the_plain_p(tmp_path: Path) -> None:
@@ -146,6 +146,6 @@ async def test_the_noise_of_a_calibrated_judge_is_appended(tmp_path: Path) -> No
     (document,) = documents
     assert document["judge_noise"] == 0.6
     assert document["rows"][0]["verdict"] == "A higher; within judge noise (0.6)"
-    assert "within the judge's own error" in conclusions(found)[0]
+    assert "smaller than the judge's own error" in conclusions(found)[0]
     notes = [note for grid in comparison_grids(found) for note in grid.notes]
     assert any(note.startswith("judge noise: 0.6") for note in notes)

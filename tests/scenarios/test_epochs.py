@@ -107,7 +107,7 @@ async def test_a_failure_in_one_of_three_repeats_fails_no_item_but_makes_the_job
     job = await agreed(world, outcome, live)
     assert (job["counts"], job["n_failed_repeats"], job["error_kinds"]) == ({"correct": 8}, 8, {})
     assert job["invalid"] == ["8 of 24 repeats of items failed (error or not_ready): above the allowed 2 %"]
-    assert "8 of 24 repeats failed; an item counts as failed when all of its repeats did" in job["notes"]
+    assert "8 of 24 repeats failed; an item counts as failed if all of its repeats failed" in job["notes"]
     assert outcome.exit_code == 4
     assert outcome.resume == f"bench run --resume {outcome.run_id}", "eight repeats failed"
     world.heal()

@@ -77,7 +77,7 @@ async def test_S6_a_dead_retrieval_stops_the_job_with_an_explanation(world_of: W
     assert free.jobs[0].states == {State.MEASURED: 60}
     async with Reader.open(free.folder) as reader:
         (job,) = (await fold(reader)).jobs
-    assert "the first 20 searches of faulty found nothing: look at scoping and index" in job.notes
+    assert "the first 20 searches of faulty found nothing: check scoping and index in its config" in job.notes
 
 
 async def test_S7_more_hits_than_asked_for_are_cut_and_flagged(world_of: Worlds) -> None:
@@ -87,7 +87,7 @@ async def test_S7_more_hits_than_asked_for_are_cut_and_flagged(world_of: Worlds)
         assert (data["requested"], data["returned"], len(data["retrieved"])) == (10, 30, 10)  # type: ignore[arg-type]
         assert "over_returned" in data["flags"]  # type: ignore[operator]
     told = world.query(outcome.run_id, "select message from event where kind = 'over_returned'")
-    assert [text for (text,) in told] == ["faulty returned more than k = 10: cut to k"]
+    assert [text for (text,) in told] == ["faulty returned more hits than k = 10: only the first k are used"]
     receipt, items = receipt_of(world, outcome.run_id)
     assert receipt["run"]["k"] == 10
     assert [(one["returned"], len(one["retrieved"])) for one in items] == [(30, 10)] * 3

@@ -48,7 +48,7 @@ async def test_J1_a_full_disk_stops_the_run_and_loses_nothing(world_of: Worlds) 
     assert world.query("j1", "pragma integrity_check") == [("ok",)]
     ((safe,),) = world.query("j1", "select count(*) from phase")
     assert safe > 20
-    assert f"{safe} phases safe" in said
+    assert f"{safe} phases are stored" in said
     outcome = await world.resume("j1")
     assert (outcome.status, outcome.jobs[0].states) == (RunState.COMPLETE, {State.MEASURED: 240})
     whole = await world.run(providers="faulty", run_id="whole")

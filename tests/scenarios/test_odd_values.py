@@ -115,7 +115,7 @@ def checked(rows: list[dict[str, Any]]) -> None:
 @pytest.mark.parametrize(
     ("answer", "says"),
     [
-        (json.dumps(ODD), "holds half of a surrogate pair"),
+        (json.dumps(ODD), "contains half of a surrogate pair"),
         ("Infinity", "Infinity"),
         ("-Infinity", "Infinity"),
         ("NaN", "NaN"),

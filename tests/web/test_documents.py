@@ -449,7 +449,7 @@ async def test_a_comparison_is_that_of_the_command_line_with_its_conclusion_and_
     assert "B is better on" not in page
 
 
-@pytest.mark.parametrize(("other", "told_of"), [(8, "Of times: not the same load, which moves times"), (2, "")])
+@pytest.mark.parametrize(("other", "told_of"), [(8, "Of times: the loads differ, which changes times"), (2, "")])
 async def test_a_page_of_two_loads_says_so(tmp_path: Path, other: int, told_of: str) -> None:
     for name, concurrency in (("r1", 2), ("r2", other)):
         extra = {"operation": {"concurrency": concurrency}}
@@ -467,8 +467,8 @@ REFUSED = {
     "a=r1:x&b=nope:x": (404, "there is no run nope"),
     "a=r1:x&b=r1:nope": (400, "run r1 has no job nope"),
     "a=r1:x&b=r1": (400, '"r1" is not RUN_ID:PROVIDER'),
-    "a=:x&b=r1:x": (400, "this is not a run id"),
-    "a=../r1:x&b=r1:x": (400, "this is not a run id"),
+    "a=:x&b=r1:x": (400, "the path contains a text that is not a run id"),
+    "a=../r1:x&b=r1:x": (400, "the path contains a text that is not a run id"),
     "a=r1:x&b=r1:y&metric=nope": (400, 'unknown metric "nope"'),
     "a=r1:x&b=r1:y&metric=mrr": (400, "the metric mrr is not on both sides of facts"),
     "a=r1:x&b=r1:y&benchmark=nope": (400, "run r1 has no job nope x x"),

@@ -212,7 +212,7 @@ async def test_a_csrf_header_serves_as_well_as_the_field(workspace: Path) -> Non
                 {
                     "kind": "csrf",
                     "message": "the form's csrf_token is missing or wrong",
-                    "hint": "load the page again and send the form",
+                    "hint": "load the page again, then send the form",
                 },
             )
 
@@ -278,7 +278,10 @@ async def test_a_workspace_that_went_away_is_not_ready(workspace: Path) -> None:
         assert await visit.document("/readyz") == {"status": "ready", "problem": None}
         workspace.rename(workspace.with_name("elsewhere"))
         status, text = await visit.get("/api/v1/readyz")
-        assert (status, json.loads(text)) == (503, {"status": "not ready", "problem": "the workspace is gone"})
+        assert (status, json.loads(text)) == (
+            503,
+            {"status": "not ready", "problem": "the workspace does not exist any more"},
+        )
         assert (await visit.get("/healthz"))[0] == 200
 
 

@@ -70,10 +70,12 @@ async def test_who_comes_while_an_older_one_is_made_waits_for_the_newer(tmp_path
 
 FAILURES = {
     "torn": JournalError("torn"),
-    "a file went away or cannot be read: gone": FileNotFoundError(2, "gone"),
-    "its files hold what this version cannot read (KeyError)": KeyError("x"),
-    "its files hold what this version cannot read (TypeError)": TypeError("x"),
-    "its files hold what this version cannot read (UnicodeDecodeError)": UnicodeDecodeError("utf-8", b"", 0, 1, "x"),
+    "a file was removed or cannot be read: gone": FileNotFoundError(2, "gone"),
+    "its files contain data that this version cannot read (KeyError)": KeyError("x"),
+    "its files contain data that this version cannot read (TypeError)": TypeError("x"),
+    "its files contain data that this version cannot read (UnicodeDecodeError)": UnicodeDecodeError(
+        "utf-8", b"", 0, 1, "x"
+    ),
 }
 
 
@@ -152,7 +154,10 @@ async def test_a_process_that_fails_altogether_is_a_problem_of_that_document() -
     with pytest.raises(JournalError) as refused:
         await apart(posixpath.join, "no", "coroutine")  # type: ignore[arg-type]
     assert str(refused.value) == "a document could not be created"
-    assert refused.value.hint == "run the same command in a terminal to see the reason"
+    assert (
+        refused.value.hint
+        == "run the command of this page in a terminal, for example bench results RUN_ID, to see the reason"
+    )
 
 
 @pytest.mark.usefixtures("forks")

@@ -57,7 +57,7 @@ async def test_numbers_that_are_being_folded_are_503_with_a_time_to_ask_again(wo
         status, text, headers = await visit.ask("GET", "/api/v1/runs/r1/results")
         assert (status, headers["Retry-After"]) == (503, "2")
         assert json.loads(text)["error"] == {
-            "kind": "busy", "message": "the numbers are being folded", "hint": "ask again in a few seconds",
+            "kind": "busy", "message": "the numbers are being computed", "hint": "repeat the request in a few seconds",
         }  # fmt: skip
         found = json.loads(await in_the_end(visit, "/api/v1/runs/r1/results"))
         assert [job["provider"] for job in found["jobs"]] == ["x", "y"]

@@ -43,7 +43,7 @@ async def test_the_first_sentence_names_the_best_and_how_sure_that_is(workspace:
         text = plain(await text_of(visit, "/report/r1"))
     assert f"{LONG} has the best accuracy: 0.67" in text and "0.17 ahead of bm25" in text
     assert "Compared item by item: " in text and "p = " in text
-    assert "Without a memory accuracy is 0.08, with the evidence in hand 0.92" in text
+    assert "Without a memory accuracy is 0.08, with all the evidence 0.92" in text
     assert "closes 70 % of that gap" in text and "INVALID, without a number: flaky" in text
 
 

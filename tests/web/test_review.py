@@ -124,7 +124,7 @@ async def test_a_program_draws_and_labels_and_what_does_not_fit_is_refused(works
     async with visiting(workspace, runs=True) as visit:
         assert (await api(visit, "labels", {"abc": True}))[1]["error"][
             "message"
-        ] == '"abc" is not an answer of this sample'
+        ] == '"abc" is not the id of a drawn answer'
         assert (await api(visit, "review", {"n": 0}))[0] == (await api(visit, "review", {"n": True}))[0] == 400
         status, found = await api(visit, "review", {"n": 2, "seed": 3})
         assert status == 200 and (found["n"], found["labelled"]) == (4, 0)
@@ -134,7 +134,7 @@ async def test_a_program_draws_and_labels_and_what_does_not_fit_is_refused(works
         assert status == 200 and found["labelled"] == 1 and found["entry"]["id"] != name
     async with visiting(workspace) as visit:
         status, text = await visit.get("/runs/r1/review")
-        assert status == 404 and "bench serve takes labels" in text
+        assert status == 404 and "label answers with bench serve" in text
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="CHROMIUM IS NOT INSTALLED: the pages were not driven")

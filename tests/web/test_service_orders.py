@@ -167,8 +167,12 @@ async def test_a_run_of_another_process_is_paused_and_never_resumed_here(tmp_pat
         await journal.set_state(RunState.RUNNING)
         with pytest.raises(RequestRefused) as refused:
             await service.resume("r1")
-        assert (refused.value.status, refused.value.kind, refused.value.hint) == (409, "locked", "pause it there first")
-        assert "run r1 is held by pid" in str(refused.value)
+        assert (refused.value.status, refused.value.kind, refused.value.hint) == (
+            409,
+            "locked",
+            "pause the run there first",
+        )
+        assert "run r1 is locked by pid" in str(refused.value)
         assert await service.stop("r1", "pause") == "stopping"
         assert (folder / "pause").exists()
         await journal.set_state(RunState.PAUSED)
@@ -366,6 +370,6 @@ def test_a_workspace_has_one_service_and_the_second_is_told_who_it_is(tmp_path: 
     with Orders.open(tmp_path), pytest.raises(BenchError) as refused, Orders.open(tmp_path):
         pass
     assert str(refused.value).endswith(f"/checkpoints/.service: the workspace is served by pid {os.getpid()}")
-    assert refused.value.hint == "stop that service first" and refused.value.exit_code == 6
+    assert refused.value.hint == "stop that service, or use another workspace" and refused.value.exit_code == 6
     with Orders.open(tmp_path):
         pass

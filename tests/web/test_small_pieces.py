@@ -47,13 +47,13 @@ def test_any_item_id_is_one_plain_segment_and_comes_back(item: str) -> None:
 def test_a_slug_that_stands_for_no_text_is_refused(slug: str) -> None:
     with pytest.raises(BadId) as refused:
         item_of(slug)
-    assert str(refused.value) == "this is not an item id"
-    assert refused.value.hint == "ids are letters, digits, dot, dash and underscore"
+    assert str(refused.value) == "the path contains a text that is not an item id"
+    assert refused.value.hint == "use letters, digits, dot, dash and underscore"
 
 
 @each_row("name", ["", ".", "..", ".x", "a/b", "a b", "ä", "a" * 101, "a\n", "C:"])
 def test_a_name_that_is_no_safe_segment_is_no_run_id(name: str) -> None:
-    with pytest.raises(BadId, match="this is not a run id"):
+    with pytest.raises(BadId, match="the path contains a text that is not a run id"):
         run_id(name)
 
 
@@ -282,30 +282,30 @@ REFUSED = {
     "an unknown flag": ({"nope": 1}, "nope"),
     "fields of a model's request": (
         {"models": {"openai/m": {"body": {"a": 1}}}},
-        "models is for the command line only",
+        "models can be set only on the command line",
     ),
-    "a command": ({"on_end": "rm -rf /"}, "on_end is for the command line only"),
-    "a command, in another case": ({"onEnd": "rm"}, "on_end is for the command line only"),
-    "and with dashes": ({"on-end": "rm"}, "on_end is for the command line only"),
-    "a key": ({"key": "/root/key"}, "key is for the command line only"),
-    "calibration": ({"judge_calibration": True}, "judge_calibration is for the command line only"),
-    "a download": ({"download": True}, "download is for the command line only"),
-    "shards": ({"shards": 4}, "shards is for the command line only"),
-    "a file for a provider": ({"providers": ["./x.yaml"]}, "providers takes names of known configs, never files"),
-    "a hidden name": ({"benchmarks": [".x"]}, "benchmarks takes names of known configs, never files"),
-    "code for an evaluator": ({"evaluators": ["a.py:B"]}, "evaluators takes names of known configs, never files"),
-    "a metric from a file": ({"metrics": ["./m.py:M"]}, "metrics takes names of known metrics, never files"),
-    "a metric that climbs": ({"metrics": ["..x"]}, "metrics takes names of known metrics, never files"),
-    "a metric's method": ({"metrics": [{"name": "a", "method": "m.py:M"}]}, "metrics takes names of known metrics"),
+    "a command": ({"on_end": "rm -rf /"}, "on_end can be set only on the command line"),
+    "a command, in another case": ({"onEnd": "rm"}, "on_end can be set only on the command line"),
+    "and with dashes": ({"on-end": "rm"}, "on_end can be set only on the command line"),
+    "a key": ({"key": "/root/key"}, "key can be set only on the command line"),
+    "calibration": ({"judge_calibration": True}, "judge_calibration can be set only on the command line"),
+    "a download": ({"download": True}, "download can be set only on the command line"),
+    "shards": ({"shards": 4}, "shards can be set only on the command line"),
+    "a file for a provider": ({"providers": ["./x.yaml"]}, "providers must be names of known configs, not files"),
+    "a hidden name": ({"benchmarks": [".x"]}, "benchmarks must be names of known configs, not files"),
+    "code for an evaluator": ({"evaluators": ["a.py:B"]}, "evaluators must be names of known configs, not files"),
+    "a metric from a file": ({"metrics": ["./m.py:M"]}, "metrics must be names of known metrics, not files"),
+    "a metric that climbs": ({"metrics": ["..x"]}, "metrics must be names of known metrics, not files"),
+    "a metric's method": ({"metrics": [{"name": "a", "method": "m.py:M"}]}, "metrics must be names of known metrics"),
     "an address": ({"set": {"x.connection.baseUrl": "y"}}, "set cannot change x.connection.baseUrl"),
     "an adapter inside a part": ({"set": {"x.vars.adapter": "y"}}, "set cannot change x.vars.adapter"),
     "a constant of its calls": ({"set": {"x.vars.a": "b"}}, "set cannot change x.vars.a"),
     "a call": ({"set": {"x.wait.request": {"path": "/"}}}, "set cannot change x.wait.request"),
     "no part at all": ({"set": {"x": "y"}}, "x"),
-    "a prompt's file": ({"answer_prompt": "prompts/a.txt"}, "prompts take a text with its placeholders"),
-    "a prompt by at": ({"answer_prompt": "@a\n${question}"}, "prompts take a text with its placeholders"),
-    "a judge's prompt of a kind": ({"judge_prompt": ["temporal=a.txt"]}, "prompts take a text with its placeholders"),
-    "a judge's prompt": ({"judge_prompt": ["a.txt"]}, "prompts take a text with its placeholders"),
+    "a prompt's file": ({"answer_prompt": "prompts/a.txt"}, "prompts must be texts with placeholders"),
+    "a prompt by at": ({"answer_prompt": "@a\n${question}"}, "prompts must be texts with placeholders"),
+    "a judge's prompt of a kind": ({"judge_prompt": ["temporal=a.txt"]}, "prompts must be texts with placeholders"),
+    "a judge's prompt": ({"judge_prompt": ["a.txt"]}, "prompts must be texts with placeholders"),
 }
 
 

@@ -199,7 +199,8 @@ class HitReading:
                 return text
         if not present:
             names = ", ".join(f'"{field.path.text}"' for field in self.contents)
-            raise answer.error(f"{self.contents[0].key} {names}", "nothing there")
+            place = f"{self.contents[0].key} {names}"
+            raise answer.error(place, "nothing there")
         return ""
 
     def _score(self, answer: ServiceResponse, field: Field, row: object) -> float | None:

@@ -91,7 +91,7 @@ class Refusals:
                     self.items, f"an element that reports a failure has an unknown id: {compact(row)[:100]}"
                 )
             said = self.message.all(row) if self.message else []
-            refused[memory_id] = compact(said[0]) if said else "refused without a reason"
+            refused[memory_id] = compact(said[0]) if said else "refused; the service gave no reason"
         return refused
 
 

@@ -95,7 +95,8 @@ class ExistingProbe:
         if rows and says_more(answer.tree, seen):
             raise answer.error(
                 self.results or self.call.key,
-                f"only the first {seen} of a longer list, and none matches: add page, or narrow the query",
+                f"only the first {seen} elements of a longer list were read, and none of them matches: add page, "
+                "or narrow the query",
             )
         return None
 
@@ -142,8 +143,9 @@ class Preparing:
                 captures = merge_captures(captures, call.captured_in(*found))
             elif call.captures:
                 if not call.is_repeatable:
+                    namespace = values["runTag"]
                     raise NotCleared(
-                        f"{values['runTag']}: the answer of {call.key} was lost, and its result cannot be looked up",
+                        f"{namespace}: the answer to {call.key} was lost, and the created object cannot be looked up",
                         hint=f'delete the object at the service, or add "existing" to {call.key} to find it',
                     )
                 captures = merge_captures(captures, call.captured(await call.each({**seen, **await self._sizes()})))
@@ -165,7 +167,7 @@ def _compiled(wire: ProviderWire, call: SetupCall) -> tuple[Wired, ExistingProbe
 
 
 SHOWN_VALUE = 100
-FIRST_PAGE = ", or this counts only the first page of a list"
+FIRST_PAGE = " (perhaps this counts only the first page of a list)"
 ABREAST = 16
 """concurrent status calls for jobs"""
 
@@ -241,7 +243,7 @@ class Watch:
         ready = sum((namespace, job) in self.done for job in jobs)
         return Readiness(
             state="ready" if ready == len(jobs) else "pending",
-            detail=f"{ready} of {len(jobs)} ready{waiting}",
+            detail=f"{ready} of {len(jobs)} jobs ready{waiting}",
             counts={"ready": ready, "jobs": len(jobs)},
             captures=captures,
         )
@@ -295,7 +297,7 @@ class Watch:
                 if count >= sent
                 else (
                     "pending",
-                    f"{count} of {sent} there" + (FIRST_PAGE if may_be_a_page(answer.tree, count) else ""),
+                    f"{count} of {sent} memories there" + (FIRST_PAGE if may_be_a_page(answer.tree, count) else ""),
                 )
             )
         return "ready", ""
@@ -372,9 +374,10 @@ class Verifying:
                     return
                 await anyio.sleep(pause_s)
                 pause_s = min(pause_s * 1.5, LONGEST_PAUSE_S)
+        namespace = values["runTag"]
         raise NotCleared(
-            f"{values['runTag']} still contains data {self.timeout_s:g} s after it was cleared",
-            hint="the service reports success and keeps the data; bench clean --orphans tries again",
+            f"{namespace} still contains data {self.timeout_s:g} s after it was cleared",
+            hint="the service reported success, but it still has the data; bench clean --orphans tries again",
         )
 
     def _is_empty(self, answer: ServiceResponse) -> bool:
@@ -454,17 +457,17 @@ class Clearing:
         return await self.preparing.found(values) or {}
 
     async def _wait(self, watch: Watch, values: Mapping[str, object], jobs: tuple[str, ...]) -> None:
-        pause_s = self.waiting.interval_s
+        pause_s, namespace = self.waiting.interval_s, values["runTag"]
         with anyio.move_on_after(self.waiting.timeout_s):
             while True:
                 seen = await watch.look(values, jobs=jobs, sent=())
                 if seen.state == "failed":
-                    raise IngestFailed(f"clearing {values['runTag']} failed: {seen.detail}")
+                    raise IngestFailed(f"clearing {namespace} failed: {seen.detail}")
                 if seen.state == "ready":
                     return await anyio.sleep(self.waiting.settle_s)
                 await anyio.sleep(pause_s)
                 pause_s = min(pause_s * 1.5, self.waiting.max_interval_s)
-        raise NotReady(f"clearing {values['runTag']} took more than {self.waiting.timeout_s:g} s")
+        raise NotReady(f"clearing {namespace} took more than {self.waiting.timeout_s:g} s")
 
 
 def _watch(wire: ProviderWire, clear: ClearCall | None) -> Watch | None:

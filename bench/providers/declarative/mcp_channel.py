@@ -160,15 +160,15 @@ class McpChannel:
         """Return the error for a server that cannot be started or reached, with its last output."""
         if self._status in (401, 403):
             problem, hint = (
-                f"refuses with {self._status} at {self.url}",
-                f"check the key in {self.key}" if self.key else "add auth",
+                f"refuses requests at {self.url} (status {self._status})",
+                f"check the key in {self.key}" if self.key else "add auth to the config",
             )
         elif self.url is not None:
-            answers = f" (it answers {self._status})" if self._status else ""
-            problem, hint = f"is not reachable at {self.url}{answers}", "start it, or correct mcp.url"
+            answers = f" (status {self._status})" if self._status else ""
+            problem, hint = f"is not reachable at {self.url}{answers}", "start the server, or correct mcp.url"
             hint = CA_HINT if is_distrusted(error) else hint
         else:
-            problem, hint = "does not start", f"run it by hand; its stderr is in {self.stderr}"
+            problem, hint = "does not start", f"run mcp.command by hand; the stderr of the server is in {self.stderr}"
         why = [f"no answer within {START_S:g} s" if isinstance(error, TimeoutError) else str(error)]
         if self._noise.first:
             why.append(f'it printed "{self._noise.first}" on stdout, which is not JSON-RPC')
@@ -215,14 +215,17 @@ class McpChannel:
 
     def _gone(self, call: Wired, why: str) -> Unavailable:
         said = "; its stderr: " + " | ".join(words[-2:]) if (words := self._last_words()) else ""
-        text = f"{call.endpoint.name}: tool {call.tool}: the MCP server is gone: {why}{said}"
-        return Unavailable(redact(text)[:SHOWN], hint="see why it ended, then resume the run: it is started again")
+        text = f"{call.endpoint.name}: tool {call.tool}: the MCP server has ended: {why}{said}"
+        return Unavailable(
+            redact(text)[:SHOWN], hint="fix the cause, then resume the run: this starts the server again"
+        )
 
     def _answer(self, call: Wired, result: CallToolResult) -> ServiceResponse:
         body = _body(result)
         if len(body) > self.max_bytes:
             raise MappingError(
-                f"{call.endpoint.name}: tool {call.tool}: the answer is larger than {self.max_bytes} bytes"
+                f"{call.endpoint.name}: tool {call.tool}: the answer is larger than {self.max_bytes} bytes",
+                hint="request less at once, or raise max_response_bytes",
             )
         response = Response(status=200, headers={}, body=body, timings=Timings(), request=f"tool {call.tool}")
         if self.errors.rules:

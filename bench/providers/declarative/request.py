@@ -279,7 +279,7 @@ class Wired:
         except Missing:
             elements = []
         if not isinstance(elements, list | tuple):
-            raise MappingError(f"{self.key}.for_each: is not a list")
+            raise MappingError(f"{self.key}.for_each is not a list")
         return [await self.send({**values, "each": element}) for element in elements]
 
     def captured(self, answers: Sequence[ServiceResponse]) -> dict[str, object]:
@@ -322,7 +322,7 @@ class Wired:
             )
         except Missing as missing:
             raise MappingError(
-                f"{self.key}: {missing}", hint="the call needs a variable that has no value here; see the config"
+                f"{self.key}: {missing}", hint="correct the variable in the config; it has no value in this call"
             ) from missing
         if self.idempotency_header is not None:
             filled.headers[self.idempotency_header] = str(values.get("batchKey", ""))
@@ -346,7 +346,7 @@ class Wired:
         path = "".join(parts)
         if "/." in path and DOTS & set(path.partition("?")[0].split("/")):
             raise MappingError(
-                f'{self.key}: the path "{path}" has a segment "." or ".."', hint="check the values in it"
+                f'{self.key}: the path "{path}" has a segment "." or ".."', hint="check the values of its variables"
             )
         return path
 

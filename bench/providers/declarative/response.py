@@ -256,18 +256,20 @@ def _refuse_failure(tree: object, response: Response, judged: Judged, *, partial
         said = _first(_failure, tree) or _first(_error_told, tree) or _message_alone(tree)
         said = said or ("" if partial else next(filter(None, map(_failure_of_element, _elements(tree))), ""))
         if said:
-            text = f"{response.request} -> {response.status}: it was not stored: {said}"
+            text = f"{response.request} -> {response.status}: the memory was not stored: {said}"
             raise IngestFailed(redact(text), hint=HINT)
         return
     if judged == "search":
         said = _incomplete(tree, response.status)
         if said:
-            raise Unavailable(redact(f"{response.request} -> {response.status}: no full result: {said}"), hint=HINT)
+            raise Unavailable(
+                redact(f"{response.request} -> {response.status}: the result is not complete: {said}"), hint=HINT
+            )
         return
     if isinstance(tree, dict) and (said := _error_told(tree)):
         others = [value for name, value in tree.items() if name not in ERROR_KEYS and isinstance(value, list | dict)]
         if [] in others and not any(others):
-            text = f"{response.request} -> {response.status}: error and no result: {said}"
+            text = f"{response.request} -> {response.status}: an error instead of a result: {said}"
             raise Unavailable(redact(text), hint=HINT)
 
 
@@ -310,7 +312,7 @@ def _elements(tree: object) -> list[object]:
 def _incomplete(tree: object, status: int) -> str:
     """Return the reason why a search is incomplete, even if it has hits; else an empty text."""
     if status in INCOMPLETE:
-        return f"{status} reports that the answer is not whole"
+        return f"status {status} means that the answer is not complete"
     if isinstance(tree, dict) and LOOKED_AT.isdisjoint(tree):
         return ""
     said = _first(_failure, tree) or _first(_cut_short, tree) or _error_beside_result(tree)

@@ -174,12 +174,12 @@ class Examination:
             outcome, detail = "fail", str(failed)
         except BenchError as error:
             outcome, detail = "fail", f"{error.kind}: {error}"
-            self._away = f'not asked, see "{question.name}"' if is_away(error) else ""
+            self._away = f'not run, because of "{question.name}"' if is_away(error) else ""
             self.refused = self.refused or is_refusal(error)
             hung = error.kind == TIMEOUT
         if outcome == "fail" and self.single and question.name == EMPTY:
             self.first.used = False
-            self._away = "not run: the only namespace of the service may not be empty, so it is not changed"
+            self._away = "not run: the only namespace of the service may contain memories, so it is not changed"
         if outcome == "fail":
             self._lost[question.name] = f'needs "{question.name}", which failed'
         self.texts.append(detail)
@@ -210,7 +210,7 @@ class Examination:
                     await self.provider.clear(room.space)
             except CallError as error:
                 self.texts.append(str(error))
-                self.tell(redact(f"{room.space.namespace} is left there: {error}"))
+                self.tell(redact(f"{room.space.namespace} was not cleared: {error}"))
                 if is_away(error):
                     return
 
@@ -278,7 +278,7 @@ class Examination:
     def needs_store(self) -> None:
         """Skip the check for a provider that stores nothing."""
         if not self.provider.keeps_store:
-            raise Skipped("the provider keeps no store")
+            raise Skipped("the provider stores nothing")
 
 
 @dataclass(frozen=True, slots=True)

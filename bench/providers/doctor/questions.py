@@ -29,8 +29,8 @@ LONG_QUESTION = 1000
 SHORTER_QUESTIONS = (500, 256, 250, 200, 128, 100)
 FILLER = "Please look through everything that was said about it and tell me when and why it was so. " * 11
 WORST_FIRST = (
-    "; warning: the scores say that the best hit comes last in {} of {} searches: is the order worst first? "
-    "(search.response.score: kind gives which end is better, order sorts)"
+    "; warning: by its scores, the best hit comes last in {} of {} searches: perhaps the order is worst first "
+    "(in search.response.score, kind declares which scores are better, and order sorts)"
 )
 _K = re.compile(r"\$\.k\b|\$\{k\b")
 
@@ -39,7 +39,7 @@ async def _version(exam: Examination) -> str:
     if isinstance(exam.provider, Versioned):
         exam.version = await exam.provider.upstream_version()
         if not exam.version.strip():
-            raise Failed("the version is empty")
+            raise Failed("the provider reports an empty version")
     return exam.version
 
 
@@ -59,7 +59,7 @@ async def _empty(exam: Examination) -> str:
         raise Failed(
             f"a new namespace is not empty: memories stored {held}, hits of a search {found}; expected 0 and 0"
         )
-    return "holds nothing"
+    return "contains nothing"
 
 
 async def _add(exam: Examination) -> str:
@@ -69,7 +69,7 @@ async def _add(exam: Examination) -> str:
 
 async def _ready(exam: Examination) -> str:
     if not exam.provider.keeps_store:
-        raise Skipped("the provider keeps no store")
+        raise Skipped("the provider stores nothing")
     return await exam.until_ready(exam.first, [text for text, _ in FACTS])
 
 
@@ -84,7 +84,9 @@ async def _found(exam: Examination) -> str:
         own = [hit for hit in hits if memory.id in map(whole_id, hit.source_ids)]
         mapped = mapped and any(hit.source_ids for hit in hits)
         if any(hit.source_ids for hit in hits) and not own:
-            raise Failed(f'"{memory.content[:40]}" is not among the first 3 hits of a search for its own text')
+            raise Failed(
+                f'the memory "{memory.content[:40]}" is not among the first 3 hits of a search for its own text'
+            )
         exam.rewrites = exam.rewrites or not any(hit.content == memory.content for hit in own or hits)
         _check_date(memory, own)
     how = "by id" if mapped else "by text; hits have no id that was sent, so retrieval metrics do not apply"
@@ -132,12 +134,14 @@ async def _long_question(exam: Examination) -> str:
         taken = await _longest_taken(exam)
         raise Failed(
             f"a question of {LONG_QUESTION} characters fails ({error.kind}: {str(error)[:120]}); "
-            f"one of {taken} is answered: set capabilities: {{max_query_chars: {taken}}}"
+            f"a question of {taken} characters is answered: set capabilities: {{max_query_chars: {taken}}}"
             if taken
             else f"{error.kind}: {error}"
         ) from error
     if not found.hits:
-        raise Failed(f"a question of {LONG_QUESTION} characters finds nothing, although it names a memory")
+        raise Failed(
+            f"a question of {LONG_QUESTION} characters finds nothing, although it contains the text of a memory"
+        )
     return f"cut to {limit}" if limit and limit < LONG_QUESTION else f"{LONG_QUESTION} characters"
 
 
@@ -186,10 +190,10 @@ async def _apart(exam: Examination) -> str:
         raise Skipped("the provider has one namespace only (scoping: single)")
     found = await exam.hits(exam.second, FACTS[0][0])
     if found:
-        raise Failed(f"a second namespace finds {len(found)} memories of the first")
+        raise Failed(f"a search in the second namespace finds {len(found)} memories of the first")
     await exam.fill(exam.second, [Memory(id="other-1", content=OTHER, when=FACTS[0][1])])
     await exam.until_ready(exam.second, [OTHER])
-    return "sees nothing of the first"
+    return "the second does not see the first"
 
 
 async def _again(exam: Examination) -> str:
@@ -256,8 +260,8 @@ async def _clear(exam: Examination) -> str:
     await exam.prepare(exam.first)
     held = await exam.held(exam.first, FACTS[0][0])
     if held:
-        raise Failed(f"{held} memories are left after the call clear")
-    return "twice; nothing is left"
+        raise Failed(f"{held} memories are left after clearing")
+    return "cleared twice; nothing is left"
 
 
 async def _other_lives(exam: Examination) -> str:
@@ -274,8 +278,8 @@ async def _no_secret(exam: Examination) -> str:
     kept = [repr((room.space.captures, room.ingested)) for room in (exam.first, exam.second)]
     for place, texts in (("an error or detail", exam.texts), ("the journal", kept), ("the log", exam.log)):
         if any(redactor.holds_secret(text) for text in texts):
-            raise Failed(f"there is a secret in {place}")
-    return "in no log, journal or error"
+            raise Failed(f"a secret is visible in {place}")
+    return "not visible in log, journal or errors"
 
 
 QUESTIONS: tuple[DoctorQuestion, ...] = (

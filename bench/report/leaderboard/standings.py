@@ -244,14 +244,14 @@ def _overall_table(group: Sequence[RankedJob], benchmarks: Sequence[str]) -> Tab
         lacking = [name for name in benchmarks if name not in names]
         values = [place.headline.value for place in one.places if place.headline and place.headline.value is not None]
         if lacking:
-            missing.append(f"{one.first.job.provider} is not here: it has no {', '.join(lacking)}")
+            missing.append(f"{one.first.job.provider} is not in this table: it has no result for {', '.join(lacking)}")
         else:
             rows.append(Standing(places=one.places, value=math.fsum(values) / len(values)))
     return Table(
         title=f"overall: mean over {', '.join(benchmarks)} | {_models_title(group[0])}",
         tasks=tuple(sorted(tasks.values())),
         standings=tuple(sorted(rows, key=_rank)),
-        notes=("the mean of each benchmark's headline metric, every benchmark weighs the same", *missing),
+        notes=("the mean of the headline metrics of all benchmarks, each with the same weight", *missing),
     )
 
 
@@ -324,7 +324,7 @@ def saying(table: Table, *, command: bool = True) -> tuple[str, ...]:
     """
     ranked = [one for one in table.standings if one.value is not None and not one.first.bound]
     bounds = dict.fromkeys(one.first.job.provider for one in table.standings if one.first.bound)
-    told = [f"not ranked, as bounds of what a memory can do: {', '.join(bounds)}"] if bounds else []
+    told = [f"not ranked, because they only show the limits of a memory system: {', '.join(bounds)}"] if bounds else []
     return (*_lead(table, ranked, command=command), *told)
 
 
@@ -332,7 +332,7 @@ def _lead(table: Table, ranked: Sequence[Standing], *, command: bool) -> tuple[s
     if not ranked:
         return ()
     if len(ranked) == 1:
-        return (f"only {_who(table, ranked[0])} is here: nothing to compare with yet",)
+        return (f"there is only {_who(table, ranked[0])}, so there is nothing to compare yet",)
     first, second = ranked[:2]
     ahead = abs((first.value or 0) - (second.value or 0))
     if ahead == 0:
@@ -372,7 +372,7 @@ def _proof(first: Standing, second: Standing) -> str:
     """Return the command that tests whether the lead is more than chance."""
     if len(first.places) > 1:
         return " (a mean over benchmarks is not tested: compare them one by one)"
-    return f". A rank is not proof: bench compare {' '.join(_sides(first, second))} tells it from chance"
+    return f". A rank is not proof: bench compare {' '.join(_sides(first, second))} tests the difference"
 
 
 def _sides(first: Standing, second: Standing) -> list[str]:

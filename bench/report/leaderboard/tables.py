@@ -94,7 +94,7 @@ def board_csv(tables: Sequence[Table]) -> str:
     return sink.getvalue()
 
 
-NOTHING = "no complete valid run yet: bench run makes one, bench results --rebuild reads the journals again"
+NOTHING = "there is no complete valid run yet: use bench run, or bench results --rebuild to read the journals again"
 
 
 def board_grids(tables: Sequence[Table], view: str) -> list[Grid]:
