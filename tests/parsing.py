@@ -1,7 +1,8 @@
 """Cache the arguments of commands in the test process, because creating them takes longer than many commands.
 
 The process of a user parses one command line, that of the tests thousands. Each command line gets its own copy of the
-arguments without values. Validators and fields of types, and the names of arguments, are cached too.
+arguments without values. Validators and fields of types, the names of arguments, and that their defaults are valid, are
+cached too.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 import pydantic
 from cyclopts import App, Parameter, _convert, core, field_info, parameter
 from cyclopts.argument import Argument, ArgumentCollection, _argument, _collection
+from cyclopts.utils import UNSET
 
 assemble = App.assemble_argument_collection
 
@@ -37,6 +39,7 @@ def register() -> None:
     core.create_bound_arguments = bound
     for name in ("negatives", "_negatives_hint"):
         setattr(Argument, name, property(kept(getattr(Argument, name).fget)))
+    Argument.convert_and_validate = once_without_tokens(Argument.convert_and_validate)  # type: ignore[method-assign]
     Parameter.get_negatives = cache_of_parameters(Parameter.get_negatives)  # type: ignore[method-assign]
     for module in (_convert, _argument, _collection, field_info, parameter):
         for name in ("get_field_infos", "signature_parameters", "parse_version"):
@@ -73,6 +76,23 @@ def kept(read: Callable[[Argument], Any]) -> Callable[[Argument], Any]:
         return known[key][2]
 
     return once
+
+
+def once_without_tokens(convert: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that validates the default of an argument that is not in the command line only once."""
+    known: dict[tuple[int, int], tuple[object, object]] = {}
+
+    def convert_and_validate(of: Argument, converter: Callable[..., Any] | None = None) -> Any:
+        key = (id(of.field_info), id(of.parameter))
+        absent = not (of.tokens or of.children or of.required or of.parameter.count)
+        if absent and key in known:
+            return UNSET
+        value = convert(of, converter)
+        if absent and value is UNSET:
+            known[key] = (of.field_info, of.parameter)
+        return value
+
+    return convert_and_validate
 
 
 def cache_of_parameters(read: Callable[[Parameter, Any], tuple[str, ...]]) -> Callable[..., tuple[str, ...]]:
