@@ -6,6 +6,8 @@ import re
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 from bench.cli.app import COMMANDS
 from bench.config.catalog import Catalog, builtin_root
 from bench.metrics import catalog
@@ -18,7 +20,7 @@ def made(name: str) -> str:
     return generate.PAGES[name]()
 
 
-@each_row("name", generate.PAGES)
+@pytest.mark.parametrize("name", generate.PAGES)
 def test_a_committed_page_equals_what_the_generator_writes(name: str) -> None:
     written = (generate.FOLDER / name).read_text(encoding="utf-8")
     assert written == made(name), "run: python -m docs.site.generate"
