@@ -133,7 +133,7 @@ def _at_largest_k(cutoffs: Mapping[str, object]) -> object:
 
 
 def _rows(tree: object) -> tuple[VendorShape | None, list[Mapping[str, object]]]:
-    """Return the first known format, and all rows of this format anywhere in the tree; (None, []) without one."""
+    """Return the first format of ``SHAPES`` that any row of the tree has, and all its rows; (None, []) if none fits."""
     every = list(_objects(tree))
     for shape in SHAPES:
         found = [row for row in every if shape.fits(row)]

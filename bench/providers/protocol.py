@@ -49,8 +49,8 @@ class Waiting:
     """The rule by which the engine waits for the index of a provider."""
 
     by: Literal["nothing", "status", "sentinel"] = "nothing"
-    """status: by ``ready``, which makes the provider's own status calls; sentinel: by reading, for a provider
-    without them"""
+    """status: call ``ready``, which makes the provider's own status calls; sentinel: search until an ingested memory is
+    found, for a provider without status calls"""
     interval_s: float = 0.5
     """first pause between two rounds; each further pause is 1.5 times as long"""
     max_interval_s: float = 5.0

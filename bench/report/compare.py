@@ -1,7 +1,8 @@
 """Compare two or more jobs over the items that they share, if their settings are like for like.
 
 ``compare_sides`` compares every pair of jobs. ``compared_pair`` compares one pair: it pairs the items, makes one row
-per metric and label, and counts which side is better on which items and why items are left out.
+per metric and, for a headline metric, one row per label. It counts the items on which each side is better, and the
+items that are left out, by reason.
 
 Example::
 
@@ -10,9 +11,11 @@ Example::
     one = compared_pair(a, b, ["accuracy"], like_for_like(a, b, metrics=["accuracy"]), wanted=())
     one.items.paired, one.items.flips["a"]
 
-Rows are in three families, and p values are corrected within each. Headline rows answer the question of the comparison
-(Holm). All other rows are exploratory: those with one difference per item or cluster (maxT), and percentiles and macro
-means (Holm).
+Rows are in three families; p values are corrected within each family:
+
+* ``headline``, corrected by Holm: the metrics that answer the question of the comparison.
+* ``exploratory``, corrected by maxT: all other rows with one difference per item or cluster, also those of labels.
+* ``percentiles``, corrected by Holm: percentiles and macro means, which have no difference per item.
 """
 
 from __future__ import annotations

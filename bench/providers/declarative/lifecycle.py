@@ -199,7 +199,7 @@ class Watch:
 
     @classmethod
     def of(cls, wire: ProviderWire, wait: WaitBlock, key: str, *, gives_ids: bool) -> Watch | None:
-        """Compile the wait block at ``key``; None when only a sentinel can detect readiness."""
+        """Compile the wait block at ``key``; None if it has no ``request``: the engine then waits for its sentinel."""
         if wait.request is None:
             return None
         return cls(

@@ -140,7 +140,7 @@ class Declarative:
         return self._adding.assumed(space, memories, given)
 
     async def ready(self, space: Space, ingested: Ingested) -> Readiness:
-        """Run one round of ``wait.request``; without it return ready, since only a sentinel can check."""
+        """Run one round of ``wait.request``. Without it, return ready: the engine then waits for its sentinel."""
         if self._watch is None:
             return Readiness(state="ready")
         return await self._watch.look(self._values(space), jobs=ingested.jobs, sent=list(ingested.ids))

@@ -96,11 +96,11 @@ class Health:
                 await anyio.sleep(pause_s)
                 pause_s = min(pause_s * 1.5, LONGEST_PAUSE_S)
         name = self.call.endpoint.name.rpartition(".")[0]
-        since = "still" if self.gone else f"for {self.timeout_s:g} s"
         self.gone = True
         gone = TimeoutError(f"waited {self.timeout_s:g} s")  # a cause: every further call would end like this
         raise Unavailable(
-            f"{name} answers {LOADING} {since}", hint="wait until the service has finished loading, then resume"
+            f"{name} still returns status {LOADING} after {self.timeout_s:g} s",
+            hint="wait until the service has finished loading, then resume",
         ) from gone
 
 
