@@ -393,7 +393,7 @@ class Compiler:
         first = path.root
         if element and first is not None and first not in element:
             message = f'unknown field "{first}" of the element{did_you_mean(first, element)}'
-            raise TreeError(message, place, f"known: {', '.join(sorted(element))}")
+            raise TreeError(message, place, hint=f"known: {', '.join(sorted(element))}")
         return Reference(shown, path, element is not None, first if element is None else None, place)
 
 

@@ -137,7 +137,7 @@ def _instant(value: object) -> object:
 
 def _truncate(argument: str | None) -> Filter:
     if argument is None or not argument.isdecimal():
-        raise ValueError("truncate needs a number of characters, as in truncate:200,")
+        raise ValueError("truncate needs a number of characters (for example truncate:200)")
     limit = int(argument)
     return lambda value: text_of(value)[:limit]
 
@@ -159,7 +159,7 @@ def _default(argument: str | None) -> Filter:
 def _match(argument: str | None) -> Filter:
     problem = "needs a regular expression" if not argument else problem_of(argument, groups=None)
     if problem or argument is None:
-        raise ValueError(f"match {problem}, as in match:'^[^_]+',")
+        raise ValueError(f"match {problem} (for example match:'^[^_]+')")
     pattern = re.compile(argument)
 
     def apply(value: object) -> str | None:
@@ -172,7 +172,7 @@ def _match(argument: str | None) -> Filter:
 def _letter(argument: str | None) -> Filter:
     if argument not in (None, "0", "1"):
         raise ValueError(
-            f"the argument of the filter letter must be 0 or 1, the number of the first choice, not {argument!r},"
+            f"letter needs the number of the first choice, 0 or 1 (for example letter:1), not {argument!r}"
         )
     start = int(argument or 0)
 
@@ -191,7 +191,7 @@ def _letter(argument: str | None) -> Filter:
 def _bare(function: Callable[[object], object]) -> Callable[[str | None], Filter]:
     def make(argument: str | None) -> Filter:
         if argument is not None:
-            raise ValueError(f"this filter has no argument, got {argument!r},")
+            raise ValueError(f"this filter has no argument, but {argument!r} was given")
         return function
 
     return make

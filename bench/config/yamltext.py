@@ -35,7 +35,7 @@ class _Builder:
         self.seen: set[int] = set()
         self.aliased = False
 
-    def error(self, message: str, node: Node, hint: str) -> ConfigError:
+    def error(self, node: Node, message: str, hint: str) -> ConfigError:
         mark = node.start_mark
         return ConfigError(message, where=f"{self.label}:{mark.line + 1}:{mark.column + 1}", hint=hint)
 
@@ -51,22 +51,23 @@ class _Builder:
             case ScalarNode():
                 return self.scalar(node)
             case _:
-                raise self.error("this kind of YAML node is not supported", node, "use maps, lists and scalars")
+                raise self.error(node, "this kind of YAML node is not supported", "use maps, lists and scalars")
 
     def refuse_tag(self, node: Node, plain: str) -> None:
         tag = str(node.tag).removeprefix(_TAG)
         if tag != plain:
-            raise self.error(f"the YAML tag {tag} is not supported", node, "use plain YAML values")
+            raise self.error(node, f"the YAML tag {tag} is not supported", "use plain YAML values")
 
     def count(self, node: Node, path: TreePath) -> None:
         self.nodes += 1
         self.aliased = self.aliased or id(node) in self.seen
         self.seen.add(id(node))
         if len(path) > MAX_DEPTH:
-            raise self.error(f"nested deeper than {MAX_DEPTH} levels", node, "write the values out, without aliases")
+            raise self.error(node, f"nested deeper than {MAX_DEPTH} levels", "write the values out, without aliases")
         if self.aliased and self.nodes > MAX_NODES:
-            text = f"the YAML aliases expand to more than {MAX_NODES} nodes"
-            raise self.error(text, node, "write the values out, without aliases")
+            raise self.error(
+                node, f"the YAML aliases expand to more than {MAX_NODES} nodes", "write the values out, without aliases"
+            )
 
     def element(self, node: Node, path: TreePath) -> object:
         self.place(path, node)
@@ -81,22 +82,22 @@ class _Builder:
             key = self.key(key_node)
             if key in found:
                 line, _ = self.places[*path, key]
-                raise self.error(f'repeated key "{key}" (first on line {line})', key_node, "keep one of the two")
+                raise self.error(key_node, f'repeated key "{key}" (first on line {line})', "keep one of the two")
             self.place((*path, key), key_node)
             found[key] = self.value(child, (*path, key))
         return found
 
     def key(self, node: Node) -> str:
         if not isinstance(node, ScalarNode):
-            raise self.error("a key must be text", node, "put the key in quotes")
+            raise self.error(node, "a key must be text", "put the key in quotes")
         if node.tag == f"{_TAG}merge":
-            raise self.error('merge keys ("<<") are not supported', node, "write the values out, or use extends")
+            raise self.error(node, 'merge keys ("<<") are not supported', "write the values out, or use extends")
         return self.text(node)
 
     def text(self, node: ScalarNode) -> str:
         text = str(node.value)
         if HALF.search(text):
-            raise self.error(HALF_PAIR, node, "write the character itself, or both escapes of its pair")
+            raise self.error(node, HALF_PAIR, "write the character itself, or both escapes of its pair")
         return text
 
     def scalar(self, node: ScalarNode) -> object:
@@ -109,20 +110,20 @@ class _Builder:
             case "bool" if text in _BOOLS:
                 return _BOOLS[text]
             case "null" | "bool" as tag:  # an explicit tag, or a word of YAML 1.1
-                raise self.error(f'"{text}" is not a YAML 1.2 {tag}', node, "write true, false or null, or use quotes")
+                raise self.error(node, f'"{text}" is not a YAML 1.2 {tag}', "write true, false or null, or use quotes")
             case "int":
                 return int(text.replace("_", ""), 0) if text.lstrip("+-")[:2] in ("0x", "0o") else self.integer(node)
             case "float":
                 return self.number(node)
             case tag:
-                raise self.error(f"the YAML tag {tag} is not supported", node, "use plain YAML values")
+                raise self.error(node, f"the YAML tag {tag} is not supported", "use plain YAML values")
 
     def integer(self, node: ScalarNode) -> int:
         try:
             return int(node.value)
         except ValueError:
             raise self.error(
-                f"{shortened(node.value)} is not a number", node, "put it in quotes if it is text"
+                node, f"{shortened(node.value)} is not a number", "put it in quotes if it is text"
             ) from None
 
     def number(self, node: ScalarNode) -> float:
@@ -131,7 +132,7 @@ class _Builder:
         except ValueError:
             value = float("nan")
         if value != value or value in (float("inf"), float("-inf")):
-            raise self.error(f"{shortened(node.value)} is not a finite number", node, "put it in quotes if it is text")
+            raise self.error(node, f"{shortened(node.value)} is not a finite number", "put it in quotes if it is text")
         return value
 
 

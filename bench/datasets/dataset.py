@@ -402,7 +402,7 @@ def open_benchmark(config: BenchmarkConfig, workspace: Path) -> Dataset:
     if len(files) > 1 or source.joined:
         whole = sha256_of_all({one.name: one.sha256 for one in files} | source.joined)
         if config.data.sha256 not in (None, whole):
-            raise mismatch(f"the files of {config.name}", expected=config.data.sha256 or "", found=whole)
+            raise mismatch(where=f"the files of {config.name}", expected=config.data.sha256 or "", found=whole)
         file = replace(file, sha256=whole)
     dataset = Dataset(config, file, source, found, store)
     if stored is None:

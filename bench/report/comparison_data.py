@@ -293,11 +293,9 @@ async def sides_of_runs(workspace: Path, runs: Sequence[str], *, benchmark: str 
         if shared:
             targets = [_exactly(zip(jobs, each, strict=True)) for each in shared]
             return [group for some in targets for group in await sides_of(workspace, some, benchmark=benchmark)]
-        have = "; ".join(f"{run} has {_named(records)}" for run, records in jobs.items())
-        raise UsageError(
-            f"these runs have no provider in common: {have}",
-            hint=f"name both sides: {' '.join(f'{run}:{records[0].provider}' for run, records in jobs.items())}",
-        )
+        have = "; ".join(f"{run} has {_with_benchmarks(records)}" for run, records in jobs.items())
+        sides = " ".join(f"{run}:{records[0].provider}" for run, records in jobs.items())
+        raise UsageError(f"these runs have no job in common: {have}", hint=f"name both sides: {sides}")
     ((run, records),) = jobs.items()
     groups = [
         [one for one in records if one.benchmark == name] for name in dict.fromkeys(one.benchmark for one in records)
@@ -363,6 +361,10 @@ def _exactly(jobs: Iterable[tuple[str, JobRecord]]) -> list[ComparisonTarget]:
         )
         for run, record in found
     ]
+
+
+def _with_benchmarks(records: Sequence[JobRecord]) -> str:
+    return ", ".join(dict.fromkeys(f"{one.provider} on {one.benchmark}" for one in records))
 
 
 def _named(records: Sequence[JobRecord]) -> str:

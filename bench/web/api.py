@@ -169,8 +169,9 @@ def _offset(cursor: str) -> int:
     if not cursor:
         return 0
     if not (cursor.isascii() and cursor.isdigit() and len(cursor) < 10):
-        text = f"cursor {cursor!r} is not valid for this list"
-        raise RequestRefused(400, "usage", text, "remove it to start at the first item")
+        raise RequestRefused(
+            400, "usage", f"cursor {cursor!r} is not valid for this list", "remove it to start at the first item"
+        )
     return int(cursor)
 
 

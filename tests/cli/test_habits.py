@@ -91,7 +91,7 @@ def test_runs_without_a_common_provider_are_told_with_what_to_type(bench: Bench,
     ran("--run-id", "x", "--providers", "bm25", "--limit", "2")
     ran("--run-id", "y", "--providers", "random", "--limit", "2")
     done = bench("compare", "x", "y", check=2)
-    assert "no provider in common: x has bm25; y has random" in done.stderr
+    assert "no job in common: x has bm25 on demo; y has random on demo" in done.stderr
     assert "hint: name both sides: x:bm25 y:random" in done.stderr
     assert "hint: name a second run: bench compare x RUN_ID" in bench("compare", "x", check=2).stderr
 

@@ -111,13 +111,13 @@ def test_a_missing_value_passes_through_all_but_default(name: str) -> None:
 
 @each_row("name", ["json", "iso", "date", "time", "upper", "lower"])
 def test_a_filter_that_takes_no_argument_refuses_one(name: str) -> None:
-    with pytest.raises(ValueError, match="this filter has no argument, got 'x',"):
+    with pytest.raises(ValueError, match="this filter has no argument, but 'x' was given"):
         make_filter(name, "x")
 
 
 @each_row("argument", [None, "", "x", "-1", "1.5", " "])
 def test_truncate_needs_a_number(argument: str | None) -> None:
-    with pytest.raises(ValueError, match="truncate needs a number of characters, as in truncate:200,"):
+    with pytest.raises(ValueError, match="truncate needs a number of characters "):
         make_filter("truncate", argument)
 
 

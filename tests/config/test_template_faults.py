@@ -45,10 +45,10 @@ def refused(text: str, names: tuple[str, ...] = NAMES) -> tuple[str, str]:
         ("${question|zzz:1}", 'unknown filter "zzz" in ${question|zzz:1}', FILTERS),
         (
             "${question|truncate}",
-            "truncate needs a number of characters, as in truncate:200, in ${question|truncate}",
+            "truncate needs a number of characters (for example truncate:200) in ${question|truncate}",
             FILTERS,
         ),
-        ("${question|upper:x}", "this filter has no argument, got 'x', in ${question|upper:x}", FILTERS),
+        ("${question|upper:x}", "this filter has no argument, but 'x' was given in ${question|upper:x}", FILTERS),
         ("a ${question", "unclosed ${question", 'close it with "}"; write a literal "${" as "$${"'),
         ("${question|default:'}", "unclosed quote in ${question|default:'}", "write default:'text'"),
         ("${question|default:'a' b}", "unclosed quote in ${question|default:'a' b}", "write default:'text'"),

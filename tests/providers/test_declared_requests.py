@@ -442,7 +442,7 @@ async def test_health_waits_while_the_service_is_loading() -> None:
         assert play.service.calls() == ["GET /health"] * 2 + ["POST /search"] * 2
     changes["endpoints.health"] = {"method": "GET", "path": "/health", "ready_timeout_s": 0.3}
     async with playing(changes, {"GET /health": (503, {})}) as play:
-        with pytest.raises(Unavailable, match=r"acme answers 503 for 0\.3 s"):
+        with pytest.raises(Unavailable, match=r"acme still returns status 503 after 0\.3 s"):
             await play.search()
 
 

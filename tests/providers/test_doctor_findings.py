@@ -412,5 +412,5 @@ async def test_a_service_that_stays_unready_is_waited_for_once(tmp_path: Path) -
     finally:
         await servers.close()
     (failed,) = failures(report).values()
-    assert failed == "unavailable: acme answers 503 for 0.05 s" and looks < 5
+    assert failed == "unavailable: acme still returns status 503 after 0.05 s" and looks < 5
     assert {check.outcome for check in report.checks[3:-1]} == {"skip"}
