@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 import bench
@@ -42,31 +43,68 @@ def _package(path: Path) -> Iterator[str]:
 
 def _messages(file: Path) -> Iterator[tuple[str, str]]:
     """Yield the message and the hint of each error in a source file."""
-    tree = ast.parse(file.read_text(encoding="utf-8"))
-    constants = {
-        target.id: _text(node.value)
-        for node in tree.body
-        if isinstance(node, ast.Assign)
-        for target in node.targets
-        if isinstance(target, ast.Name)
-    }
+    tree = _Filled(_known_constants(file)).visit(_parsed(file))
     raised = {id(node.exc) for node in ast.walk(tree) if isinstance(node, ast.Raise)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             hint = next((keyword.value for keyword in node.keywords if keyword.arg == "hint"), None)
             if id(node) in raised or hint is not None:
                 at_field = isinstance(node.func, ast.Attribute) and node.func.attr == "error" and len(node.args) > 1
-                message = next((found for found in map(_text, node.args[at_field:]) if found), "")
-                if " " in message:
+                texts = [text for text in map(_text, node.args[at_field:]) if " " in text]
+                if texts:
                     default = DEFAULTS.get(node.func.id, "") if isinstance(node.func, ast.Name) else ""
-                    named = constants.get(hint.id, "") if isinstance(hint, ast.Name) else ""
-                    yield _cell(message), _cell(_text(hint) or named if hint is not None else default)
+                    yield _cell(texts[0]), _cell(_text(hint) if hint is not None else (*texts[1:], default)[0])
+
+
+class _Filled(ast.NodeTransformer):
+    """The replacement of constants by their values: ``{MAX_DEPTH}`` becomes 100."""
+
+    def __init__(self, constants: Mapping[str, ast.expr]) -> None:
+        self.constants = constants
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return self.constants.get(node.id, node) if isinstance(node.ctx, ast.Load) else node
+
+
+def _known_constants(file: Path) -> Mapping[str, ast.expr]:
+    """Return the constants that a file defines or imports."""
+    return _constants(file) | {
+        name.asname or name.name: value
+        for node in _parsed(file).body
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("bench.")
+        for name in node.names
+        if (value := _constants(_file_of(str(node.module))).get(name.name)) is not None
+    }
+
+
+@cache
+def _constants(file: Path) -> dict[str, ast.expr]:
+    """Map each upper-case name that a file sets to a text or number to the expression, a number as text."""
+    return {
+        target.id: ast.Constant(str(node.value.value)) if isinstance(node.value, ast.Constant) else node.value
+        for node in _parsed(file).body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name) and target.id.isupper()
+        if _text(node.value) or (isinstance(node.value, ast.Constant) and isinstance(node.value.value, int | float))
+    }
+
+
+def _parsed(file: Path) -> ast.Module:
+    return ast.parse(file.read_text(encoding="utf-8"))
+
+
+def _file_of(module: str) -> Path:
+    path = SOURCE.parent.joinpath(*module.split("."))
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
 
 
 def _text(node: ast.expr) -> str:
     """Return a text as it is in the source, with the names of its values in braces; empty if the text is computed."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
+    if isinstance(node, ast.FormattedValue):
+        return _text(node.value)
     if isinstance(node, ast.JoinedStr):
         return "".join(_text(part) or _name(part) for part in node.values)
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
@@ -94,4 +132,4 @@ def _name(node: ast.expr) -> str:
 
 
 def _cell(text: str) -> str:
-    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
+    return " ".join(text.split()).replace("<", "&lt;")
