@@ -114,15 +114,20 @@ _PLAIN_MARKS = str.maketrans(
     {**dict.fromkeys("’‘ʼ′`´", "'"), **dict.fromkeys("“”„″", '"'), **dict.fromkeys("‐‑‒–—−", "-")}
 )
 """typographic quotes, hyphens, dashes and minus signs -> the plain ones"""
+_BOLD = "**"
 
 
 def _has_other_marks(text: str, accepted: Sequence[str]) -> bool:
-    """Return True when a text contains a gold answer only if all forms of quotes, hyphens and dashes count as equal."""
-    if text.isascii() and all(map(str.isascii, accepted)):
+    """Return True when a text contains a gold answer only if its quotes, dashes and bold type do not count."""
+    if text.isascii() and _BOLD not in text and all(map(str.isascii, accepted)):
         return False
     form, golds = _spaced(text), [gold for gold in map(_spaced, accepted) if gold]
-    plain = form.translate(_PLAIN_MARKS)
-    return any(gold.translate(_PLAIN_MARKS) in plain for gold in golds) and not any(gold in form for gold in golds)
+    plain = _plain(form)
+    return any(_plain(gold) in plain for gold in golds) and not any(gold in form for gold in golds)
+
+
+def _plain(form: str) -> str:
+    return form.translate(_PLAIN_MARKS).replace(_BOLD, "") or form
 
 
 _FINAL = pattern(r"^\W*(?:the |my )?final answer\W*(?:is\b)?\W*(?=\w)", re.IGNORECASE | re.MULTILINE)

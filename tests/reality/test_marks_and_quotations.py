@@ -28,6 +28,10 @@ __all__ = ["job", "serve", "workspace"]
         ("She doesn’t say; Pelle", "Pelle", False),
         ("She doesn’t say", "Pelle", False),
         ("Tove's cat", "Tove's cat", False),
+        ("The **9:05** to **Lund**.", "9:05 to Lund", True),
+        ("The **9:05 to Lund**.", "9:05 to Lund", False),
+        ("**", "**", False),
+        ("The **8:00** to **Lund**.", "9:05 to Lund", False),
     ],
 )
 def test_an_answer_that_lacks_the_gold_by_a_mark_alone_has_a_sign(answer: str, gold: str, differs: bool) -> None:
@@ -53,6 +57,13 @@ def test_a_gold_that_is_found_in_a_repeated_context_is_told(serve: Serve, job: J
     found = job()
     assert found["metrics"]["contains_match"]["value"] == 1.0
     assert "4 answers that repeat most of their context word for word: rules that look for a text" in found["shown"]
+
+
+def test_a_gold_of_which_only_some_words_are_bold_is_told(serve: Serve, job: Job) -> None:
+    serve(completion("It is under the **blue** pot"))
+    found = job()
+    assert found["metrics"]["contains_match"]["value"] == 0.0
+    assert "with other quotes, hyphens or dashes (’ ‑ –) or with bold words (**)" in found["shown"]
 
 
 def test_other_marks_beside_a_gold_that_is_found_or_missing_show_nothing(serve: Serve, job: Job) -> None:
