@@ -259,7 +259,7 @@ class Operation(ConfigModel):
     run; never: always ingest"""
     circuit_breaker: bool = True
     """false: a job continues even if its first 20 searches are all empty, or its first 10 items all fail with the same
-    rejected request; ``no_circuit_breaker: true`` means the same"""
+    error of a wrong request; ``no_circuit_breaker: true`` means the same"""
     max_error_rate: Annotated[float, Field(ge=0, le=1)] = DEFAULT_MAX_ERROR_RATE
     max_cost: Annotated[float, Field(gt=0)] | None = None
     """maximum USD that a run may cost"""
