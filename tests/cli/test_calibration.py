@@ -58,7 +58,7 @@ def test_a_judge_that_says_yes_to_all_is_warned_of(bench: Bench, judge: Callable
     assert default["fnr"]["value"] == 0.0 and default["fnr"]["n"] == 24
     assert default["fpr"]["interval"]["method"] == "wilson" and default["judge_noise"] == 1.0
     (job,) = json.loads(bench("results", "r", "--json").stdout)["jobs"]
-    assert any("100% of wrong answers" in note for note in job["notes"])
+    assert any("judges 100% of the wrong answers as right" in note for note in job["notes"])
     assert any("accepts 100% [93%, 100%] of 48 wrong answers" in note for note in job["notes"])
     assert job["valid"] is False
     assert "no better than chance" in bench("results", "r", check=None).stdout

@@ -59,7 +59,7 @@ def test_calls_in_place_of_answers_are_counted(tmp_path: Path, bench: Bench) -> 
         world.write("configs/models/local.yaml", json.dumps(file))
         bench("run", "--benchmarks", "facts", "--providers", "bm25", "--answering-model", "local/m", "--run-id", "r")
     (job,) = json.loads(bench("results", "r", "--json").stdout)["jobs"]
-    assert any(note.startswith("2 answers nothing but a call of a tool") for note in job["notes"])
+    assert any(note.startswith("2 answers that are only a tool call") for note in job["notes"])
 
 
 async def notes_of(world: World, outcome: Outcome) -> str:
