@@ -164,7 +164,7 @@ def test_none_evaluates_nothing() -> None:
         ("token-f1", {"variant": "bleu"}, "squad"),
         ("token-f1", {"threshold": "high"}, "number"),
         ("semantic-similarity", {}, "--embedding-model"),
-        ("mcq", {"x": 1}, "nothing"),
+        ("mcq", {"x": 1}, "known keys: none"),
     ],
 )
 def test_a_wrong_evaluator_is_a_config_error_with_its_place(name: str, config: dict[str, object], text: str) -> None:

@@ -142,7 +142,7 @@ def test_a_file_that_cannot_be_read_names_the_variable_and_the_path(tmp_path: Pa
             look("NAME")
         assert (str(caught.value), caught.value.hint) == (
             f"NAME_FILE names {path}, which cannot be read",
-            "check the path",
+            "correct the path",
         )
 
 
