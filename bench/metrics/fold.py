@@ -247,7 +247,7 @@ def _measurement(metric: Measure, sample: Sample, reasons: Counter[str], unknown
     n_unknown = unknown if metric.counts_unknown else 0
     notes = [folded.note]
     if n_unknown and folded.value is not None:
-        notes.append(f"at least: {n_unknown} values are unknown")
+        notes.append(f"at least: {n_unknown} {'value is' if n_unknown == 1 else 'values are'} unknown")
     if folded.value is None and not sample.values and reasons:
         notes.append(", ".join(sorted(reasons)))
     return Measurement(

@@ -422,7 +422,7 @@ def test_money_of_an_epoch_that_nobody_knows_leaves_the_item_unknown() -> None:
     rows = [FoldRow("q1", "c", 1, "correct", A, (1.0,)), FoldRow("q1", "c", 2, "correct", A, (None,))]
     rows += [FoldRow("q2", "c", n, "correct", A, (2.0,)) for n in (1, 2)]
     found = fold(opened("cost_total"), rows, epochs=2)["cost_total"]
-    assert (found.value, found.n_unknown, found.note) == (4.0, 1, "at least: 1 values are unknown")
+    assert (found.value, found.n_unknown, found.note) == (4.0, 1, "at least: 1 value is unknown")
 
 
 def test_money_of_an_item_whose_epochs_all_failed_is_spent_all_the_same() -> None:
