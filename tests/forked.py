@@ -308,7 +308,8 @@ def watch(link: socket.socket) -> NoReturn:
     if pid == 0:
         link.close()
         become(streams=streams, **asked)
-    link.sendall(SIZE.pack(pid))
+    with suppress(BrokenPipeError):  # of a client that has ended: the command is killed below
+        link.sendall(SIZE.pack(pid))
     for stream in (*streams, 0, 1):
         os.close(stream)
     ended = os.pidfd_open(pid)

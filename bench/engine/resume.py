@@ -79,7 +79,7 @@ def stored_request(meta: RunMeta) -> RunRequest:
         flag = ".".join(str(part) for part in error.errors()[0]["loc"])
         raise JournalError(
             f'run {meta.run_id} has a setting that is unknown to this version: "{flag}"',
-            hint="continue with the version of bench that started it",
+            hint="continue with the version of bench that started the run",
         ) from error
 
 

@@ -65,5 +65,5 @@ def test_what_every_shard_would_choose_anew_is_refused(tmp_path: Path) -> None:
 
 def test_more_shards_than_items_are_refused(tmp_path: Path) -> None:
     plan = World.make(tmp_path, "http://127.0.0.1:9", corpora=1, items=4).plan(providers="oracle")
-    with pytest.raises(UsageError, match="the run has 4 items"):
+    with pytest.raises(UsageError, match="the run has only 4 items"):
         shards_of(plan, 5)

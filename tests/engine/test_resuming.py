@@ -287,6 +287,6 @@ async def test_a_request_of_another_version_says_what_it_cannot_read(world: Worl
     with pytest.raises(JournalError) as error:
         await planned(world)
     assert error.value.message == 'run mine has a setting that is unknown to this version: "telepathy"'
-    assert error.value.hint == "continue with the version of bench that started it"
+    assert error.value.hint == "continue with the version of bench that started the run"
     with pytest.raises(JournalError, match="telepathy"):
         await rescored_plan("mine", catalog=Catalog.load(world.workspace), flags={}, environment=world.environment)

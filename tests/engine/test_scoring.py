@@ -250,7 +250,9 @@ def veil() -> Veil:
 
 
 def hits(*ids: str) -> tuple[Hit, ...]:
-    return tuple(Hit(id=f"h{at}", content="x", source_ids=(name,) if name else ()) for at, name in enumerate(ids))
+    return tuple(
+        Hit(id=f"h{at}", content="x" + " " * at, source_ids=(name,) if name else ()) for at, name in enumerate(ids)
+    )
 
 
 def test_a_provider_sees_the_question_and_no_id_of_the_dataset(lane: Lane) -> None:

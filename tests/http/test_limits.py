@@ -149,7 +149,7 @@ def test_a_rate_of_the_run_takes_the_place_of_pace_and_leaves_the_rest() -> None
     assert own.under(None) == own
     assert own.under(Limits(rps=50)) == Limits(rps=50, tpm=1000, concurrency=2)
     assert own.under(Limits(concurrency=9)) == Limits(rpm=60, burst=3, min_interval_s=1.0, tpm=1000, concurrency=9)
-    with pytest.raises(ValueError, match="not both"):
+    with pytest.raises(ValueError, match="rps and rpm exclude each other"):
         Limits(rps=1, rpm=60)
 
 

@@ -138,7 +138,7 @@ def test_a_benchmark_may_allow_no_other_prompt(
         prompts(world, **flags)  # type: ignore[arg-type]
     assert (caught.value.message, caught.value.hint) == (
         f"facts does not allow {flag}",
-        "its config has userOverride: false",
+        "remove the flag: its config has userOverride: false",
     )
 
 

@@ -180,7 +180,7 @@ async def test_a_run_that_ingested_for_each_variant_is_refused_with_the_way_out(
         journal.execute("UPDATE meta SET value = '\"0\"' WHERE key = 'plan_digest'")
     with pytest.raises(IdentityError, match=r"build: \(absent\) -> facts/faulty@low") as refused:
         await world.resume("r1")
-    assert "continue with the version of bench that started it" in str(refused.value.hint)
+    assert "continue with the version of bench that started the run" in str(refused.value.hint)
 
 
 def test_the_plan_counts_builds_and_searches(tmp_path: Path) -> None:

@@ -114,7 +114,7 @@ async def test_a_call_of_unknown_price_makes_the_cost_of_its_corpus_unknown(tmp_
     known, unknown = call("embedding", cost="0.25", tokens=5), call("embedding", tokens=7)
     job = await folded(tmp_path, [*steps("c1", calls=[known]), *steps("c2", calls=[known, unknown])])
     cost = of(job, "cost_ingest")
-    assert (cost.value, cost.n, cost.n_unknown, cost.note) == (0.25, 1, 1, "at least: 1 unknown")
+    assert (cost.value, cost.n, cost.n_unknown, cost.note) == (0.25, 1, 1, "at least: 1 value is unknown")
     assert (of(job, "tokens_ingest").value, of(job, "tokens_ingest").n) == (17.0, 2)
 
 

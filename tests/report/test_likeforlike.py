@@ -86,7 +86,7 @@ async def test_retrieval_by_turn_and_by_session_stay_apart_and_answers_are_compa
     jobs = [replace(job(p, level=level, **changes), more=more) for p, level in (("x", "turn"), ("y", "session"))]
     pair = compare_sides([await sides(tmp_path / "1", *jobs)]).comparisons[0]
     assert {row.metric for row in pair.rows} == {"accuracy"}
-    assert pair.notes == ("left out, A counts evidence by turn, B by session: mrr",)
+    assert pair.notes == ("not compared, because A counts evidence by turn, B by session: mrr",)
     assert pair.like_for_like.ok and "evidence_level" in {check.name for check in pair.like_for_like.by_design}
     silent = ModelNames(embedding=None, answering=None, judge=None)
     jobs = [replace(one, record=replace(one.record, models=silent)) for one in jobs]

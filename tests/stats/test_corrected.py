@@ -32,7 +32,7 @@ def test_a_stratum_without_a_label_counts_as_judged_with_every_value_possible() 
     found = corrected_share([Stratum(90, 45, 45, 1.0), Stratum(10, 0, 0, 0.0)])
     assert found is not None and found.value == pytest.approx(0.9) and found.interval.high == 1.0
     assert corrected_share([Stratum(10, 0, 0, 1.0)]) is None
-    with pytest.raises(ValueError, match="2 right answers, 1 labelled"):
+    with pytest.raises(ValueError, match="2 right answers, 1 labels"):
         corrected_share([Stratum(10, 1, 2, 1.0)])
 
 

@@ -30,7 +30,8 @@ FLAGS = (
     "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--remote-debugging-port=0",
     "--disable-extensions", "--in-process-gpu", "--disable-features=SpareRendererForSitePerProcess",
 )  # fmt: skip
-
+LEFT = "Inspected target navigated or closed"
+"""the reply to an evaluation whose page was left in the meantime"""
 
 B = TypeVar("B", bound="Browser")
 
@@ -51,6 +52,8 @@ class Browser:
             message = await self.socket.receive_json(timeout=60)
             self._note(message.get("method"), message.get("params", {}))
             if message.get("id") == number:
+                if message.get("error", {}).get("message") == LEFT:
+                    return {"result": {}}
                 assert "error" not in message, message
                 return message["result"]
 
