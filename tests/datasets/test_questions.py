@@ -145,7 +145,7 @@ def test_strict_categories_refuse_an_id_without_a_name(workspace: Workspace) -> 
 def test_categories_without_any_names_are_their_own_labels(workspace: Workspace) -> None:
     dataset = nested(workspace, QA, QA | {"kind": "z"})
     assert dict(dataset.counts.question_types) == {"1": 1, "z": 1}
-    assert not any("as label" in note or " categories names" in note for note in dataset.notes)
+    assert not any("have no name" in note or " categories names" in note for note in dataset.notes)
 
 
 def test_a_type_that_is_not_listed_names_the_item(workspace: Workspace) -> None:
