@@ -463,7 +463,12 @@ class IndexWait:
         looked = sentinel.decided
         if missing and self.lane.build_halted:
             return {}
-        return {"looked": looked, "found": looked - len(missing), **await self._held()}
+        return {"looked": looked, "found": looked - len(missing), **self._named(), **await self._held()}
+
+    def _named(self) -> dict[str, int]:
+        """Count the memories that hits can map to: those with an id that no later memory got too."""
+        last = {one: memory_id for memory_id, ids in self.ingested.ids.items() for one in ids}
+        return {"memories": len(self.ingested.ids), "named": len(set(last.values()))}
 
     async def _held(self) -> dict[str, int]:
         """Count the memories in the namespace, if the service can; repeat while the number grows."""

@@ -142,6 +142,15 @@ def partly_held(probes: Sequence[ProbeRow]) -> list[str]:
     ]
 
 
+def partly_named(probes: Sequence[ProbeRow]) -> list[str]:
+    """Return a note if a service gave some memories no id, or the id of another memory."""
+    return [
+        f"in {partly} of {corpora} corpora, only {named} of {memories} memories got an id of their own: the service "
+        "merged or dropped the others, or id_map reads another id; no hit can map to these, so they count as misses"
+        for partly, corpora, named, memories in _short_of(probes, "named", "memories")
+    ]
+
+
 def partly_found(probes: Sequence[ProbeRow]) -> list[str]:
     """Return a note if a service found only some memories of a corpus when it was ready after the ingest."""
     return [

@@ -17,6 +17,9 @@ from tests.reality.memory_stub import MemoryStub
 from tests.small_world import PROVIDER, World
 
 Hits = list[dict[str, Any]]
+MAPPED = PROVIDER.replace('{ids: "$.job_id"}', "{id_map: {name: given, key: $.id, value: sent}}").replace(
+    ', scoreField: "$.score"', ", id_from: [{captured: given, field: $.id}]"
+)
 WITHOUT_IDS = PROVIDER.replace(', scoreField: "$.score"', ", id_from: none")
 
 
@@ -159,6 +162,28 @@ async def test_a_service_that_counts_fewer_memories_than_it_acknowledged_is_told
     job = await job_of(world, await world.run(providers="faulty"))
     text = "in 1 of 1 corpora, the service counts 4 memories, but it acknowledged 6"
     assert any(note.startswith(text) for note in job.notes) is told
+
+
+@pytest.mark.parametrize(
+    ("given", "named"), [(lambda call: min(call, 5), 5), (lambda call: None if call > 4 else call, 4), (int, 6)]
+)
+async def test_memories_without_an_id_of_their_own_are_told(
+    given: Callable[[int], int | None], named: int, world_on: WorldOn
+) -> None:
+    ids: dict[object, int | None] = {}
+    stub = answering(lambda _stub, _body, hits: [{**hit, "id": ids[hit["id"]]} for hit in hits])
+
+    def add(call: int, request: web.Request, body: dict[str, object]) -> web.Response:
+        stub.usual("add", request, body)
+        ids[body["id"]] = given(call)
+        return web.json_response({"id": given(call)})
+
+    stub.answers = {**stub.answers, "add": add}
+    world = await world_on(stub, corpora=1, items=6, sessions=6)
+    world.provider("faulty", base=MAPPED)
+    job = await job_of(world, await world.run(providers="faulty"))
+    text = f"in 1 of 1 corpora, only {named} of 6 memories got an id of their own"
+    assert any(note.startswith(text) for note in job.notes) is (named < 6), job.notes
 
 
 @pytest.mark.parametrize(
