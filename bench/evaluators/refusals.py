@@ -25,6 +25,11 @@ _READ = 600
 """number of characters at the start of an answer that are searched"""
 _SPACES = pattern(r"[\s\ufeff]+")
 _MARKS = str.maketrans("", "", '*_`"“”„«»「」『』')
+_LABEL = pattern(
+    r"(?:#+ *(?:final |short )?(?:answer|response)\s*\n|\s|[>#•–-]+(?=\s)|\(?\d{1,2}[.)](?=\s)"
+    r"|(?:final |short )?(?:answer|response|antwort|réponse|respuesta|resposta|risposta|ответ|答案|回答|答え|答|답변|답)\s*[:：])+"
+)
+"""labels, bullets and quote marks before an answer"""
 _SENTENCE_END = pattern(r"[.!?。！？।؟۔]")
 
 LANGUAGES: Mapping[str, tuple[str, str]] = {
@@ -40,7 +45,8 @@ LANGUAGES: Mapping[str, tuple[str, str]] = {
         r"(?:information|info|mention|memory|memories|data|record)"
         r"|(?:it |this |that |the answer )?(?:is |was )?(?:not|never) "
         r"(?:mentioned|stated|specified|known|available|provided|given)"
-        r"|(?:the answer is |it is |it's )?(?:unknown|unclear|n/a|not applicable|unanswerable)\W*$"
+        r"|(?:it is |it's |it was )?(?:not possible|impossible) to (?:answer|tell|find|determine|say|know|infer)"
+        r"|(?:the answer is:? |it is |it's )?(?:unknown|unclear|n/a|not applicable|unanswerable)\W*$"
         r"|(?:the )?(?:memories|context|conversations?|information|provided [\w ]+) (?:do|does|did) ?(?:not|n't) "
         r"(?:say|mention|contain|include|provide|specify|hold|tell)"
         r"|(?:you|the user) (?:did not|didn't|have not|haven't|has not|hasn't|never) (?:mention|specif|sa[iy]|state|told)"
@@ -242,7 +248,8 @@ def _is_refusal(answer: str, phrases: tuple[str, ...]) -> bool:
 
 def _plain(text: str) -> str:
     text = unicodedata.normalize("NFKC", text[:_READ].replace("’", "'").translate(_MARKS)).lower()
-    return _SPACES.sub(" ", OPTIONAL.sub("", text)).strip(" ([")
+    label = _LABEL.match(text)
+    return _SPACES.sub(" ", OPTIONAL.sub("", text[label.end() :] if label else text)).strip(" ([")
 
 
 @functools.cache

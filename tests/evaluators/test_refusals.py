@@ -22,6 +22,8 @@ Non lo so.|Mi dispiace, non ho informazioni.|Non è stato menzionato.|La convers
 لا أعرف.|عذرًا، لا توجد معلومات عن جواز السفر.|لم يتم ذكر جواز السفر في المحادثة.|لا تذكر المحادثة مكان الجواز.
 मुझे नहीं पता।|क्षमा करें, इस बारे में कोई जानकारी नहीं है।|बातचीत में पासपोर्ट का उल्लेख नहीं किया गया है।
 ไม่ทราบครับ|ขอโทษค่ะ ไม่มีข้อมูลเรื่องนี้|ในบทสนทนาไม่ได้กล่าวถึงหนังสือเดินทาง|จำไม่ได้
+Answer: I don't know.|> I do not know|- I don't know|1. I don't know|**Answer:** I don't know|答案：不知道
+The answer is: unknown|It is not possible to determine this from the context.|It's impossible to say.
 Bilmiyorum.|Ik weet het niet.|Nie wiem.|Не знаю.|Tôi không biết.|Saya tidak tahu.
 """
 ANSWERS = """
@@ -29,6 +31,8 @@ ANSWERS = """
 東京ですが、正確な住所は分かりません。|知らない人に会った|여권은 서랍에 있습니다.
 Nicht im Keller, sondern im Garten|Keine Katze, einen Hund|Es ist nicht weit|Je n'ai pas de chat.|Non
 No, fue a París|No tiene hijos|No es Madrid|no está en casa|Não, ele mora em Lisboa|Non mangia carne
+Answer: Paris|- Paris|1. Paris, I don't know the street|Answer key: I don't know|# Paris
+It is not possible, she said|-5|10. I
 Нет|Не ест мясо|В Москве|لا يأكل اللحم|नहीं|वह दिल्ली में रहता है|ไม่ชอบกาแฟ|เธอมีแมวสองตัว|Unfortunately, she lost the race
 """
 
@@ -40,6 +44,10 @@ def listed(text: str) -> list[str]:
 @each_row("answer", listed(REFUSALS))
 def test_a_refusal_is_known_in_its_language(answer: str) -> None:
     assert is_refusal(answer)
+
+
+def test_a_refusal_below_a_heading_is_one() -> None:
+    assert is_refusal("## Final answer\n\nI do not know") and not is_refusal("# Answer\nParis")
 
 
 @each_row("answer", listed(ANSWERS))
