@@ -44,7 +44,7 @@ from bench.report.memory_cost import MemoryCost, read_memory_cost
 from bench.report.replies import reply_notes
 from bench.report.review import read_review
 from bench.report.sanity import Sign, sanity_signs
-from bench.report.searches import flag_notes, partly_found, partly_held, partly_named, unmapped_notes
+from bench.report.searches import flag_notes, probe_notes, unmapped_notes
 
 ALWAYS = ("question_type", "group")
 """dimensions that every breakdown has"""
@@ -268,9 +268,7 @@ async def _fold_job(
             *_build_notes(record),
             *record.data_notes,
             *unmapped_notes(proof.hits, proof.unmapped_hits),
-            *partly_found(probes),
-            *partly_held(probes),
-            *partly_named(probes),
+            *probe_notes(probes),
             *flag_notes(hits),
             *_repeat_notes(record, _failed(repeats)),
             *(note for note in await judge_notes(reader, record, repeats) if not any(note in why for why in invalid)),

@@ -2,7 +2,7 @@
 
 Example::
 
-    partly_found(probes)      # ["in 2 of 10 corpora only a part of what was looked for after the ingest was found ..."]
+    probe_notes(probes)       # ["in 2 of 10 corpora only a part of what was looked for after the ingest was found ..."]
 """
 
 from __future__ import annotations
@@ -131,6 +131,11 @@ def flag_notes(counts: HitCounts) -> list[str]:
             told = text.format(f"{one.count} of {counts.searches} searches")
             found.append(f"{told} (such as {', '.join(one.items)})")
     return found
+
+
+def probe_notes(probes: Sequence[ProbeRow]) -> list[str]:
+    """Return the notes on memories that the probes after the ingest missed."""
+    return [*partly_found(probes), *partly_held(probes), *partly_named(probes)]
 
 
 def partly_held(probes: Sequence[ProbeRow]) -> list[str]:
