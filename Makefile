@@ -4,9 +4,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Tests run beside each other, two more at a time than there are cores, since some wait; what PYTEST_ADDOPTS and
+# Tests run beside each other, three more at a time than there are cores, since some wait; what PYTEST_ADDOPTS and
 # PYTEST_ARGS say counts more: PYTEST_ADDOPTS="-n 0" make test
-WORKERS := -n $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2) --maxprocesses 6 --dist worksteal
+WORKERS := -n $(shell expr $$(getconf _NPROCESSORS_ONLN) + 3) --maxprocesses 6 --dist worksteal
 PYTEST := PYTEST_ADDOPTS="$(WORKERS) $$PYTEST_ADDOPTS" $(BIN)/python -m pytest
 PYTEST_ARGS ?=
 # Hundreds of tests start the program: what is compiled once is kept.
