@@ -173,9 +173,10 @@ async def test_fifty_kills_of_workers_and_of_the_command_lose_nothing(world: Wor
         process = command(world, *words)
         for _ in range(chance.randint(1, 3)):
             time.sleep(chance.uniform(0.5, 3))
-            if process.poll() is None:
-                chance.choice([*workers_of(process.pid), process]).kill()
-                kills += 1
+            with suppress(psutil.NoSuchProcess):  # of a worker that has just ended
+                if process.poll() is None:
+                    chance.choice([*workers_of(process.pid), process]).kill()
+                    kills += 1
         if process.poll() is None:
             process.kill()
         process.communicate(timeout=60)
