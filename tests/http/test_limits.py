@@ -131,16 +131,20 @@ async def test_waiting_for_a_limiter_holds_no_global_slot(fault_server: Starter)
 
 async def test_one_name_is_one_limiter_whoever_made_the_endpoint(fault_server: Starter, window: Window) -> None:
     url = fault_server()
-    async with Http(concurrency=20) as http, anyio.create_task_group() as tasks:
-        for _ in range(2):
-            tasks.start_soon(many, http, endpoint(rps=20), search(url), 20, 5)
+    with recording() as sent:
+        async with Http(concurrency=20) as http, anyio.create_task_group() as tasks:
+            for _ in range(2):
+                tasks.start_soon(many, http, endpoint(rps=20), search(url), 20, 5)
+    assert fullest(sorted(call.started_at.timestamp() for call in sent)) <= 21
     assert window(url) <= 1.25 * 20 + 1
 
 
 async def test_a_rate_of_the_run_wins_over_the_endpoint_s_own(fault_server: Starter, window: Window) -> None:
     url = fault_server()
-    async with Http(concurrency=20, rates={"p": Limits(rps=10)}) as http:
-        await many(http, endpoint(rps=1000), search(url), 15, 10)
+    with recording() as sent:
+        async with Http(concurrency=20, rates={"p": Limits(rps=10)}) as http:
+            await many(http, endpoint(rps=1000), search(url), 15, 10)
+    assert fullest(sorted(call.started_at.timestamp() for call in sent)) <= 11
     assert window(url) <= 1.25 * 10 + 1
 
 
@@ -157,8 +161,10 @@ async def test_a_share_of_the_rate_is_what_one_of_several_machines_may_use(
     fault_server: Starter, window: Window
 ) -> None:
     url = fault_server()
-    async with Http(concurrency=20, share=0.5) as http:
-        await many(http, endpoint(rpm=1200), search(url), 15, 10)
+    with recording() as sent:
+        async with Http(concurrency=20, share=0.5) as http:
+            await many(http, endpoint(rpm=1200), search(url), 15, 10)
+    assert fullest(sorted(call.started_at.timestamp() for call in sent)) <= 11
     assert window(url) <= 1.25 * 10 + 1
 
 
