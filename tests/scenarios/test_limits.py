@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import socket
+import sqlite3
 import time
+from bisect import bisect_left
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 
 import pytest
 
@@ -28,6 +30,14 @@ async def test_L2_no_second_holds_more_searches_than_rate_and_burst(world_of: Wo
     world = world_of("search:latency:ms=20", corpora=1, items=200)
     outcome = await world.run(providers="faulty", rate=["faulty.search=50/s"], concurrency=40, isolation="off")
     assert outcome.jobs[0].states == {State.MEASURED: 200}
+    with closing(sqlite3.connect(outcome.folder / "journal.sqlite")) as journal:
+        sent = [
+            at / 1e6
+            for (at,) in journal.execute(
+                "SELECT started_us FROM call WHERE endpoint LIKE '%search' ORDER BY started_us"
+            )
+        ]
+    assert max(bisect_left(sent, at + 1) - place for place, at in enumerate(sent)) <= 50 + 1.25
     window = world.control("window?provider=default&endpoint=search&seconds=1")
     # a server that a busy machine wakes late sees bunched what was sent apart
     assert 0.75 * 50 <= window["max"] <= 1.25 * 50 + 1.25
