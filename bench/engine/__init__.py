@@ -9,8 +9,8 @@ Example::
 
 Modules in reading order: ``run`` opens and closes a run, ``lane`` starts the workers, ``corpus`` prepares a corpus
 (``ingest``, ``isolation``), ``item_pipeline`` runs the phases of an item (``search``, answer, ``evaluate``), and
-``item_row`` builds its journal row. ``run_context`` has the only broad ``except``, ``stopping`` every reason to stop
-early.
+``item_row`` builds the item's journal row. ``run_context`` contains the only broad ``except``. ``stopping`` contains
+every way to stop a run early.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ class Veil:
 
     @cached_property
     def places(self) -> Mapping[str, int]:
-        """Return the position of each memory in the order of writing, by the dataset's id."""
+        """Map the dataset's id of each memory to its position in the ingest order, counted from 0."""
         return {one.memory.id: place for place, one in enumerate(self._rendered.values())}
 
     @cached_property
@@ -99,7 +99,7 @@ class Veil:
         return tuple(name for name in dict.fromkeys(wanted) if name not in known)
 
     def ids_of_session(self, session: str) -> tuple[str, ...]:
-        """Return the ids of the memories that hold any part of a session."""
+        """Return the opaque ids of the memories that hold any part of a session."""
         return tuple(name for name, one in self._rendered.items() if session in one.sessions)
 
 

@@ -56,7 +56,10 @@ async def settle(ingest: IngestPass, doubts: Collection[int]) -> bool | Failure:
 
 
 async def _by_count(ingest: IngestPass, doubts: Collection[int]) -> set[int] | Failure | None:
-    """Return all batches in doubt or an empty set, if the provider's count proves either; None if it proves neither."""
+    """Return all batches in doubt if the provider's count proves them stored, or an empty set if it proves none stored.
+
+    Return None if the count proves neither, and a Failure if the provider is unreachable.
+    """
     provider, live = ingest.lane.provider, ingest.lane.live
     if not isinstance(provider, Counts):
         return None
@@ -75,7 +78,7 @@ async def _by_count(ingest: IngestPass, doubts: Collection[int]) -> set[int] | F
 
 
 async def _by_search(ingest: IngestPass, doubts: Collection[int]) -> set[int] | Failure | None:
-    """Return the batches that a search finds; None when it is unknown whether another batch is missing.
+    """Return the batches that a search finds; None when a batch is neither found nor proven to be missing.
 
     A search proves that a batch is missing only if adds are searchable at once and it finds the last stored batch.
     """

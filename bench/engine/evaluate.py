@@ -10,8 +10,8 @@ Example::
     journal.append(done.value.entry(key, done))
     await calibrate_judges(live, readers)       # one event per judge and judge prompt, kind ``judge_calibration``
 
-Without an answer, evaluators that need one do not run; the item is then ``measured``, or has the state from the
-evaluators that ran.
+Without an answer, evaluators that need one do not run. The item then has the state from the other evaluators, or
+``measured`` if there are none.
 
 The calibration events are stored in the journal: ``bench describe`` shows them, and ``bench compare`` reads the judge
 noise from them. A judge and prompt with an event are not calibrated again. A judge that cannot be called gives an
@@ -227,7 +227,7 @@ def _not_sent(lane: OpenLane, ready: Ready, item: Item, row: Row) -> tuple[str, 
 
 
 def _replayed(replies: Sequence[Completion]) -> list[Call]:
-    """Return the usage of cached replies as calls without cost, since the call log does not have them."""
+    """Return the usage of cached replies as calls without cost, because the call log has no row for a cached reply."""
     return [
         Call(
             endpoint="", role="judge", attempt=0, status=None, outcome="ok", started_at=NEVER,
@@ -267,7 +267,7 @@ def _without_text(verdict: Verdict) -> Verdict:
 
 
 async def _stored(lane: OpenLane, job: Job, item: Item, epoch: int, evaluators: Sequence[Evaluator]) -> Stored:
-    """Return earlier replies of this judge on this answer, the newest first.
+    """Return earlier replies of this judge on this answer; for equal prompts, the newest reply.
 
     Evaluators that share a name are left out, because their replies cannot be distinguished; they call the judge again.
     """
@@ -292,7 +292,11 @@ def replies_of(verdicts: Iterable[Verdict]) -> Stored:
 
 
 def scored_item(ready: Ready, item: Item, stored: tuple[str, ...] | None = None) -> ScoredItem:
-    """Return the part of an item that evaluators may see; its evidence sessions contain all their turns."""
+    """Return the part of an item that evaluators may see.
+
+    ``stored`` has the texts that the provider lists. If it is given, the evidence texts are all turns of the evidence
+    sessions, not only the evidence turns.
+    """
     texts, turns = ready.content.turn_texts, item.evidence.turns
     if stored is not None:
         sessions = [one for one in ready.content.corpus.sessions if one.id in item.evidence.sessions]

@@ -106,7 +106,7 @@ class IngestPass:
     async def occupied(self) -> Failure | None:
         """Return a failure when the only namespace of a service is not empty.
 
-        No row records the content that was found, so it will not be cleared.
+        No row records the content that was found, so a cleanup does not delete it.
         """
         chosen = samples(self.veil.memories)
         if not self.lane.single or not chosen:

@@ -86,7 +86,10 @@ async def holdings(provider: Provider, space: Space, memory: Memory) -> int:
 
 
 class FirstWrite:
-    """Delays the emptiness probes of a lane until one corpus was written, because an empty store passes any probe."""
+    """The order of the first writes of a lane.
+
+    All emptiness probes but one wait until one corpus was written, because an empty store passes any probe.
+    """
 
     def __init__(self) -> None:
         self._first: str | None = None
@@ -131,7 +134,7 @@ class Sentinel:
     """memory id -> True when its search found the memory itself, None when that is unknown"""
 
     async def found(self) -> bool:
-        """Search the sample memories once; return True when a hit leads to a memory of this corpus.
+        """Search the sample memories once; return True when a hit belongs to this corpus.
 
         With ``must_settle``, the result must also equal that of the call before. True for a corpus without text.
         """
@@ -227,7 +230,8 @@ def shares_text(one: str, other: str) -> bool:
 
 
 async def strangers(provider: Provider, space: Space, veil: Veil, other: Memory) -> list[Hit]:
-    """Search for a memory of another corpus; return the hits that are this memory, or have no id of this corpus."""
+    """Search for a memory of another corpus; return the hits with its text or with ids that this corpus does not have.
+    """
     answer = await look(provider, space, other.content)
     return [
         hit

@@ -150,7 +150,7 @@ async def answer(
 
 
 def _stable(lane: OpenLane, corpus: Corpus, context: AnswerContext, text: str) -> int:
-    """Return the length of the prompt prefix that other calls share, for the vendor's prompt cache."""
+    """Return the length, in characters, of the prompt prefix that other calls share, for the vendor's prompt cache."""
     if lane.plan.benchmark.epochs > 1:
         return len(text)
     shown = context.text

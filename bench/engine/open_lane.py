@@ -181,7 +181,7 @@ class OpenLane:
 
     @property
     def max_retries(self) -> int:
-        """Return how often a batch in doubt is resolved before the corpus fails."""
+        """Return how many times the run tries to resolve a batch in doubt before the corpus fails."""
         return self.plan.provider.config.rate_limit.max_retries
 
     @property

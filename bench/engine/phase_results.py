@@ -45,7 +45,7 @@ class StoredHit(TypedDict):
 
 
 class SearchData(TypedDict):
-    """``data`` of a search."""
+    """The content of ``data`` in the journal row of a search."""
 
     retrieved: list[list[str]] | None
     requested: int
@@ -57,7 +57,7 @@ class SearchData(TypedDict):
 
 
 class SearchMeasured(TypedDict, total=False):
-    """``measured`` of a search."""
+    """The content of ``measured`` in the journal row of a search."""
 
     scores: list[float | None]
     cost_usd: str | None
@@ -65,7 +65,7 @@ class SearchMeasured(TypedDict, total=False):
 
 
 class AnswerData(TypedDict):
-    """``data`` of an answer."""
+    """The content of ``data`` in the journal row of an answer."""
 
     answer: str
     finish: Finish
@@ -75,7 +75,7 @@ class AnswerData(TypedDict):
 
 
 class AnswerMeasured(TypedDict, total=False):
-    """``measured`` of an answer; rows of an earlier version may lack any of these fields."""
+    """The content of ``measured`` in the journal row of an answer; rows of an earlier version may lack any field."""
 
     model: str
     fingerprint: str | None
@@ -98,7 +98,7 @@ class SearchResult:
     hits: tuple[Hit, ...]
     """all hits that may be used in an answer, in the provider's order"""
     retrieved: tuple[tuple[str, ...], ...] | None
-    """the ids of each hit, at most k, at the evidence level; None when hits cannot be mapped to ids"""
+    """the ids, at the evidence level, of each of the first k hits; None when hits cannot be mapped to ids"""
     requested: int
     returned: int
     unmapped: int = 0

@@ -91,7 +91,10 @@ RANGE_FLAGS = ("start", "end", "shard")
 
 
 async def failed_items(path: Path, *, phase: Phase | None = None, items: Sequence[str] = ()) -> frozenset[str]:
-    """Return the items that ended as error or not_ready; with a phase, only those that failed in it."""
+    """Return the items that ended as error or not_ready.
+
+    With ``phase``, return only items that failed in it; with ``items``, only these ids.
+    """
     found: set[str] = set()
     async with Reader.open(path) as reader:
         for job in read(reader.meta.extra):
@@ -103,7 +106,7 @@ async def failed_items(path: Path, *, phase: Phase | None = None, items: Sequenc
 
 
 def failed_phase(phases: Mapping[Phase, JournaledPhase]) -> Phase:
-    """Return the first phase that failed; without a search it is the corpus's ingest or index."""
+    """Return the first phase that failed; without a search, ``index`` if the corpus was not ready, else ``ingest``."""
     if Phase.SEARCH not in phases:
         ended = phases.get(Phase.EVALUATE)
         return Phase.INDEX if ended is not None and ended.outcome == NotReady.kind else Phase.INGEST

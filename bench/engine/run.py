@@ -185,7 +185,7 @@ def inmost(group: BaseExceptionGroup[BaseException]) -> BaseException:
 
 @contextmanager
 def settled_memory() -> Iterator[None]:
-    """Make the garbage collector run rarely and skip loaded objects; it used one seventh of the CPU time of an item."""
+    """Make the garbage collector run rarely and skip loaded objects; else it uses a seventh of an item's CPU time."""
     before = gc.get_threshold()
     if not frozen_by_host():
         gc.freeze()

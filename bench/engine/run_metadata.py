@@ -130,7 +130,7 @@ def memory_bytes() -> int:
 
 @lru_cache(maxsize=1)
 def packages() -> dict[str, str]:
-    """Return the version of every installed distribution by normalized name, and of SQLite, which ranks for ``bm25``.
+    """Return the version of every installed distribution by normalized name, and of SQLite, which computes ``bm25``.
 
     Names and versions are read from the names of the ``.dist-info`` folders, 50 times as fast as from their metadata.
     """
@@ -206,7 +206,10 @@ def check_identity(meta: RunMeta, plan: Plan) -> None:
 
 
 def _put_back(found: Sequence[tuple[str, str, str]]) -> str | None:
-    """Return a hint for a build that only this version shares, or for a changed service address; else None."""
+    """Return a hint when only builds differ, because this version shares them, or when a service address has changed.
+
+    Return None for any other difference.
+    """
     if found and all(path.startswith("jobs.") and path.endswith(".build") for path, _, _ in found):
         return "continue with the version of bench that started the run: in this version, these jobs share one ingest"
     moved = [f"{path} ({old} -> {new})" for path, old, new in found if path.endswith(".base_url")]

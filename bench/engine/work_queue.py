@@ -183,7 +183,7 @@ CORPUS_PHASES = {CorpusKind.INGESTED: Phase.INGEST, CorpusKind.READY: Phase.INDE
 
 @dataclass(slots=True)
 class Counting:
-    """Updates the progress counters from durable rows."""
+    """A commit hook of the journal that updates the progress counters from durable rows."""
 
     plan: Plan
     progress: Progress

@@ -53,7 +53,10 @@ class Limits:
         return self.rpm / 60 if self.rpm is not None else self.rps
 
     def under(self, run: Limits | None) -> Limits:
-        """Return these limits with those of the run in their place; its rate also replaces burst and interval."""
+        """Return these limits, replaced by those that the run sets.
+
+        A rate of the run also replaces burst and interval.
+        """
         if run is None:
             return self
         paced = (

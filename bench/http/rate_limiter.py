@@ -78,7 +78,8 @@ def _wait_s(text: str, now: float) -> float | None:
 PACE = 0.98
 """share of the allowed rate that is used, as a margin for network jitter at the server"""
 SLACK = 0.5
-"""part of a call by which a late start may be made up; less than 1, so that no rate window is exceeded"""
+"""part of a call that is added to the burst, so that a late start does not lower the rate; below 1, so that no rate
+window is exceeded"""
 LOOKS_PER_TOKEN = 50
 WAIT_WITHOUT_RESET_S = 1.0
 LONGEST_NAP_S = 1.0

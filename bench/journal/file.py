@@ -118,8 +118,8 @@ _counting = threading.Lock()
 def connected(path: Path) -> Iterator[None]:
     """Count this process's connections to a file, from before it is opened until after it is closed.
 
-    Closing any other descriptor of the file would drop every POSIX lock of this process on it, including SQLite's.
-    Another process would then delete the WAL while this one writes.
+    If this process closed any other descriptor of the file, it would lose all its POSIX locks on the file, including
+    those of SQLite. Another process could then delete the WAL while this one writes.
     """
     place = path.resolve()
     with _counting:

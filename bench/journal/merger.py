@@ -1,7 +1,7 @@
 """Merge journals of one plan; neither their order nor a repeated shard has an effect.
 
 Every attempt of every source is kept. The earliest ok attempt of a phase becomes the last attempt. All ok attempts of a
-phase must be equal except for measured values: hits, answer, verdicts, state, labels::
+phase must have the same hits, answer, verdicts, state and labels; measured values may differ::
 
     outcome = await merge([Path("a"), Path("b")], Path("checkpoints/whole"), run_id="whole")
     print(outcome.gaps)
@@ -33,7 +33,7 @@ _STAGING = ("stage", "stage_steps", "stage_probes", "stage_events", "stage_resum
 _COPYING = ("entries", "verdicts", "calls", "scores", "steps")
 _DONE = (RunState.COMPLETE, RunState.PARTIAL)
 _RANGE = ("start", "end", "shard", "run_id")
-"""keys of a source's request that differ between sources"""
+"""keys of a source's request that may differ between sources"""
 PARTS = "parts"
 """meta key of the ranges that a resume selects from: one per source if every shard selected separately"""
 
@@ -62,10 +62,13 @@ async def merge(
 ) -> MergeOutcome:
     """Merge ``sources`` (run folders or journal files) into the new run folder ``into``.
 
-    ``request`` is the request for a resume of the merged run; by default it covers the ranges of the sources.
+    ``request`` is the request for a resume of the merged run; by default it covers the ranges of the sources. After an
+    error, no merged file is left.
 
-    Raises IdentityError (different plan digests), MergeConflict (an item with two outcomes; lists every such
-    item), JournalError or UsageError; no file is left then.
+    Raises:
+        IdentityError: the plan digests differ.
+        MergeConflict: items have two outcomes; the error lists all of them.
+        JournalError, UsageError: a source cannot be read, or the merged run exists.
     """
     if not sources:
         raise UsageError("nothing to merge", hint="name at least one run folder or journal file")
@@ -234,7 +237,7 @@ async def _each(
 async def _shared(
     connection: aiosqlite.Connection, sources: Sequence[_Source], meta: RunMeta
 ) -> dict[tuple[str, Phase], int]:
-    """Count the items that an owner has in several ranges, once for each additional range."""
+    """Count, by owner and phase, the items that are in several ranges, once for each additional range."""
     ranges = list(dict.fromkeys(source.meta.ranges for source in sources))
     if sum(covered(one, meta.total) for one in ranges) == covered(meta.ranges, meta.total):
         return {}

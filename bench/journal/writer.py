@@ -193,7 +193,7 @@ class Journal:
         return len(self._queue) + len(self._committing)
 
     def append(self, row: JournalRow) -> None:
-        """Enqueue a row, which is durable within about 10 ms; raise the writer's error if it failed."""
+        """Enqueue a row, which is durable within about 10 ms; if an earlier write failed, raise its error."""
         self._enqueue(row)
 
     async def room(self) -> None:

@@ -41,7 +41,11 @@ class Sample:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Folded:
-    """The result of a rule; ``as_zero`` counts failed items as 0 (divisor n + n_failed), None where that is useless."""
+    """The result of a rule.
+
+    ``as_zero`` is the value when failed items count as 0 (divisor n + n_failed); None where such a value has no
+    meaning.
+    """
 
     value: float | None
     as_zero: float | None = None

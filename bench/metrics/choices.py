@@ -142,11 +142,11 @@ def chosen_index(answer: str, choices: Sequence[str]) -> int | None:
 
 
 def letter_rules(answer: str, choices: Sequence[str], wanted: int) -> dict[str, float]:
-    """Return by published rule 1 if an answer gives the letter of the right option, else 0.
+    """Return, for each published rule, 1 if an answer gives the letter of the right option by this rule, else 0.
 
     exact: the letter and nothing around it (MemBench); stated: the first ``The correct answer is (X)`` (LongBench v2);
     only: it is the only letter in brackets, or without brackets the only letter that is a word, either after
-    ``<final_answer>`` or in the whole answer (PersonaMem).
+    ``<final_answer>`` or in the whole answer (PersonaMem). Empty if the right option has no letter.
     """
     letters = letters_of(choices)
     if wanted >= len(letters):

@@ -76,7 +76,7 @@ class Loss:
 def loss_of(facts: LossFacts) -> Loss | None:
     """Return the reason why an item is lost.
 
-    None when it is correct, pending, or measured and its evidence (if it has any) was found.
+    None when it is correct or pending. Also None when it is measured, and its evidence was found or it has none.
     """
     if facts.state in (None, State.CORRECT):
         return None

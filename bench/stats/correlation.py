@@ -71,7 +71,10 @@ def spearman(x: Sequence[float], y: Sequence[float]) -> float | None:
 
 
 def kendall_tau_b(x: Sequence[float], y: Sequence[float]) -> float | None:
-    """Return concordant minus discordant pairs, corrected for ties on either side; quadratic in the length."""
+    """Return Kendall's tau-b, a rank correlation in -1..1; None if all values of one column are equal.
+
+    It is the number of concordant minus discordant pairs, normalized for ties. The time is quadratic in the length.
+    """
     balance = untied_x = untied_y = 0
     for i in range(_paired(x, y)):
         for j in range(i):

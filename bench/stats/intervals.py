@@ -99,8 +99,8 @@ def interval_macro(
 
     Its standard error is ``sqrt(sum(SE^2)) / groups``, and t has C - 1 or n - 1 degrees of freedom. A group of one item
     or one cluster has no standard error: half the width of its Wilson interval is used instead. Errors that are all 0
-    give the degenerate form. Both are for values in 0..1 only; for others the result is None, as for one cluster or
-    value.
+    give the degenerate form. These two rules need values in 0..1; for other values the result is None. It is also None
+    for one cluster or one value.
     """
     names: Sequence[Sequence[Hashable] | None] = [None] * len(groups) if clusters is None else clusters
     tallies = [Tally.of(group, some) for group, some in zip(groups, names, strict=True)]
