@@ -230,8 +230,7 @@ def shares_text(one: str, other: str) -> bool:
 
 
 async def strangers(provider: Provider, space: Space, veil: Veil, other: Memory) -> list[Hit]:
-    """Search for a memory of another corpus; return the hits with its text or with ids that this corpus does not have.
-    """
+    """Search for a memory of another corpus; return the hits with its text, or with ids unknown in this corpus."""
     answer = await look(provider, space, other.content)
     return [
         hit

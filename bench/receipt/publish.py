@@ -169,7 +169,7 @@ def announce(ring: Keyring, started: RunStarted) -> Published:
 
 
 def announcement(folder: Path, run_id: str, plan_digest: str) -> tuple[Preregistration, LogHead] | None:
-    """Return a run's announcement in the log and the first log head that covers it; None without them."""
+    """Return a run's announcement in the log and the first log head that covers it; None if one of them is missing."""
     if not has_log(folder):
         return None
     view = read_log(folder)

@@ -1,14 +1,16 @@
-"""Compare two sides item by item: the test and the interval for the pairs (metrics.md 9).
+"""Compare two sides item by item: the test and the interval for the pairs.
 
 Also in this module:
 
-* Compare macro means: the paired differences of all labels have equal weight (metrics.md 8, 9).
+* Compare macro means: the paired differences of all labels have equal weight.
 
 Example::
 
     result = compare({"q1": 1, "q2": 0, "q3": 1}, {"q1": 1, "q2": 1, "q3": None})
     result.n, result.excluded, result.test        # 2, 1, "mcnemar_exact"
     compare_macro([([1, 0], [0, 0], None), ([1, 1], [1, 0], None)]).delta        # 0.5
+
+docs/statistics.md describes the rules.
 """
 
 from __future__ import annotations

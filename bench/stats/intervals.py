@@ -69,7 +69,7 @@ def interval_cluster(values: Sequence[float], clusters: Sequence[Hashable], leve
 def interval(
     values: Sequence[float], clusters: Sequence[Hashable] | None = None, level: float = 0.95
 ) -> Interval | None:
-    """Return the interval for the data (metrics.md 8); None when there is none, as for one cluster."""
+    """Return the confidence interval of the mean; None when there is none, as for one cluster."""
     tally = Tally.of(values, clusters)
     return None if tally.clusters == 1 else interval_of(tally, level)
 

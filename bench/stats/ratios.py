@@ -1,4 +1,4 @@
-"""Compare a percentile of two sides by its ratio, over paired times (metrics.md 9).
+"""Compare a percentile of two sides by its ratio, over paired times.
 
 Up to ``FEW`` clusters: whole clusters are resampled, and the spread of the draws is the standard error of a t test with
 C - 1 degrees of freedom. The percentiles of the draws alone would find a difference between equal systems in 8 of 100
