@@ -236,7 +236,7 @@ class JsonDisplay:
 EVERY_S = 0.25
 BAR_CELLS = 8
 COLUMNS_FOR_BARS = 110
-"""A narrower terminal shows the numbers of a phase without its bar."""
+"""terminal width in columns from which each phase has a bar; a narrower terminal shows only the numbers"""
 BARS = (Phase.INGEST, Phase.SEARCH, Phase.ANSWER)
 
 

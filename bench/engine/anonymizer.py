@@ -2,7 +2,7 @@
 
 Also in this module:
 
-* The namespace of one corpus attempt at a provider.
+* The namespace at a provider of one attempt to ingest a corpus.
 
 Example::
 
@@ -15,8 +15,8 @@ Example::
 The dataset's own ids can reveal answers (LongMemEval's gold sessions start with ``answer_``), so each memory, session,
 corpus and item gets a hashed id, the same in every run.
 
-The namespace of an ingested corpus is read from its journal rows. Rows without a namespace are from a version whose
-namespaces had no random part.
+The namespace of an ingested corpus is read from its journal rows. Rows without a namespace are from an earlier version,
+whose namespaces had no random part.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def veil_of(lane: Lane, corpus: Corpus) -> Veil:
 
 
 def space_of(lane: Lane, *, journal: str, run_id: str, corpus: str, history: CorpusState) -> Space:
-    """Return the namespace of a corpus's last attempt; it is the same in every process."""
+    """Return the namespace of the last attempt to ingest a corpus; it is the same in every process."""
     hidden, run_id = opaque("c", lane.benchmark.name, corpus), history.reused_from or run_id
     name = history.namespace or namespace(
         lane.provider.config,

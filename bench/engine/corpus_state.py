@@ -43,7 +43,7 @@ SPOILS = frozenset({"ingest_failed", "contaminated"})
 
 @dataclass(slots=True, kw_only=True)
 class Collected:
-    """Ids, jobs and captures that a provider returned for a corpus attempt; it grows batch by batch."""
+    """Ids, jobs and captured values that a provider returned for the batches of one attempt to ingest a corpus."""
 
     ids: dict[str, tuple[str, ...]] = field(default_factory=dict)
     jobs: list[str] = field(default_factory=list)

@@ -68,7 +68,7 @@ class Ending:
 
 @dataclass(slots=True, kw_only=True)
 class IngestPass:
-    """The ingest of the remaining batches of a corpus attempt."""
+    """The ingest of the batches of a corpus that are not stored yet."""
 
     lane: OpenLane
     corpus: str
@@ -365,7 +365,7 @@ PATIENCE_S = 30
 
 @dataclass(slots=True, kw_only=True)
 class IndexWait:
-    """The wait of one corpus attempt for its index."""
+    """The wait for the index of one corpus after its ingest."""
 
     lane: OpenLane
     corpus: str

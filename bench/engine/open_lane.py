@@ -56,7 +56,7 @@ class OpenLane:
     search_price: str | None = None
     """price of one search in USD; None = unknown"""
     deletions_begun: Set[tuple[str, int]] = frozenset()
-    """deletions that an earlier process began: (item, corpus attempt)"""
+    """deletions that an earlier process began: (item, number of the attempt to ingest its corpus)"""
     halts: Halts
     ownership: Ownership
     first_write: FirstWrite = field(default_factory=FirstWrite)
@@ -205,7 +205,7 @@ class OpenLane:
         return CorpusPlace(benchmark=self.plan.benchmark.name, corpus=corpus_id, namespace=space.namespace)
 
     def watch(self, corpus_id: str, space: Space, veil: Veil, hits: Iterable[Hit]) -> None:
-        """Journal the first hit of a corpus attempt that provably belongs to another corpus."""
+        """Journal the first hit in the namespace of a corpus that provably belongs to another corpus."""
         if not self.isolated or space.namespace in self.leaking:
             return
         found = self.owner_among(corpus_id, space, veil, hits)

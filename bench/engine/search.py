@@ -249,7 +249,7 @@ async def delete_and_verify(lane: OpenLane, ready: Ready, item: Item, deletion: 
 
 
 def begun(events: list[tuple[int, Event]], lane: str) -> set[tuple[str, int]]:
-    """Return the deletions that an earlier process began: (item, corpus attempt)."""
+    """Return the deletions that an earlier process began: (item, number of the attempt to ingest its corpus)."""
     return {
         (str(event.data["item"]), int(str(event.data["attempt"])))
         for _, event in events

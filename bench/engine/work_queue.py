@@ -54,9 +54,9 @@ class Todo:
     lane: Lane
     searched: Finished
     answered: Mapping[str, Finished]
-    """the answered items by answer owner"""
+    """owner of the answers (a lane and an answering model) -> its answered items"""
     evaluated: Mapping[str, Finished]
-    """the evaluated items by job"""
+    """job -> its evaluated items"""
     open_positions: dict[str, array[int]] = field(default_factory=dict)
     """corpus -> positions of open items, in file order"""
     stored: tuple[Finished, ...] = ()

@@ -187,7 +187,7 @@ RIGHT: Mapping[bool, frozenset[Kind]] = {
     False: frozenset({Kind.RIGHT, Kind.RIGHT_OTHER_WORDS}),
     True: frozenset({Kind.REFUSAL}),
 }
-"""True for an abstention prompt, else False -> the kinds of answers that are right"""
+"""is the prompt an abstention prompt? -> the kinds of answers that are right"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

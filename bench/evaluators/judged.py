@@ -90,7 +90,8 @@ class JudgeEvaluator:
         return judged(self.name, prompt, said, parsed, refused=is_refusal(answer, item.refusals))
 
     def _read(self, said: Completion, answer: str, *, by_schema: bool) -> ParsedVerdict:
-        """Parse the judge's text: a prompt with a schema by the schema only, a prompt for a word as prose."""
+        """Parse the judge's text: by the schema only if the prompt asks for an object, as prose if it asks for a word.
+        """
         if said.finish == "refusal":
             return unparsed("refusal")
         if by_schema and self.protocol == "auto":

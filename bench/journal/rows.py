@@ -73,7 +73,7 @@ class RunState(StrEnum):
 
 
 class CorpusKind(StrEnum):
-    """The steps of one corpus attempt, in the order in which they are written."""
+    """The kinds of rows of one attempt to prepare a corpus, in the order in which they are written."""
 
     INTENT = "intent"
     """something is about to be sent; the only kind that must be durable before the work continues"""
@@ -140,7 +140,7 @@ class JournaledPhase:
 
 @value_dataclass(frozen=True, slots=True, kw_only=True)
 class CorpusRow:
-    """One step of one corpus attempt of a lane; ``data`` is needed for resume and never removed."""
+    """One step of one attempt to prepare a corpus of a lane; ``data`` is needed for resume and never removed."""
 
     lane: str
     corpus: str

@@ -181,7 +181,7 @@ def _sample(column: Column, cells: Sequence[FoldCell], options: Options) -> tupl
 
 
 def _tally(place: int, cells: Sequence[FoldCell], *, clustered: bool) -> Tally:
-    """Return the values of one metric in some cells."""
+    """Return the values of the metric at an index, over some cells."""
     heaps = [heap for cell in cells for heap in cell.heaps[place].items()]
     strays = [cell.kept(place, clustered=clustered) for cell in cells]
     return Tally(heaps, strays, clustered=clustered)

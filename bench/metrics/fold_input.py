@@ -122,16 +122,20 @@ Key = tuple[Labels, str | None]
 
 @dataclass(slots=True)
 class FoldCell:
-    """The rows that share labels and state: one heap per metric and large cluster, and the rows of small clusters."""
+    """The rows that share labels and state.
+
+    Values are stored in two forms: one heap per metric for a cluster with many consecutive rows, and strays, which are
+    parallel arrays for all other rows.
+    """
 
     labels: Labels
     state: str | None
     heaps: list[dict[int, Heap]]
-    """metric -> cluster -> its values"""
+    """one entry per metric: cluster code -> the values of the cluster"""
     strays: list[array[float]]
-    """metric -> values, NaN = none"""
+    """one entry per metric: the values of the other rows; NaN = no value"""
     clusters: array[int] = field(default_factory=lambda: array("Q"))
-    """cluster codes of the strays; empty when not clustered"""
+    """cluster code of each row in the strays; empty when not clustered"""
     count: int = 0
     reasons: Counter[str] = field(default_factory=Counter)
     """reasons why retrieval metrics do not apply to some of the rows"""
@@ -142,11 +146,11 @@ class FoldCell:
         return self.state is None or self.state in FAILED_STATES
 
     def n(self, place: int) -> int:
-        """Return the number of rows with a value of one metric."""
+        """Return the number of rows with a value of the metric at an index."""
         return sum(heap.n for heap in self.heaps[place].values()) + sum(map(_is_number, self.strays[place]))
 
     def kept(self, place: int, *, clustered: bool) -> Strays:
-        """Return the strays with a value of one metric."""
+        """Return the strays of the metric at an index, without missing values."""
         values, clusters = self.strays[place], self.clusters
         if _any_missing(values):
             there = [value == value for value in values]

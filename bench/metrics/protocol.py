@@ -122,7 +122,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arithmetic:
-    """The functions that an entry builds for one set of parameters."""
+    """The functions of one metric for one set of parameters: the value of an item, and how values are combined."""
 
     of_row: Callable[[Row], float | None]
     of_inputs: Callable[..., float | None] | None = None
@@ -145,7 +145,7 @@ class Arithmetic:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisteredMetric:
-    """One registered metric, before its K and parameters are set."""
+    """One entry of the registry: a metric before its K and parameters are set."""
 
     name: str
     """base name, without the cut: ``ndcg``"""

@@ -171,7 +171,7 @@ def _items(a: Side, b: Side, at_a: Sequence[int], at_b: Sequence[int], headline:
 
 
 def _excluded(side: Side, other: Side, headline: str | None) -> dict[str, int]:
-    """Count the items of this side without a value by reason, and the items that only the other side has."""
+    """Count by reason the items of this side without a value, and the items that only the other side has."""
     reasons: Counter[str] = Counter()
     for state, value in zip(side.states, side.column(headline or ""), strict=True):
         if value != value:

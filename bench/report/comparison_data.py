@@ -450,7 +450,7 @@ async def newest_targets(
 def _together(by_provider: Sequence[Sequence[JobSummary]]) -> list[JobSummary]:
     """Return the newest job of each provider, if possible with settings that all providers share.
 
-    Of several settings that all share, those are used whose oldest chosen job is the most recent.
+    If they share several sets of settings, use the one whose oldest chosen job is the most recent.
     """
     shared = set.intersection(*({_settings(job) for job in jobs} for jobs in by_provider))
     if not shared:

@@ -127,7 +127,10 @@ class JobReport:
 
     @property
     def headline(self) -> Measurement | None:
-        """The benchmark's first metric that has a value; None for a job that is INVALID or lists no metric."""
+        """The benchmark's first metric with a value, or its first metric if none has a value.
+
+        None for a job that is INVALID or lists no metric.
+        """
         if not self.valid:
             return None
         found = list(self.metrics.values())
