@@ -90,8 +90,7 @@ class JudgeEvaluator:
         return judged(self.name, prompt, said, parsed, refused=is_refusal(answer, item.refusals))
 
     def _read(self, said: Completion, answer: str, *, by_schema: bool) -> ParsedVerdict:
-        """Parse the judge's text: by the schema only if the prompt asks for an object, as prose if it asks for a word.
-        """
+        """Parse the judge's text: by the schema only if the prompt asks for an object, else as prose."""
         if said.finish == "refusal":
             return unparsed("refusal")
         if by_schema and self.protocol == "auto":

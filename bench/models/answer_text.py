@@ -2,7 +2,7 @@
 
 Example::
 
-    not_said("Error code: 500 - {'error': ...}")        # "an error message in place of an answer"
+    not_said("Error code: 500 - {'error': ...}")        # "an error message instead of an answer"
     not_said("Paris")                                   # None
     signs("It was A. Wait, actually B.")                # ("taken_back",)
     signs('{"answer": "It was')                         # ("cut_json",)

@@ -49,7 +49,7 @@ SEEN_SHARE = 0.6
 class Price(Protocol):
     """The price function of a call: returns USD as decimal text, None = unknown.
 
-    Implemented in ``bench.metrics.cost``.
+    ``bench.engine.models.OwnPrice`` implements it.
     """
 
     def __call__(

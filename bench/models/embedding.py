@@ -36,7 +36,7 @@ SIZE_WORDS = (
 TOO_LARGE_WORDS = ("batch size", "too large", "too long", "context length", "context size")
 """words in a 5xx error message that some servers send for a request that is too large"""
 FEW = 3
-"""minimum number of texts, different in more than case, for which one common vector is an error"""
+"""minimum number of texts, counted without regard to case, for which one common vector is an error"""
 BLANK = " "
 """text that is sent instead of an empty one, which every API rejects"""
 

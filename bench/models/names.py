@@ -151,7 +151,7 @@ def resolve_name(name: str | Mapping[str, str]) -> str:
 
 
 def named(name: str) -> str:
-    """Add the vendor of its family to a bare name; other names are returned unchanged."""
+    """Return a bare name with the vendor of its model family in front; return any other name unchanged."""
     vendor = next((vendor for family, vendor in FAMILIES if family.fullmatch(name)), None)
     return name if vendor is None or "/" in name else f"{vendor}/{name}"
 

@@ -107,7 +107,7 @@ class JobRecord:
     metric_entries: tuple[object, ...]
     """the requested metrics as JSON, with which a report opens them again"""
     metric_folder: str
-    """folder of the config file that sets the metrics, in which files of custom metrics are"""
+    """folder of the config file that sets the metrics; the files of custom metrics are in it"""
     evaluators: tuple[str, ...]
     """names of the evaluators; a name has the version of its rule if it is above 1"""
     cluster_by: str | None
