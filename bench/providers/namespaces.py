@@ -26,7 +26,7 @@ HASH_DIGITS = 16
 def namespace(
     config: ProviderConfig, *, journal: str, run_id: str, benchmark: str, lane: str, corpus: str, attempt: int
 ) -> str:
-    """Return the name of the namespace of one corpus attempt; only equal arguments give equal names."""
+    """Return the name of the namespace for one attempt to ingest a corpus; only equal arguments give equal names."""
     scoping = config.scoping
     parts = [run_id, lane, corpus, attempt]
     key = json.dumps([journal, *parts] if journal else parts).encode()

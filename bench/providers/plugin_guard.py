@@ -84,7 +84,7 @@ def mind(provider: Provider, config: ProviderConfig) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Blame:
-    """Convert an error that an adapter raises in the block to a ConfigError, with the line that raised it."""
+    """A block that converts an error of an adapter to a ConfigError, with the line that raised it."""
 
     config: ProviderConfig
     fault: str

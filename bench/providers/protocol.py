@@ -239,7 +239,7 @@ class Finishes(Protocol):
 
 @runtime_checkable
 class Assumes(Protocol):
-    """A provider that stores its own data on each batch (sent ids), which a batch with a lost response needs too."""
+    """A provider that returns data about each batch, such as sent ids, also for a batch whose response was lost."""
 
     def assumed(self, space: Space, memories: Sequence[Memory], given: Mapping[str, Sequence[str]]) -> Ingested:
         """Return the result of a batch that a probe found stored, with ids by memory; no call is made."""

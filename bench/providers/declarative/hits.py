@@ -71,7 +71,7 @@ class HitReading:
 
     @classmethod
     def of(cls, response: SearchResponse, key: str, *, wire: ProviderWire, threaded: bool) -> HitReading:
-        """Compile the response block at ``key``."""
+        """Compile a response block; ``key`` is its path in the config, for errors."""
         at = f"{key}."
         score = response.score_field or response.score.field
         score_key = "scoreField" if response.score_field else "score.field"

@@ -36,7 +36,7 @@ class IdMapping:
 
     @classmethod
     def of(cls, id_map: IdMap, at: str) -> IdMapping:
-        """Compile the id_map at ``at``."""
+        """Compile an id_map; ``at`` is its path in the config, for errors."""
         value = None if id_map.value == "sent" else Field.at(f"{at}.value", id_map.value)
         key = None if id_map.key == "uuid" else Field.at(f"{at}.key", id_map.key)
         return cls(id_map.name, key, value)
@@ -70,7 +70,7 @@ class Refusals:
 
     @classmethod
     def of(cls, partial: Partial, at: str) -> Refusals:
-        """Compile the partial block at ``at``."""
+        """Compile a partial block; ``at`` is its path in the config, for errors."""
         return cls(
             Field.at(f"{at}.items", partial.items),
             compile_path(partial.id),
@@ -104,7 +104,7 @@ class Reading:
 
     @classmethod
     def of(cls, response: AddResponse, at: str) -> Reading:
-        """Compile the response block at ``at``."""
+        """Compile a response block; ``at`` is its path in the config, for errors."""
         id_map = IdMapping.of(response.id_map, f"{at}.id_map") if response.id_map else None
         return cls(Field.at(f"{at}.ids", response.ids) if response.ids else None, id_map)
 
@@ -141,7 +141,7 @@ class Adding:
         max_bytes: int | None,
         hashes: bool,
     ) -> Adding:
-        """Compile the add call at ``key``."""
+        """Compile an add call; ``key`` is its path in the config, for errors."""
         calls = call.steps or (call,)
         names = [f"{key}.steps[{index}]" for index in range(len(call.steps))] or [key]
         return cls(

@@ -58,7 +58,7 @@ class ExistingProbe:
 
     @classmethod
     def of(cls, wire: ProviderWire, existing: Existing, key: str) -> ExistingProbe:
-        """Compile the lookup at ``key``."""
+        """Compile a lookup; ``key`` is its path in the config, for errors."""
         return cls(
             wire.call(key, existing, traffic="status"),
             Field.at(f"{key}.results", existing.results) if existing.results else None,
@@ -199,7 +199,10 @@ class Watch:
 
     @classmethod
     def of(cls, wire: ProviderWire, wait: WaitBlock, key: str, *, gives_ids: bool) -> Watch | None:
-        """Compile the wait block at ``key``; None if it has no ``request``: the engine then waits for its sentinel."""
+        """Compile a wait block; ``key`` is its path in the config, for errors.
+
+        Return None if the block has no ``request``: the engine then waits for its sentinel.
+        """
         if wait.request is None:
             return None
         return cls(

@@ -236,7 +236,7 @@ class McpChannel:
 
 
 class _Starting:
-    """Convert an error during the start of the server to a ConfigError with the server's own output."""
+    """A block that converts an error during the start of the server to a ConfigError with the server's own output."""
 
     def __init__(self, channel: McpChannel) -> None:
         self._channel = channel

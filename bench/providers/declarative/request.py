@@ -170,7 +170,7 @@ class ProviderWire:
         judged: Judged = "other",
         reads_parts: bool = False,
     ) -> Wired:
-        """Compile the call at ``key``."""
+        """Compile one call; ``key`` is its path in the config, for errors."""
         compiler = self.compiler
         multipart = call.multipart
         return Wired(
@@ -205,7 +205,8 @@ class Paging:
 
     @classmethod
     def of(cls, page: PageSection | None, key: str) -> Paging:
-        """Compile the section at ``key``; without one there is one page."""
+        """Compile a page section; ``key`` is its path in the config, for errors. Without a section there is one page.
+        """
         return cls(None) if page is None else cls(Field.at(f"{key}.cursor", page.cursor), page.param, page.max_pages)
 
     def after(self, answer: ServiceResponse) -> tuple[tuple[str, str], ...]:

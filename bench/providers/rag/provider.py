@@ -38,7 +38,7 @@ Digest = Callable[[Space], Awaitable[str]]
 
 
 class Rag:
-    """A provider that chunks, enriches, embeds and stores; it ranks by vectors and a second list."""
+    """A provider that chunks, enriches, embeds and stores; it ranks by vectors and a second list of scores."""
 
     strategy: ClassVar[Strategy] = "vector"
     enriches: ClassVar[bool] = False
