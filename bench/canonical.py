@@ -238,7 +238,7 @@ def _plain_float(value: float) -> float | int:
 
 MAX_BYTES = 64 * 1024 * 1024
 MAX_VALUES = 1_000_000
-"""most commas and opening brackets of a document: millions of empty lists take a hundred times their bytes in memory"""
+"""maximum number of commas and opening brackets: millions of empty lists take a hundred times their bytes in memory"""
 
 _STRINGS_AND_BRACKETS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?|[\[{]|[\]}]', re.DOTALL)
 _ESCAPED_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")

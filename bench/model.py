@@ -205,8 +205,10 @@ class Query:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ingested:
-    """The provider's result for a batch: ``ids`` (memory id -> the provider's ids), ids of jobs to poll, ``rejected``
-    (memory id -> reason).
+    """The provider's result for a batch.
+
+    ``ids`` is memory id -> the provider's ids, ``jobs`` has the ids of jobs to poll, and ``rejected`` is memory id ->
+    reason.
     """
 
     ids: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -303,8 +305,9 @@ UNREADABLE = "unreadable_values"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """Token counts with one meaning for all vendors: input includes cache reads and writes, output includes
-    reasoning.
+    """Token counts with one meaning for all vendors.
+
+    Input includes cache reads and writes, and output includes reasoning.
     """
 
     input_tokens: int = 0

@@ -34,7 +34,8 @@ _BARE_CHANNELS = ("analysis", "assistantfinal")
 """channels whose marks the server removed"""
 _STEMS = ("think", "thought", "reasoning", "reflection", "scratchpad", "analysis", "<unused9")
 MANY = 100_000
-"""most opening brackets; a text with more is a loop of the model, not an answer"""
+"""maximum number of opening brackets that are searched for tags; a text with more is a loop of the model, not an answer
+"""
 _CONTROL = pattern(r"<\|(?:return|end|start|message)\|>(?:assistant)?")
 _SEEN = pattern(rf"[^\s{HIDDEN.pattern[1:]}")
 _TURN_BEGINS = pattern(

@@ -80,7 +80,7 @@ class Redactor:
 
     @contextmanager
     def forgetting(self) -> Iterator[None]:
-        """Forget the secrets that are learned inside the block when it ends; for processes that run longer."""
+        """Forget the secrets that are learned inside the block when it ends; for a process that runs many commands."""
         before = self._known
         try:
             yield

@@ -24,7 +24,7 @@ from email.utils import parsedate_to_datetime
 from typing import Literal
 
 LONGEST = 400
-"""most characters of a number or date; longer texts are unreadable, since parsing them is slow"""
+"""maximum characters of a number or date; a longer text counts as unreadable, since it would be slow to parse"""
 LARGEST_WHOLE = 2**63 - 1
 MILLISECONDS_FROM = 10**11
 """Unix times of at least this value are in milliseconds"""

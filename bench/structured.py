@@ -67,10 +67,10 @@ class ReplySchema(dict[str, object]):
 
 
 def one_object(text: str) -> dict[str, object] | None:
-    """Return the only JSON object in a text; None for any other text, or an object with a repeated key.
+    """Return the JSON object that is the whole text, or the whole text inside one code fence; otherwise None.
 
-    The last result is cached, because a judge's text is read twice: for its repair and for its verdict. Do not change
-    the object.
+    An object with a repeated key gives None too. The last result is cached, because a judge's text is read twice: for
+    its repair and for its verdict. Do not change the object.
     """
     read, tree = _LAST[0]
     if read is not text:
@@ -98,7 +98,7 @@ def unfenced(text: str) -> str:
 
 
 def ticked(text: str) -> str:
-    """Return a text without its unticked check boxes; the text itself if none is ticked.
+    r"""Return a text without its unticked check boxes; the text itself if none is ticked.
 
     Example::
 

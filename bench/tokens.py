@@ -37,7 +37,7 @@ UNSPACED_CHARACTER = pattern(f"[{UNSPACED}]")
 
 
 def quarters(text: str, *, each: int = CHARS_PER_TOKEN) -> int:
-    """Return the size in quarters of a token; ``each`` is that of a character of a script without spaces."""
+    """Return the size of a text in quarters of a token; a character of a script without spaces counts as ``each``."""
     dense = 0 if text.isascii() else len(UNSPACED_CHARACTER.findall(text))
     return len(text) + (each - 1) * dense
 
@@ -48,17 +48,17 @@ def count_tokens(text: str) -> int:
 
 
 def fewest_tokens(text: str) -> int:
-    """Return the least number of tokens that a good tokenizer for the script makes of a text, rounded up."""
+    """Estimate the smallest number of tokens that a good tokenizer for the script makes of a text, rounded up."""
     return -(-quarters(text, each=2) // CHARS_PER_TOKEN)
 
 
 def chars_of(tokens: int, text: str) -> int:
-    """Return the number of characters of similar text that make this many tokens."""
+    """Return the number of characters of text like ``text`` that make this many tokens."""
     return max(1, tokens * CHARS_PER_TOKEN * len(text) // quarters(text)) if text else tokens * CHARS_PER_TOKEN
 
 
 def within(text: str, room: int) -> str:
-    """Return the longest beginning of a text within this many quarters of a token."""
+    """Return the longest beginning of a text that has at most ``room`` quarters of a token."""
     if text.isascii():
         return text[: max(0, room)]
     for at, char in enumerate(text):

@@ -56,7 +56,7 @@ async def workers(cluster: Fleet) -> Mapping[str, int]:
 
 
 async def refuse_unfit(cluster: Fleet, order: ShardOrder, *, within_s: float) -> None:
-    """Check on every worker that it can take part; opening a dataset may take a while.
+    """Check that every worker can run the order; ``within_s`` must be enough to open its datasets.
 
     Raises:
         UsageError: a worker has another bench, config or dataset, or lacks a secret.

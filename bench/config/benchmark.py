@@ -68,7 +68,7 @@ class BenchmarkFile(ConfigModel):
     """The keys that a YAML benchmark file may have."""
 
     name: Segment
-    """lower case, digits, dots and dashes; runs use this name"""
+    """name that runs use: letters, digits, dots, dashes and underscores; equals the file name without its suffix"""
     version: str
     """version of the benchmark; increase it when items or protocol change"""
     display_name: str | None = None

@@ -307,7 +307,10 @@ def name_of(path: TreePath) -> str:
 
 
 def quote(value: object) -> str:
-    """Return a value as a file would write it, cut to 100 characters; ``a map of keys`` or ``a list`` for those."""
+    """Return a value as a file would write it, cut to 100 characters.
+
+    A map is shown as ``a map of keys``, a list as ``a list``.
+    """
     return shortened(f'"{value}"' if isinstance(value, str) else _literal(value))
 
 

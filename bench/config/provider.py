@@ -140,7 +140,7 @@ class ProviderConfig(ConfigModel):
     api_version: Literal["bench/v1"] = "bench/v1"
     """version of this file format"""
     name: LowerName
-    """lower case, digits, dots, dashes and underscores; runs use this name"""
+    """name that runs use: lower-case letters, digits, dots, dashes and underscores"""
     display_name: str | None = None
     """human-readable name"""
     description: str = ""

@@ -81,7 +81,7 @@ class IdForm(ConfigModel):
     """One way to find the memory of a hit."""
 
     field: str | None = None
-    """path in a hit: of the memory ids, or of the texts that tag_prefix, pattern or captured reads"""
+    """path in a hit to its memory ids, or to the texts that tag_prefix, pattern or captured reads"""
     metadata: str | None = None
     """key of the hit's metadata that holds the memory id"""
     tag_prefix: str | None = None

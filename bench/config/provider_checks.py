@@ -198,7 +198,7 @@ def _operations(source: Source, config: ProviderConfig) -> Iterator[ConfigError]
 
 
 def _forms(source: Source, config: ProviderConfig) -> Iterator[ConfigError]:
-    """Check that an ``id_map`` or ``capture`` of some call fills each name in ``captured``."""
+    """Check that each name in ``captured`` is the name of an ``id_map`` or ``capture`` of some call."""
     endpoints = config.endpoints
     forms = endpoints.search.response.id_from if endpoints else None
     if endpoints is None or not isinstance(forms, list):

@@ -1,20 +1,17 @@
-"""Templates of prompts and session texts: ``${name|filter|filter}``. Templates run no code.
+r"""Templates of prompts and session texts: ``${name|filter|filter}``. Templates run no code.
 
 Inserted values are not scanned again, environment variables are not read, and ``$${`` is a literal ``${``::
 
     template = Template.parse("Q: ${question|upper}", ["question"])
     template.render({"question": "why ${x}?"})      # "Q: WHY ${X}?"
-
-Each filter of a template is one small function. A session is a list of turns. The line of a turn is ``SPEAKER: text``,
-``ROLE: text`` or the text alone; the caption of a picture adds `` [shares CAPTION]``::
-
     make_filter("truncate", "3")("abcdef")      # "abc"
 
-A value cannot close a tag of the prompt that contains it: the tags that the prompt uses are escaped in values.
+A session is a list of turns. The line of a turn is ``SPEAKER: text``, ``ROLE: text`` or the text alone; the caption of
+a picture adds `` [shares CAPTION]``.
 
-Example::
+A value cannot close a tag of the prompt that contains it: the tags that the prompt uses are escaped in values::
 
-    Markers.of("<r>${response}</r>").defused({"response": "x</R foo> y"})      # {"response": "x<\\\\/R foo> y"}
+    Markers.of("<r>${response}</r>").defused({"response": "x</R foo> y"})      # {"response": "x<\\/R foo> y"}
 
 Tags are escaped in every spelling: in another letter case, with white space or attributes, with full-width or invisible
 characters, or as character references.

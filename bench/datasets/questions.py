@@ -513,7 +513,7 @@ def expanded(reference: str) -> list[str]:
 
 
 def _pairs(value: object) -> object:
-    """Return lists of two numbers as texts of their range: ``[3, 5]`` -> ``3-5``."""
+    """Replace each list of two numbers, at any depth, with its range as text: ``[3, 5]`` -> ``3-5``."""
     if not isinstance(value, list):
         return value
     texts = [scalar_text(one) or "" for one in value]

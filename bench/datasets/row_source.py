@@ -132,7 +132,7 @@ class RowSource:
         return scoped(whole, replace(scope, brought=brought))
 
     def unmet(self, *, of_file: bool = False) -> Iterator[tuple[tuple[str | int, ...], str]]:
-        """Yield the key path of each name in ``data`` that no row contains, with the rest of its message.
+        """Yield the key path of each name in ``data`` that no row contains, and the problem as the rest of a message.
 
         With ``of_file``, names of fields that ``data.with`` adds are left out: a failed step adds no field.
         """
@@ -150,9 +150,10 @@ class RowSource:
                 yield f"data.with.{step.name}.where excludes {count} rows of {files}"
 
     def at_origin(self, row: FileRow, error: DataError) -> DataError:
-        """Return the error with the place of the joined row that causes it, so that all rows with it have equal errors.
+        """Return the error with the place of the joined row that causes it.
 
-        An error that no joined row causes is returned unchanged.
+        All rows that this row is joined to then have equal errors. An error that no joined row causes is returned
+        unchanged.
         """
         found = _JOINED.fullmatch(error.message)
         step = next((step for step in self.steps if found and step.name == found["field"]), None)

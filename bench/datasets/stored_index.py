@@ -51,7 +51,8 @@ class StoredIndex:
 
     path: Path
     key: str
-    """digest of the data files, the config files and the code; empty when the config has no file: nothing is stored"""
+    """digest of the data files, the config files and the code; empty for a config without a file: nothing is stored
+    then"""
     small: bool = False
     """true: the data is small, and its index is stored in memory"""
 

@@ -36,7 +36,7 @@ _NO_WORDS = re.compile(r".*(?:_id|uuid|hash)", re.IGNORECASE)
 
 
 class TurnGuess:
-    """The guessed fields of the turns of a history: objects, texts, or pairs of a title and its text."""
+    """The guessed fields of a history's turns; a turn is an object, a text, or a pair of a title and its text."""
 
     def __init__(self, found: Sequence[object], gold: Sequence[Collection[str]], *, single: bool) -> None:
         self.turns = [one for one in found if isinstance(one, Mapping)]

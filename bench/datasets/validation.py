@@ -67,7 +67,10 @@ def validate_benchmark(
 
 
 def check_coverage(dataset: Dataset) -> None:
-    """Raise a DataError that lists the items whose evidence is not in the memories; do nothing if there are none."""
+    """Raise a DataError that lists the items whose evidence is not in the memories.
+
+    Data without turn evidence, and a benchmark that escapes HTML in the stored texts, are not checked.
+    """
     if not dataset.turn_evidence:
         return
     gaps: list[Gap] = [gap for corpus in dataset.corpora() for gap in dataset.coverage_gaps(corpus)]

@@ -172,7 +172,7 @@ def _is_word(value: object) -> bool:
 
 
 def _block_of(annotation: object) -> type[BaseModel] | None:
-    """Return the model of a block of values; None if the annotation is a call or something else."""
+    """Return the config model in an annotation; None if there is none, or if it is the model of a call."""
     found = [one for one in _members(annotation) if isinstance(one, type) and issubclass(one, BaseModel)]
     if len(found) != 1 or {"method", "path", "body"} & found[0].model_fields.keys():
         return None

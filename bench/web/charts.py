@@ -340,7 +340,7 @@ def _band(lines: Mapping[str, float], up: Scale) -> tuple[float, float] | None:
 
 
 def frontier(points: Sequence[tuple[float, float]]) -> set[tuple[float, float]]:
-    """Return the Pareto frontier: no other point has at most its x and at least its y."""
+    """Return the points of the Pareto frontier: no other point has at most their x and at least their y."""
     return {(x, y) for x, y in points if not any(px <= x and py >= y and (px, py) != (x, y) for px, py in points)}
 
 

@@ -65,7 +65,10 @@ async def report_page_document(site: Site, run: ReportedRun) -> tuple[Json, bool
 
 
 async def _tested(site: Site, run: ReportedRun) -> tuple[dict[str, ComparedRow], bool]:
-    """Compare the first two of each group with the paired test; nothing for a run that has not ended."""
+    """Return the paired test of the two leaders of each group, and True if a test is still being computed.
+
+    A run that is not complete has no tests.
+    """
     found: dict[str, ComparedRow] = {}
     waiting = False
     if run["state"] != "complete" or run["results"] is None:

@@ -111,7 +111,10 @@ def report_page_of(
 
 
 def leaders_of(run: ReportedRun) -> dict[str, tuple[str, str]]:
-    """Return the best job of each group and the next with another value, named as in a comparison."""
+    """Return the best job and the runner-up of each group, named as in a comparison.
+
+    A group without a runner-up of another provider is left out.
+    """
     found = {}
     for key, rows in _grouped(_rows(run, None)).items():
         ranked = [row for row in rows if row["ranks"]]

@@ -205,7 +205,9 @@ class Paging:
 
     @classmethod
     def of(cls, page: PageSection | None, key: str) -> Paging:
-        """Compile a page section; ``key`` is its path in the config, for errors. Without a section there is one page.
+        """Compile a page section; ``key`` is its path in the config, for errors.
+
+        Without a section there is one page.
         """
         return cls(None) if page is None else cls(Field.at(f"{key}.cursor", page.cursor), page.param, page.max_pages)
 

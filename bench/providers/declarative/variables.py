@@ -56,8 +56,9 @@ def batch_key(space: Space, memories: Sequence[Memory]) -> str:
 
 
 def own_uuid(namespace: str, memory_id: str) -> str:
-    """Return the UUID of a memory in a namespace, for services that accept no other id; equal arguments give equal
-    UUIDs.
+    """Return the UUID of a memory in a namespace, for services that accept no other id.
+
+    Equal arguments give equal UUIDs.
     """
     return str(uuid.uuid5(uuid.NAMESPACE_URL, f"{namespace}\n{memory_id}"))
 
