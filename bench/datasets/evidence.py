@@ -238,7 +238,7 @@ class Gap:
 
 
 def coverage_gaps(items: Iterable[Item], corpus: Corpus, contents: Sequence[str]) -> list[Gap]:
-    """Return the evidence turns of the items whose text is not in the contents of the memories."""
+    """Return those evidence turns of the items whose text is not in the contents of the memories."""
     turns = {turn.id: turn for session in corpus.sessions for turn in session.turns}
     whole = "\n".join(contents)
     known: dict[str, str | None] = {}

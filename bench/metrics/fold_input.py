@@ -217,7 +217,7 @@ class Pool:
         return [self._cells[key] for key in sorted(self._cells, key=_order)]
 
     def lacks(self, place: int) -> bool:
-        """Return True when any row that did not fail has no value of one metric."""
+        """Return True when a row that did not fail has no value of the metric at an index."""
         return any(cell.n(place) < cell.count for cell in self._cells.values() if not cell.failed)
 
     def _cell(self, key: Key) -> FoldCell:

@@ -102,7 +102,7 @@ def text_flags(pairs: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def _is_folded(hit: str, memory: str) -> bool:
-    """Return True when a text equals the memory's text, or a part of it, except for its case."""
+    """Return True when a hit's text equals its memory's text, or a part of it, only if letter case is ignored."""
     one, other = " ".join(hit.split()), " ".join(memory.split())
     return one not in other and one.casefold() in other.casefold()
 
@@ -112,7 +112,7 @@ def _holds_more(hit: str, memory: str) -> bool:
 
 
 def _is_spoiled(hit: str, memory: str) -> bool:
-    """Return True when a text equals the memory's text, or a part of it, after broken characters are repaired."""
+    """Return True when a hit's text equals its memory's text, or a part of it, after broken characters are repaired."""
     if hit in memory:
         return False
     if "\ufffd" in hit and "\ufffd" not in memory:

@@ -52,7 +52,9 @@ class CostCheck:
             yield fail("recompute", "cost_mismatch", f"memoryCost.{name}: {detail}")
 
     def taken(self) -> Iterator[Finding]:
-        """Yield a finding that names the parts which no row shows."""
+        """Yield a finding that names the parts of the memory cost that no row contains, and that were therefore not
+        recomputed.
+        """
         if self._body.memory_cost is not None:
             yield skip(
                 "recompute", f"memoryCost fields that the rows do not contain were not recomputed: {NOT_IN_ROWS}"

@@ -114,7 +114,7 @@ class Places:
         self._known: dict[tuple[str, ...], list[Place]] = {}
 
     def under(self, wanted: tuple[str, ...]) -> list[Place]:
-        """Return the row's label in each dimension."""
+        """Return the row's label in each of the dimensions ``wanted``."""
         found = self._known.get(wanted)
         if found is None:
             found = [(dimension, self._labels.get(dimension, NO_LABEL)) for dimension in wanted]
