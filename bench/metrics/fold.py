@@ -269,7 +269,10 @@ def _measurement(metric: Measure, sample: Sample, reasons: Counter[str], unknown
 
 
 def _method(metric: Measure, job: JobFacts) -> tuple[str | None, bool]:
-    """Return the method of a number: the token counter, the price table, or the source of the arithmetic."""
+    """Return the method of a number, and True if the number is estimated.
+
+    The method is the token counter, the price table, or the library that computes the metric; None for other metrics.
+    """
     if metric.arithmetic.method is not None:
         return metric.arithmetic.method(), False
     name = metric.definition.partition("/")[0]

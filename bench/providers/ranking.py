@@ -112,7 +112,10 @@ def _holds_more(hit: str, memory: str) -> bool:
 
 
 def _is_spoiled(hit: str, memory: str) -> bool:
-    """Return True when a hit's text equals its memory's text, or a part of it, after broken characters are repaired."""
+    """Return True when a hit's text is its memory's text, or a part of it, with broken characters.
+
+    A hit with U+FFFD is not compared further if its memory has no U+FFFD.
+    """
     if hit in memory:
         return False
     if "\ufffd" in hit and "\ufffd" not in memory:

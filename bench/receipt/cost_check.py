@@ -52,9 +52,7 @@ class CostCheck:
             yield fail("recompute", "cost_mismatch", f"memoryCost.{name}: {detail}")
 
     def taken(self) -> Iterator[Finding]:
-        """Yield a finding that names the parts of the memory cost that no row contains, and that were therefore not
-        recomputed.
-        """
+        """Yield a finding that names the parts of the memory cost that no row contains: they were not recomputed."""
         if self._body.memory_cost is not None:
             yield skip(
                 "recompute", f"memoryCost fields that the rows do not contain were not recomputed: {NOT_IN_ROWS}"
