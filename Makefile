@@ -12,7 +12,7 @@ PYTEST_ARGS ?=
 # Hundreds of tests start the program: what is compiled once is kept.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-long lint coverage docs lock servers fleet site clean
+.PHONY: demo test test-long mutations lint coverage docs lock servers fleet site clean
 
 demo: $(VENV)/.installed
 	$(BIN)/bench run
@@ -23,6 +23,10 @@ test: $(VENV)/.installed-test servers
 # What takes too long for every change: laws on thousands of random examples, storms of kills and signals, large files.
 test-long: $(VENV)/.installed-test servers
 	$(PYTEST) -m "long or hypothesis" --hypothesis-profile long --timeout 3600 $(PYTEST_ARGS)
+
+# Which test fails for each of the mistakes of tests/mutations.toml; MUTATIONS="--only 1..12" tries some of them.
+mutations: $(VENV)/.installed-test
+	$(BIN)/python -m tests.mutations $(MUTATIONS)
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check .
