@@ -72,7 +72,8 @@ class Copy:
         self.folder = folder
         self._passing: set[str] = set()
         self._changes = 0
-        subprocess.run(["git", "clone", "-q", "--shared", str(ROOT), str(folder)], check=True)
+        quiet = ["git", "-c", "advice.detachedHead=false", "clone", "-q", "--shared"]
+        subprocess.run([*quiet, str(ROOT), str(folder)], check=True)
         asked = ["git", "ls-files", "-z", "--modified", "--others", "--exclude-standard"]
         for name in subprocess.run(asked, cwd=ROOT, check=True, capture_output=True).stdout.decode().split("\0"):
             if name and (ROOT / name).is_file():
