@@ -47,7 +47,7 @@ def publish(
 
     ring, at = keyring(), now()
     if (receipt is None) is (retract is None):
-        raise UsageError("name a receipt to publish, or --retract ID", hint="bench publish RECEIPT.json")
+        raise UsageError("expected either a receipt to publish or --retract ID", hint="bench publish RECEIPT.json")
     if retract is not None:
         done = take_back(retract, ring, reason=reason, at=at)
     else:

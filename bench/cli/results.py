@@ -231,9 +231,7 @@ def failures(
     from bench.report.failures import losses_grids, losses_json, lost_items
 
     if limit < 0:
-        raise UsageError(
-            f"--limit {limit} is not valid: expected a whole number from 0", hint="use 0 to show all items"
-        )
+        raise UsageError(f"--limit {limit} is not valid: expected 0 or more", hint="use 0 to show all items")
     found = read_run(run_id, lambda reader: lost_items(reader, benchmark=benchmark, provider=provider, kinds=kind))
     if current.get().json:
         console.json_value(losses_json(found))

@@ -127,7 +127,9 @@ async def _read_labels(folder: Path, path: Path) -> int:
         known = set((await read_sheet(reader)).entries)
     if not lines or tuple(lines[0]) != HEAD:
         raise DataError(
-            f"the header line must be {' '.join(HEAD)}", where=f"{path}:1", hint="use the file that --n wrote"
+            f"the header line must be {' '.join(HEAD)}",
+            where=f"{path}:1",
+            hint="use the file that bench review --n wrote",
         )
     found = [_label(row, known, f"{path}:{at}") for at, row in enumerate(lines[1:], 2) if any(row)]
     given = [one for one in found if one is not None]
@@ -140,7 +142,7 @@ def _label(row: Sequence[str], known: set[str], where: str) -> tuple[str, bool] 
         raise DataError(
             f"the row has {len(row)} cells, but the header has {len(HEAD)}",
             where=where,
-            hint="keep the columns of the file that --n wrote",
+            hint="keep the columns of the file that bench review --n wrote",
         )
     answer_id, label = row[0], row[-1]
     given = label.strip().lower()
@@ -148,7 +150,7 @@ def _label(row: Sequence[str], known: set[str], where: str) -> tuple[str, bool] 
         raise DataError(
             f'"{answer_id}" is not the id of a drawn answer of this run',
             where=where,
-            hint="use the file that --n wrote for this run",
+            hint="use the file that bench review --n wrote for this run",
         )
     if not given:
         return None

@@ -79,7 +79,7 @@ def serve(
     from bench.web.app import Settings
 
     if max_runs < 1:
-        raise UsageError("--max-runs must be at least 1")
+        raise UsageError(f"--max-runs {max_runs}: expected at least 1")
     workspace, environment = _surroundings()
     return _serve(
         Settings(

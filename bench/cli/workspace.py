@@ -307,7 +307,7 @@ def write_new(
     """
     if not NAME.fullmatch(name):
         raise UsageError(
-            f'"{name}" is not a valid name', hint="lower case letters, digits, dots, dashes and underscores"
+            f'"{name}" is not a valid name', hint="use lower case letters, digits, dots, dashes and underscores"
         )
     from bench.datasets.config_guess import quoted
 

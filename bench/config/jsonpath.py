@@ -152,7 +152,7 @@ def compile_path(text: str, *, where: str | None = None, bare: bool = False) -> 
         if bare and text:
             return Path(text, (text,))
         raise ConfigError(
-            f'"{text}" is not a JSON path', where=where, hint='paths begin with "$", for example $.content'
+            f'"{text}" is not a valid JSONPath', where=where, hint='paths begin with "$", for example $.content'
         )
     match = _PLAIN.fullmatch(text, 1)
     if match is None:
@@ -169,7 +169,9 @@ def _plain_step(part: re.Match[str]) -> Step:
 def _by_library(text: str, where: str | None) -> tuple[Step, ...]:
     """Parse with python-jsonpath a path that `_PLAIN` does not match; the import of this library takes 0.2 s."""
     if not re.match(r".\s*[.\[]", text):  # the library reads "$a" as "$.a"
-        raise ConfigError(f'"{text}" is not a JSON path: "." or "[" follows "$"', where=where, hint="see RFC 9535")
+        raise ConfigError(
+            f'"{text}" is not a valid JSONPath: expected "." or "[" after "{text[0]}"', where=where, hint="see RFC 9535"
+        )
     import jsonpath
     from jsonpath.selectors import IndexSelector, NameSelector, WildcardSelector
 
@@ -177,7 +179,7 @@ def _by_library(text: str, where: str | None) -> tuple[Step, ...]:
         compiled = jsonpath.compile("$" + text[1:])
     except jsonpath.JSONPathError as error:
         reason = str(error).splitlines()[0]
-        raise ConfigError(f'"{text}" is not a JSON path: {reason}', where=where, hint="see RFC 9535") from error
+        raise ConfigError(f'"{text}" is not a valid JSONPath: {reason}', where=where, hint="see RFC 9535") from error
     steps: list[Step] = []
     for segment in getattr(compiled, "segments", ()):
         selectors = segment.selectors if type(segment).__name__ == "JSONPathChildSegment" else ()

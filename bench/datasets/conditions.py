@@ -67,7 +67,9 @@ class Conditions:
         except ValueError:
             number = float("nan")
         if isinstance(found, bool) or not isfinite(number):
-            raise place.error(name, f"is not a number, which {self.key} needs", found, hint="correct the row")
+            raise place.error(
+                name, f"is not a number, but {self.key} compares it with a number", found, hint="correct the row"
+            )
         return number > least
 
 

@@ -196,9 +196,11 @@ def _offset_of(response: aiohttp.ClientResponse, asked: int) -> int:
         case 206 | 416:
             raise RangeRefused(f"{response.host} cannot continue the download at byte {asked}")
         case 408 | 425 | 429 | 500 | 502 | 503 | 504:
-            raise DownloadInterrupted(f"{response.host} answers {response.status}")
+            raise DownloadInterrupted(f"{response.host} returned status {response.status}")
         case status:
-            raise FetchError(f"{response.host} answers {status} for {response.url.path}", hint="check data.path")
+            raise FetchError(
+                f"{response.host} returned status {status} for {response.url.path}", hint="check data.path"
+            )
 
 
 def _host(url: str) -> str:

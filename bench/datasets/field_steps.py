@@ -275,10 +275,12 @@ class _Indexed:
         try:
             text = scalar_text(key.get(self._scoped(row.values, place.row, row.keys)))
         except KeyMissing as error:
-            raise place.error("", f"{error}, which data.with.{name}.key needs") from error
+            raise place.error("", f"has no key for data.with.{name}: {error}") from error
         if text is None:
             hint = f"correct data.with.{name}.key"
-            raise place.error(key.text, f"is not a key: each row that data.with.{name} joins needs a key", hint=hint)
+            raise place.error(
+                key.text, f"is not a text or number, but data.with.{name} needs a key in each row", hint=hint
+            )
         corpus = self.keys.add(text)
         if corpus is None:
             corpus = self.keys.find(text)

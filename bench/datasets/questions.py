@@ -186,7 +186,7 @@ class QuestionReader:
             return names[raw]
         if self.config.categories_strict:
             known = ", ".join(sorted(names))
-            raise place.error(f"{prefix}{name_of(path)}", f"has no name in categories ({known})", raw)
+            raise place.error(f"{prefix}{name_of(path)}", f"must be one of the categories {known}, not", raw)
         if names:
             self.unnamed.add(raw)
         return raw
@@ -264,7 +264,7 @@ class QuestionReader:
             if self.point_where.hold([point], place):
                 value = scalar_text(text.get(point))
                 if value is None:
-                    raise place.error(f"{prefix}{where}", f"has no text {self.points.text}", point)
+                    raise place.error(f"{prefix}{where}", f"has no text at {self.points.text}", point)
                 said.append(value)
         return tuple(said)
 

@@ -224,14 +224,18 @@ async def extended_plan(
         meta = reader.meta
     stored = stored_request(meta)
     if stored.publishable or stored.cluster is not None or stored.shards is not None or selected_from(meta) is not None:
-        raise UsageError(f"run {meta.run_id} cannot be extended, because it was announced, merged or run on a cluster")
+        raise UsageError(
+            f"run {meta.run_id} cannot be extended: it was announced, merged, or run with --cluster or --workers",
+            hint="start a new run for the larger selection",
+        )
     before = make_plan(catalog, stored, environment)
     check_identity(meta, before)
     plan = make_plan(catalog, RunRequest.combine(stored, flags), environment)
     other = changes(_but_selection(meta.identity), _but_selection(plan.identity))
     if other:
         raise IdentityError(
-            f"run {meta.run_id} can only be extended by items: its other settings cannot change", changes=other
+            f"only the item selection of run {meta.run_id} can be extended; its other settings cannot change",
+            changes=other,
         )
     _check_wider(meta.run_id, before, plan)
     new = run_meta(plan, meta.run_id, CodeState())

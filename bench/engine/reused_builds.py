@@ -127,7 +127,7 @@ async def _named(live: Live, lane: OpenLane, folder: Path) -> None:
         run, benchmark, provider = folder.name, lane.plan.benchmark.name, lane.plan.provider.config.name
         raise IdentityError(
             f"run {run} has no build of {benchmark} by {provider}",
-            hint="bench builds shows what each run has ingested",
+            hint="bench builds list shows the builds of each run",
         )
     different, one = min(found, key=lambda pair: len(pair[0]))
     different = different or await _lent(live, lane, one)

@@ -353,7 +353,7 @@ class Plugged:
         if not isinstance(found, Verdict):
             raise EvaluatorFailed(f"evaluator {self.label} returned {type(found).__name__}, not a Verdict")
         if found.value is not None and not 0 <= found.value <= 1:
-            raise EvaluatorFailed(f"evaluator {self.label} gave {found.value}, which is not in 0..1")
+            raise EvaluatorFailed(f"evaluator {self.label} returned the value {found.value}, expected 0 to 1")
         return replace(found, evaluator=self.name)
 
 

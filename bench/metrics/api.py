@@ -71,7 +71,8 @@ def _function(metric: Measure) -> Callable[..., float | None]:
     function = metric.arithmetic.of_inputs
     if function is None:
         raise UnknownMetric(
-            f'metric "{metric.name}" cannot be computed with score', hint="use bench.metrics.measure with Row values"
+            f'metric "{metric.name}" cannot be computed with bench.metrics.score',
+            hint="use bench.metrics.measure with Row values",
         )
     return function
 

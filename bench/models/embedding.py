@@ -128,8 +128,8 @@ class CachingEmbedder(ABC):
         blank = [text for text, vector in zip(texts, vectors, strict=True) if not any(vector) and _has_words(text)]
         if blank:
             raise MappingError(
-                f"{self.name}: {len(blank)} of {len(texts)} vectors contain only zeros and cannot be ranked, such as "
-                f'that of "{visible(blank[0][:SHOWN_OF_TEXT])}"'
+                f"{self.name}: {len(blank)} of {len(texts)} vectors contain only zeros and cannot be ranked, "
+                f'for example the vector of "{visible(blank[0][:SHOWN_OF_TEXT])}"'
             )
         if len({text.casefold() for text in texts}) >= FEW and len(set(vectors)) == 1:
             raise MappingError(f"{self.name}: {len(texts)} different texts have the same vector")
@@ -262,8 +262,7 @@ def _is_about_size(error: CallError, refusal: str) -> bool:
 
 def _too_long(error: CallError, text: str) -> Rejected:
     found = Rejected(
-        f"one text of {len(text):,} characters is too long for the embedding model; "
-        f"send smaller memories with ingest: {{unit: chunk}}: {error.message}",
+        f"one text of {len(text):,} characters is too long for the embedding model: {error.message}",
         hint="set ingest: {unit: chunk, chunk: {size: 1000, overlap: 100}} in the provider's config",
     )
     found.body = error.body

@@ -224,7 +224,12 @@ def _verified(path: Path, ring: Keyring, folder: Path) -> VerificationOutcome:
     receipt = outcome.receipt
     assert receipt is not None
     if receipt.kind != "run":
-        raise NotPublishable("partial", "a partial receipt is never published", ReceiptVerdict.INVALID, where=str(path))
+        raise NotPublishable(
+            "partial",
+            "the receipt covers only part of a run, so it is not published",
+            ReceiptVerdict.INVALID,
+            where=str(path),
+        )
     if any(finding.code == "items_missing" for finding in outcome.findings):
         raise NotPublishable("items_missing", "its items file is missing", ReceiptVerdict.INVALID, where=str(path))
     return outcome

@@ -41,7 +41,9 @@ def t_quantile(p: float, *, df: float) -> float:
     Accurate to nine digits up to a million degrees of freedom.
     """
     if not 0 < p < 1 or not df > 0:
-        raise ValueError(f"no t quantile of p = {p} with {df} degrees of freedom")
+        raise ValueError(
+            f"p = {p} with {df} degrees of freedom: expected 0 < p < 1, and more than 0 degrees of freedom"
+        )
     if p == 0.5:
         return 0.0
     if p < 0.5:

@@ -212,7 +212,9 @@ def _limit(text: str) -> int:
     if not text:
         return PAGE_ITEMS
     if not (text.isascii() and text.isdigit() and len(text) <= 6 and 1 <= int(text) <= MOST_ITEMS):
-        raise RequestRefused(400, "usage", "limit is not a number from 1 to 500", "remove it for the default 50")
+        raise RequestRefused(
+            400, "usage", f"limit={text} is not valid: expected 1 to 500", "remove it for the default 50"
+        )
     return int(text)
 
 

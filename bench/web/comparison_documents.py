@@ -91,8 +91,8 @@ async def compare_document(
         UsageError: the jobs are not like for like; the text lists each difference.
     """
     if not 2 <= len(names) <= COMPARED_AT_MOST:
-        hint = f"name 2 to {COMPARED_AT_MOST} jobs as RUN:PROVIDER"
-        raise RequestRefused(400, "usage", "a comparison needs at least two jobs", hint)
+        text = f"the number of jobs to compare is {len(names)}, expected 2 to {COMPARED_AT_MOST}"
+        raise RequestRefused(400, "usage", text, "name each job as RUN:PROVIDER")
     folders = [folder_of(site, run_id) for run_id in dict.fromkeys(name.partition(":")[0] for name in names)]
     items = sum([await _items(folder) for folder in folders])
     asked = (tuple(names), tuple(metrics), benchmark, force)

@@ -79,12 +79,12 @@ class ItemFilter:
         """
         show, loss = query.get("show") or None, query.get("loss") or None
         if show is not None and show not in SHOWS:
-            raise RequestRefused(400, "usage", f"items cannot be shown by {show!r}", f"known: {', '.join(SHOWS)}")
+            raise RequestRefused(400, "usage", f"show={show} is not valid", f"known: {', '.join(SHOWS)}")
         if loss is not None and loss not in set(LossKind):
-            raise RequestRefused(400, "usage", f"there is no cause {loss!r}", f"known: {', '.join(LossKind)}")
+            raise RequestRefused(400, "usage", f"loss={loss} is not valid", f"known: {', '.join(LossKind)}")
         sort = query.get("sort") or "item"
         if sort not in ORDERS:
-            raise RequestRefused(400, "usage", f"items cannot be sorted by {sort!r}", f"known: {', '.join(ORDERS)}")
+            raise RequestRefused(400, "usage", f"sort={sort} is not valid", f"known: {', '.join(ORDERS)}")
         return cls(
             provider=query.get("provider") or None,
             benchmark=query.get("benchmark") or None,

@@ -62,5 +62,7 @@ async def put_labels(site: Site, run_id: str, labels: Mapping[str, object]) -> N
 def _whole(name: str, value: object, least: int) -> int:
     text = str(value)
     if not (text.isascii() and text.isdigit() and len(text) <= 6 and least <= int(text)):
-        raise RequestRefused(400, "usage", f"{name} is {text!r}, expected a whole number from {least}", "such as 50")
+        raise RequestRefused(
+            400, "usage", f"{name} is {text!r}, expected a whole number of at least {least}", "for example 50"
+        )
     return int(text)

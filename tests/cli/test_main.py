@@ -277,7 +277,7 @@ def test_an_unknown_command_names_the_nearest(bench: Callable[..., Any], typed: 
         (("run", "--metrics"), "--metrics needs a value", "bench run --help shows the flags"),
         (("run", "--max-cost", "much"), 'unable to convert "much" into float', "bench run --help shows the flags"),
         (("serve", "--port", "3e3"), '"3e3" is not a whole number', "bench serve --help shows the flags"),
-        (("serve", "--max-runs", "0"), "--max-runs must be at least 1", "bench serve --help shows the flags"),
+        (("serve", "--max-runs", "0"), "--max-runs 0: expected at least 1", "bench serve --help shows the flags"),
         (("score", "x", "--benchmark", "demo", "-k", "1.9"), '"1.9" is no', "bench score --help shows the flags"),
         (("keys", "revoke", "x", "--from-index", "1.2"), '"1.2" is no', "bench keys --help shows the flags"),
         (("run", "--nonsense"), "--nonsense", "bench run --help shows the flags"),

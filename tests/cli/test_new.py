@@ -15,7 +15,7 @@ from bench.errors import DataError, UsageError
 from tests.rows import each_row
 
 Bench = Callable[..., Any]
-NAMING = "lower case letters, digits, dots, dashes and underscores"
+NAMING = "use lower case letters, digits, dots, dashes and underscores"
 
 
 @each_row(

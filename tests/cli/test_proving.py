@@ -67,7 +67,7 @@ def test_roles_are_spaced_or_comma_separated(names: list[str] | None, roles: tup
 def test_a_role_that_is_none_names_those_there_are(names: list[str], word: str) -> None:
     with pytest.raises(UsageError) as told:
         read_roles(names)
-    assert (str(told.value), told.value.hint) == (f"unknown role {word}", "roles are receipt and log")
+    assert (str(told.value), told.value.hint) == (f"unknown role {word}", "the roles are receipt and log")
 
 
 @each_row(("value", "text"), [(None, ""), (0, "0"), ("x", "x"), (["a", "b"], "a, b"), ([], "")])
@@ -168,8 +168,8 @@ def test_a_valid_receipt_says_what_was_measured_and_who_says_so(bench: Bench, re
         (("verify", "RECEIPT", "--items", "gone"), "no such file: gone"),
         (("verify", "RECEIPT", "--dataset", "gone"), "no such file: gone"),
         (("verify", "RECEIPT", "RECEIPT", "--export", "x"), "--export can be used with one receipt only"),
-        (("publish",), "name a receipt to publish, or --retract ID"),
-        (("publish", "RECEIPT", "--retract", "X"), "name a receipt to publish, or --retract ID"),
+        (("publish",), "expected either a receipt to publish or --retract ID"),
+        (("publish", "RECEIPT", "--retract", "X"), "expected either a receipt to publish or --retract ID"),
         (("sign", "nobody"), 'no run "nobody"'),
         (("diff", "RECEIPT", "gone.json"), "gone.json"),
     ],

@@ -91,7 +91,7 @@ def test_a_workspace_that_is_only_looked_at_goes_on_with_nothing(bench: Bench, t
         (("explore", "--run", "nobody"), 'no run "nobody"'),
         (("explore", "--host", "0.0.0.0"), "0.0.0.0 can be reached from other machines: a token is needed"),
         (("serve", "--host", "0.0.0.0"), "0.0.0.0 can be reached from other machines: a token is needed"),
-        (("serve", "--max-runs", "0"), "--max-runs must be at least 1"),
+        (("serve", "--max-runs", "0"), "--max-runs 0: expected at least 1"),
         (("explore", "--port", "1.5"), "not a whole number"),
     ],
 )

@@ -71,8 +71,8 @@ def test_a_path_is_its_steps(text: str, steps: tuple[object, ...], root: str | N
 @each_row(
     ("text", "said", "hint"),
     [
-        ("a.b", '"a.b" is not a JSON path', 'paths begin with "$", for example $.content'),
-        ("", '"" is not a JSON path', 'paths begin with "$", for example $.content'),
+        ("a.b", '"a.b" is not a valid JSONPath', 'paths begin with "$", for example $.content'),
+        ("", '"" is not a valid JSONPath', 'paths begin with "$", for example $.content'),
         (
             "$..a",
             '"$..a" uses an unsupported part of JSONPath: only names, indexes, [*] and unions of names work',
@@ -105,7 +105,7 @@ def test_a_path_that_is_none(text: str, said: str, hint: str) -> None:
 def test_a_path_that_the_library_refuses_is_refused_in_its_words(text: str) -> None:
     with pytest.raises(ConfigError) as caught:
         compile_path(text)
-    assert caught.value.message.startswith(f'"{text}" is not a JSON path: ')
+    assert caught.value.message.startswith(f'"{text}" is not a valid JSONPath: ')
     assert caught.value.hint == "see RFC 9535"
 
 

@@ -139,7 +139,7 @@ def test_a_template_is_told_at_its_line(old: str, new: str, said: str | None) ->
     assert old in FILE
     found = problems(FILE.replace(old, new, 1))
     if said is None:
-        assert len(found) == 1 and found[0].startswith('x.yaml:6:42: "$.items[0" is not a JSON path: ')
+        assert len(found) == 1 and found[0].startswith('x.yaml:6:42: "$.items[0" is not a valid JSONPath: ')
     else:
         assert found == [f"x.yaml:{said}"]
 
@@ -205,34 +205,38 @@ def test_variables_of_the_environment_are_no_names() -> None:
             "path: /find, response: {results: '$.a[?@.b]'}}",
             '7:50: "$.a[?@.b]" uses an unsupported part of JSONPath: only names, indexes, [*] and unions of names work',
         ),
-        ("path: /find}", "path: /find, response: {results: hits}}", '7:50: "hits" is not a JSON path'),
+        ("path: /find}", "path: /find, response: {results: hits}}", '7:50: "hits" is not a valid JSONPath'),
         (
             "path: /find}",
             "path: /find, response: {contentField: [$.a, $..b]}}",
             '7:70: "$..b" uses an unsupported part of JSONPath: only names, indexes, [*] and unions of names work',
         ),
-        ("path: /find}", "path: /find, response: {zip: {a: ids}}}", '7:56: "ids" is not a JSON path'),
-        ("path: /find}", "path: /find, response: {flatten: {path: x, keep: {y: z}}}}", '7:60: "x" is not a JSON path'),
-        ("path: /find}", "path: /find, response: {score: {field: s}}}", '7:58: "s" is not a JSON path'),
-        ("path: /find}", "path: /find, response: {id_from: [{field: i}]}}", '7:61: "i" is not a JSON path'),
-        ("path: /find}", "path: /find, response: {when: w}}", '7:50: "w" is not a JSON path'),
+        ("path: /find}", "path: /find, response: {zip: {a: ids}}}", '7:56: "ids" is not a valid JSONPath'),
+        (
+            "path: /find}",
+            "path: /find, response: {flatten: {path: x, keep: {y: z}}}}",
+            '7:60: "x" is not a valid JSONPath',
+        ),
+        ("path: /find}", "path: /find, response: {score: {field: s}}}", '7:58: "s" is not a valid JSONPath'),
+        ("path: /find}", "path: /find, response: {id_from: [{field: i}]}}", '7:61: "i" is not a valid JSONPath'),
+        ("path: /find}", "path: /find, response: {when: w}}", '7:50: "w" is not a valid JSONPath'),
         (
             "path: /add}",
             "path: /add, response: {id_map: {name: n, key: $.k, value: snet}}}",
-            '6:74: "snet" is not a JSON path',
+            '6:74: "snet" is not a valid JSONPath',
         ),
-        ("path: /count}", "path: /count, value: n}", '11:38: "n" is not a JSON path'),
-        ("path: /find}", "path: /find, page: {cursor: c, param: p}}", '7:46: "c" is not a JSON path'),
-        ("path: /add}", "path: /add, response: {ids: j}}", '6:46: "j" is not a JSON path'),
+        ("path: /count}", "path: /count, value: n}", '11:38: "n" is not a valid JSONPath'),
+        ("path: /find}", "path: /find, page: {cursor: c, param: p}}", '7:46: "c" is not a valid JSONPath'),
+        ("path: /add}", "path: /add, response: {ids: j}}", '6:46: "j" is not a valid JSONPath'),
         (
             "path: /add}",
             "path: /add, partial: {items: i, id: $.id, failed_when: {ok: [false]}}}",
-            '6:45: "i" is not a JSON path',
+            '6:45: "i" is not a valid JSONPath',
         ),
-        ("path: /add}", "path: /add, capture: {x: [y]}}", '6:49: "y" is not a JSON path'),
-        ("path: /wait}", "path: /wait}, until: {status: [done]}", '13:53: "status" is not a JSON path'),
-        ("path: /wait}", "path: /wait}, count_at_least: n", '13:45: "n" is not a JSON path'),
-        ("path: /wait}", "path: /wait}, fail_on: {s: [x]}", '13:55: "s" is not a JSON path'),
+        ("path: /add}", "path: /add, capture: {x: [y]}}", '6:49: "y" is not a valid JSONPath'),
+        ("path: /wait}", "path: /wait}, until: {status: [done]}", '13:53: "status" is not a valid JSONPath'),
+        ("path: /wait}", "path: /wait}, count_at_least: n", '13:45: "n" is not a valid JSONPath'),
+        ("path: /wait}", "path: /wait}, fail_on: {s: [x]}", '13:55: "s" is not a valid JSONPath'),
     ],
 )
 def test_an_answer_path_is_told_at_its_line(old: str, new: str, said: str) -> None:
@@ -258,7 +262,7 @@ def test_what_is_sent_is_no_path_of_an_answer() -> None:
 
 def test_a_rule_of_errors_is_read_like_an_answer() -> None:
     assert problems(FILE + "errors: {error_when: [{path: e, equals: 1, message: '$..m'}]}\n") == [
-        'x.yaml:15:24: "e" is not a JSON path',
+        'x.yaml:15:24: "e" is not a valid JSONPath',
         'x.yaml:15:44: "$..m" uses an unsupported part of JSONPath: only names, indexes, [*] and unions of names work',
     ]
 

@@ -144,8 +144,8 @@ async def test_an_address_may_be_given_and_is_checked_the_same_way(hub, config, 
     [
         (401, "127.0.0.1 refuses the file (401)", "set HF_TOKEN to a token that may read the file"),
         (403, "127.0.0.1 refuses the file (403)", "set HF_TOKEN to a token that may read the file"),
-        (404, "127.0.0.1 answers 404 for /datasets/acme/set/resolve/main/big.bin.json", "check data.path"),
-        (410, "127.0.0.1 answers 410 for /datasets/acme/set/resolve/main/big.bin.json", "check data.path"),
+        (404, "127.0.0.1 returned status 404 for /datasets/acme/set/resolve/main/big.bin.json", "check data.path"),
+        (410, "127.0.0.1 returned status 410 for /datasets/acme/set/resolve/main/big.bin.json", "check data.path"),
     ],
 )
 async def test_a_refusal_is_told_at_once_with_the_way_around_it(hub, config, workspace, status, said, hint) -> None:
@@ -176,7 +176,7 @@ async def test_what_does_not_pass_is_told_after_the_last_attempt(hub, config, wo
     server.status = 503
     with pytest.raises(DataError) as caught:
         await run(config(), workspace.root, url)
-    assert str(caught.value).startswith("127.0.0.1 answers 503 (")
+    assert str(caught.value).startswith("127.0.0.1 returned status 503 (")
     assert caught.value.hint.startswith("give the command again: the download continues; ")
     assert len(server.requests) == module.ATTEMPTS
 

@@ -187,7 +187,7 @@ def test_rows_of_another_file_are_joined_by_key(workspace: Workspace) -> None:
     dataset = opened(workspace, [{**ROW, "wants": 2}], **changes)
     assert contents(dataset) == ["Rye."]
     changes = joined(workspace, {"key": "x", "by": "wants"})
-    assert "docs.jsonl:1: x is not a key" in refusal(workspace, [{**ROW, "wants": "d1"}], **changes)
+    assert "docs.jsonl:1: x is not a text or number" in refusal(workspace, [{**ROW, "wants": "d1"}], **changes)
 
 
 def test_a_repeated_key_and_a_file_outside_of_the_folder_are_refused(workspace: Workspace) -> None:
@@ -266,7 +266,7 @@ def test_conditions_that_leave_nothing_or_compare_no_number_are_refused(workspac
     data = {**BASE["data"], "where": {"q": "x"}}  # type: ignore[dict-item]
     assert "data.where (q) excludes all 1" in refusal(workspace, [ROW], data=data)
     data = {**BASE["data"], "where": {"a": {"above": 0}}}  # type: ignore[dict-item]
-    assert "a is not a number, which data.where needs: " in refusal(workspace, [ROW], data=data)
+    assert "a is not a number, but data.where compares it with a number: " in refusal(workspace, [ROW], data=data)
 
 
 # ------------------------------------------------------------------ values and histories
@@ -420,7 +420,7 @@ def test_points_of_a_rubric_may_be_objects_of_which_some_count(workspace: Worksp
     dataset = opened(workspace, [{**ROW, "points": points}], schema__rubric=rubric)
     assert dataset.item("r").rubric == ("tea",)
     told = refusal(workspace, [{**ROW, "points": [{"by": "her"}, *points]}], schema__rubric=rubric)
-    assert "points[0]" in told and "has no text say" in told
+    assert "points[0]" in told and "has no text at say" in told
 
 
 def test_a_sentence_is_named_by_its_session_and_its_place_from_zero(workspace: Workspace) -> None:

@@ -139,7 +139,7 @@ def test_strict_categories_refuse_an_id_without_a_name(workspace: Workspace) -> 
     extra = "categories: {1: one, 2: two}\ncategoriesStrict: true"
     assert nested(workspace, QA, extra=extra).counts.items == 1
     text, _ = refusal(workspace, QA, QA | {"kind": 3}, extra=extra)
-    assert text == '[0].qa[1].kind: qa[1].kind has no name in categories (1, 2): "3" (row r)'
+    assert text == '[0].qa[1].kind: qa[1].kind must be one of the categories 1, 2, not: "3" (row r)'
 
 
 def test_categories_without_any_names_are_their_own_labels(workspace: Workspace) -> None:

@@ -43,7 +43,7 @@ def test_each_metric_has_a_row() -> None:
 def test_an_error_message_is_listed_with_its_hint_and_the_values_of_its_constants() -> None:
     page = made("messages.md")
     assert "| the YAML aliases expand to more than 10000 nodes | write the values out, without aliases |" in page
-    assert "| limit is not a number from 1 to 500 | remove it for the default 50 |" in page
+    assert "| limit={text} is not valid: expected 1 to 500 | remove it for the default 50 |" in page
     assert "| write ${{name}\\|default:''} |" in page
 
 

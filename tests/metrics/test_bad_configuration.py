@@ -342,7 +342,7 @@ def test_every_problem_of_a_list_is_kept() -> None:
         ),
         (
             {"name": "ingest_to_searchable_p50"},
-            'metric "ingest_to_searchable_p50" cannot be computed with score',
+            'metric "ingest_to_searchable_p50" cannot be computed with bench.metrics.score',
             "use bench.metrics.measure with Row values",
         ),
         ({"name": "hit", "retrieved": []}, 'metric "hit" needs a cutoff K', 'write "hit_at_10", or give k'),

@@ -158,14 +158,14 @@ def test_all_errors_of_a_file_come_at_once(tmp_path: Path) -> None:
         ('{text: "$.content"', "{text: {$column: contnet}", "12:19", 'did you mean "content"'),
         ('{text: "$.content"', '{text: "@.content"', "12:12", "only inside $each"),
         ('results: "$.results"', 'results: "$..results"', "18:7", "unsupported part of JSONPath"),
-        ("path: /add", 'path: /add\n    capture: {job: "$.job["}', "12:15", "not a JSON path"),
+        ("path: /add", 'path: /add\n    capture: {job: "$.job["}', "12:15", "not a valid JSONPath"),
         (
             "endpoints:",
             'wait: {request: {method: GET, path: /s}, until: {"$.a[": 1}}\nendpoints:',
             "8:50",
             "not a JSON",
         ),
-        ("endpoints:", 'errors: {error_when: [{path: "$.e[", equals: 1}]}\nendpoints:', "8:24", "not a JSON path"),
+        ("endpoints:", 'errors: {error_when: [{path: "$.e[", equals: 1}]}\nendpoints:', "8:24", "not a valid JSONPath"),
         (
             "endpoints:",
             "setup: [{name: a, method: GET, path: /a, existing: {method: GET, path: /a, results: $.x}}]\nendpoints:",

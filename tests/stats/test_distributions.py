@@ -72,7 +72,9 @@ def test_the_middle_of_every_distribution_is_0() -> None:
 def test_a_t_quantile_outside_its_domain_is_refused_and_does_not_search_for_ever(p: float, df: float) -> None:
     with pytest.raises(ValueError) as caught:
         t_quantile(p, df=df)
-    assert str(caught.value) == f"no t quantile of p = {p} with {df} degrees of freedom"
+    assert str(caught.value) == (
+        f"p = {p} with {df} degrees of freedom: expected 0 < p < 1, and more than 0 degrees of freedom"
+    )
 
 
 @each_row(

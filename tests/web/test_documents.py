@@ -299,15 +299,15 @@ def coded(value: object) -> str:
 
 
 NONSENSE = {
-    "limit=0": "limit is not a number from 1 to 500",
-    "limit=501": "limit is not a number from 1 to 500",
-    "limit=-1": "limit is not a number from 1 to 500",
-    "limit=1e2": "limit is not a number from 1 to 500",
-    "limit=%C2%B2": "limit is not a number from 1 to 500",
-    "limit=0005001": "limit is not a number from 1 to 500",
-    "limit=99999999999999999999": "limit is not a number from 1 to 500",
+    "limit=0": "is not valid: expected 1 to 500",
+    "limit=501": "is not valid: expected 1 to 500",
+    "limit=-1": "is not valid: expected 1 to 500",
+    "limit=1e2": "is not valid: expected 1 to 500",
+    "limit=%C2%B2": "is not valid: expected 1 to 500",
+    "limit=0005001": "is not valid: expected 1 to 500",
+    "limit=99999999999999999999": "is not valid: expected 1 to 500",
     "state=nope": "there is no state 'nope'",
-    "sort=nope": "items cannot be sorted by 'nope'",
+    "sort=nope": "sort=nope is not valid",
     "cursor=x": "cursor 'x' is not valid for this list",
     "cursor=%C3%A4": "cursor 'ä' is not valid for this list",
     "cursor=-": "cursor '-' is not valid for this list",
@@ -461,9 +461,9 @@ async def test_a_page_of_two_loads_says_so(tmp_path: Path, other: int, told_of: 
 
 
 REFUSED = {
-    "": (400, "a comparison needs at least two jobs"),
-    "a=r1:x": (400, "a comparison needs at least two jobs"),
-    "&".join(f"job=r1:x{n}" for n in range(7)): (400, "a comparison needs at least two jobs"),
+    "": (400, "the number of jobs to compare is 0, expected 2 to 6"),
+    "a=r1:x": (400, "the number of jobs to compare is 1, expected 2 to 6"),
+    "&".join(f"job=r1:x{n}" for n in range(7)): (400, "the number of jobs to compare is 7, expected 2 to 6"),
     "a=r1:x&b=nope:x": (404, "there is no run nope"),
     "a=r1:x&b=r1:nope": (400, "run r1 has no job nope"),
     "a=r1:x&b=r1": (400, '"r1" is not RUN_ID:PROVIDER'),

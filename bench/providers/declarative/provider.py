@@ -200,7 +200,7 @@ class Declarative:
         answer = await self._listing.send({**self._values(space), "sessionId": session_id})
         hits = list(self._listed.read(answer, space).hits)
         if answer.ok and not self._listed.plain and says_more(answer.tree, len(hits)):
-            raise answer.error("list", f"only the first {len(hits)} memories of a longer list: request all of them")
+            raise answer.error("list", f"the service returned only the first {len(hits)} memories of a longer list")
         return hits
 
 
