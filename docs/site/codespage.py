@@ -13,8 +13,8 @@ from bench.receipt.findings import ReceiptVerdict
 from docs.site.markdown import code, page, prose, table
 
 LEAD = """\
-An error is printed as two lines on stderr: `error: WHAT, WHERE` and `hint: WHAT TO DO`. With `--json`, it is one object
-on stdout: `{"error": {"kind", "message", "hint", "where"}}`."""
+An error is printed as two lines on stderr: `error: PLACE: MESSAGE` (or `error: MESSAGE`) and `hint: HINT`. With
+`--json`, it is one object on stdout: `{"error": {"kind", "message", "hint", "where"}}`."""
 
 CALLS = """\
 If a call of a provider or model fails permanently, the run continues. The error becomes the outcome of the item, with
