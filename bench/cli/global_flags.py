@@ -46,7 +46,7 @@ SWITCHES: dict[str, Callable[[Globals], Globals]] = {
 
 def _display(text: str) -> str:
     if text not in DISPLAYS:
-        raise UsageError(f"--display {text}: not one of {', '.join(DISPLAYS)}")
+        raise UsageError(f"--display {text}: expected one of {', '.join(DISPLAYS)}")
     return text
 
 

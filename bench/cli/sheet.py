@@ -37,7 +37,8 @@ def sheet(
 
     sheets = _of_receipt(Path(target)) if _is_receipt(target) else anyio.run(_of_run, target, benchmark, provider)
     if not sheets:
-        raise UsageError(f"run {target} has no such job", hint="bench results shows its jobs")
+        wanted = " on ".join(one for one in (provider, benchmark) if one) or "any provider"
+        raise UsageError(f"run {target} has no job of {wanted}", hint="bench results shows its jobs")
     if current.get().json:
         console.json_value({"kind": "evidence_sheet", "version": 1, "sheets": [one.to_json() for one in sheets]})
     elif html is not None:

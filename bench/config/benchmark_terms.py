@@ -35,7 +35,9 @@ from bench.version import plug_ins
 
 def _segment(value: str) -> str:
     if not SEGMENT.fullmatch(value) or value.startswith("-"):
-        raise ValueError(f'"{value}" is not a safe name: letters, digits, ".", "_" and "-", at most 100, no "-" first')
+        raise ValueError(
+            f'"{value}" is not a valid name: expected at most 100 letters, digits, ".", "_" and "-", no "." or "-" first'
+        )
     return portable(value)
 
 

@@ -253,7 +253,7 @@ def as_text(name: str, values: Mapping[str, object]) -> str:
     if isinstance(value, str):
         return value
     if value is None:
-        raise Missing(name, "is null and cannot be text")
+        raise Missing(name, "is null, expected text")
     return json.dumps(value, ensure_ascii=False)
 
 

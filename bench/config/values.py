@@ -180,7 +180,8 @@ class _Special:
         if self.name != "keys":
             return scope.file if self.name == "file" else scope.row
         if not -len(scope.keys) <= self.index < len(scope.keys):
-            raise KeyMissing(f"{self.text}: the path has only {len(scope.keys)} [*]")
+            wanted = -self.index if self.index < 0 else self.index + 1
+            raise KeyMissing(f"{self.text}: expected at least {wanted} [*] in the path, found {len(scope.keys)}")
         return scope.keys[self.index]
 
     def all(self, value: object) -> list[object]:

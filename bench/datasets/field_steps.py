@@ -64,7 +64,10 @@ class Library:
             looked = " and ".join(show(folder) for folder in self.folders)
             raise fail(f'the file "{name}" is not there', f"looked in {looked}")
         if suffix_of(name) not in SUFFIXES:
-            raise fail(f'cannot tell the format of "{name}"', "rename the file with the suffix of its format")
+            raise fail(
+                f'cannot tell the format of "{name}"',
+                "rename the file; its suffix must name its format, such as .jsonl",
+            )
         format = SUFFIXES[suffix_of(name)]  # noqa: A001
         file = RowFile.open(path, format, name=stem(name), given=step.columns, rows=value_of(step.rows))
         if name not in self.digests:

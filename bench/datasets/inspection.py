@@ -230,7 +230,7 @@ class Scanner:
         assert known is not None
         if not self.parser.shared:
             first = self._place_of_row(known)
-            raise place.error("", f'has the id "{parsed.corpus}" of {first}', hint="give each row its own id")
+            raise place.error("", f'has the same id as {first}: "{parsed.corpus}"', hint="give each row its own id")
         return known
 
     def _items(self, parsed: ParsedRow, place: RowPlace, corpus: int) -> None:

@@ -56,7 +56,7 @@ class Selection:
         end = total if self.end is None else self.end
         if start < 1 or end < start:
             raise UsageError(
-                f"the range {start}..{end} contains no item", hint="positions count from 1, both ends included"
+                f"the range {start}..{end} contains no item", hint="the first position is 1, and both ends are included"
             )
         return min(start - 1, total), min(end, total)
 

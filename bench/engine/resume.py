@@ -303,7 +303,7 @@ def check_stored(identity: RunIdentity, plan: Plan, start: Phase) -> None:
         names = {job.answering for job in plan.jobs}
         found += changes(_asked_of(identity, names), _asked_of(plan.identity, names))
     if found:
-        raise IdentityError("the stored results depend on other settings", changes=found)
+        raise IdentityError("the stored results were computed with other settings", changes=found)
 
 
 def _asked_of(identity: RunIdentity, names: Set[str]) -> dict[str, object]:

@@ -218,7 +218,7 @@ def _only_active(store: TrustStore) -> TrustedKey:
     names = ", ".join(key.name for key in active) or "none"
     raise KeyRefused(
         "key_ambiguous",
-        f"the key to replace is not clear; active keys: {names}",
+        f"expected exactly one active key to replace; active keys: {names}",
         hint="name the key to replace with --old",
     )
 
@@ -282,7 +282,7 @@ def revoke(ring: Keyring, name: str, *, from_index: int, reason: str, at: str) -
         KeyRefused: there is no such key, or it is revoked from a lower index on.
     """
     if from_index < 0:
-        raise UsageError("--from-index must be 0 or more", hint="0 revokes all signatures of the key")
+        raise UsageError(f"--from-index {from_index}: expected 0 or more", hint="0 revokes all signatures of the key")
     if not reason.strip():
         raise UsageError("a revocation needs a reason", hint="give one with --reason TEXT")
     store = ring.trusted()

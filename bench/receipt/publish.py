@@ -231,7 +231,9 @@ def _verified(path: Path, ring: Keyring, folder: Path) -> VerificationOutcome:
             where=str(path),
         )
     if any(finding.code == "items_missing" for finding in outcome.findings):
-        raise NotPublishable("items_missing", "its items file is missing", ReceiptVerdict.INVALID, where=str(path))
+        raise NotPublishable(
+            "items_missing", "the items file of the receipt is missing", ReceiptVerdict.INVALID, where=str(path)
+        )
     return outcome
 
 

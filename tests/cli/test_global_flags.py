@@ -81,8 +81,8 @@ def test_every_display_is_known(display: str) -> None:
 @each_row(
     ("words", "text", "hint"),
     [
-        (["--display", ""], "--display : not one of auto, live, plain, json, none", "see bench --help"),
-        (["--display=Live"], "--display Live: not one of auto, live, plain, json, none", "see bench --help"),
+        (["--display", ""], "--display : expected one of auto, live, plain, json, none", "see bench --help"),
+        (["--display=Live"], "--display Live: expected one of auto, live, plain, json, none", "see bench --help"),
         (["--workspace", "/no/such"], "--workspace /no/such: no such folder", "name an existing folder"),
         (["--workspace", __file__], f"--workspace {__file__}: no such folder", "name an existing folder"),
     ],

@@ -285,7 +285,11 @@ def test_an_unknown_command_names_the_nearest(bench: Callable[..., Any], typed: 
         (("fork", "r"), "--from", "bench fork --help shows the flags"),
         (("schema", "cat"), "cat", "bench schema --help shows the flags"),
         (("describe",), "name", "bench describe --help shows the flags"),
-        (("--display", "loud", "run"), "--display loud: not one of auto, live, plain, json, none", "see bench --help"),
+        (
+            ("--display", "loud", "run"),
+            "--display loud: expected one of auto, live, plain, json, none",
+            "see bench --help",
+        ),
         (("run", "--log-file"), "--log-file needs a value", "see bench --help"),
     ],
 )

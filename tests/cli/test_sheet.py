@@ -92,6 +92,6 @@ def test_a_sheet_is_one_page_and_says_which_job_is_meant(bench: Bench, ran: Call
     ran(*RUN, "--answering-model", "builtin/extractive")
     bench("sheet", "r", "--html", "sheet.html")
     assert "Evidence sheet: demo x bm25, run r" in Path("sheet.html").read_text()
-    assert "has no such job" in bench("sheet", "r", "--provider", "acme", check=2).stderr
+    assert "run r has no job of acme" in bench("sheet", "r", "--provider", "acme", check=2).stderr
     Path("other.json").write_text("{}")
     assert "not a receipt" in bench("sheet", "other.json", check=2).stderr

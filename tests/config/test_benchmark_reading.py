@@ -211,13 +211,13 @@ def test_the_title_is_the_name_for_people(home: Home) -> None:
         ),
         (
             "aliases: ['a b']\n",
-            'b.yaml:6:11: aliases[0]: "a b" is not a safe name: letters, digits, ".", "_" and "-", at most 100, '
-            'no "-" first',
+            'b.yaml:6:11: aliases[0]: "a b" is not a valid name: expected at most 100 letters, digits, ".", "_" '
+            'and "-", no "." or "-" first',
         ),
         (
             "aliases: [.x]\n",
-            'b.yaml:6:11: aliases[0]: ".x" is not a safe name: letters, digits, ".", "_" and "-", at most 100, '
-            'no "-" first',
+            'b.yaml:6:11: aliases[0]: ".x" is not a valid name: expected at most 100 letters, digits, ".", "_" '
+            'and "-", no "." or "-" first',
         ),
         (
             "corpus: {field: $.a..b}\n",

@@ -78,7 +78,7 @@ def test_a_node_fills_itself(node: Node, filled: object) -> None:
         (Each(reference("$.k"), Constant(1)), '"$.k": is not a list', "$.k"),
         (Each(reference("$.items"), reference("$.n", of_element=True)), '"$.n": nothing there', "$.n"),
         (Text(("", "gone", "")), '"gone": nothing there', "gone"),
-        (Text(("x", "none", "")), '"none": is null and cannot be text', "none"),
+        (Text(("x", "none", "")), '"none": is null, expected text', "none"),
     ],
 )
 def test_what_cannot_be_filled_says_which_path(node: Node, said: str, path: str) -> None:

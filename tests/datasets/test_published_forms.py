@@ -278,7 +278,7 @@ def test_a_template_says_which_part_is_missing(workspace: Workspace) -> None:
     assert dataset.item("r").question == "Tea: what?"
     assert 'topic is missing; the value "${topic}: ' in refusal(workspace, [ROW], **changes)
     told = refusal(workspace, [ROW], schema__question="$keys[-1]")
-    assert "$keys[-1]: the path has only 0 [*]" in told
+    assert "$keys[-1]: expected at least 1 [*] in the path, found 0" in told
 
 
 def test_of_a_list_the_first_counts_and_of_answers_all(workspace: Workspace) -> None:

@@ -190,7 +190,7 @@ def test_parts_are_selected_from_apart_and_united() -> None:
         (Selection(items=("i99",)), "bench describe toy --items"),
         (Selection(items_of=("z",)), "bench describe toy --items"),
         (Selection(question_types=("z",)), "types: a, b"),
-        (Selection(start=5, end=4), "positions count from 1, both ends included"),
+        (Selection(start=5, end=4), "the first position is 1, and both ends are included"),
         (Selection(shard=(0, 3)), "shards are 1/N to N/N"),
         (Selection(shard=(1, 3), end=4), "give one of them"),
     ],

@@ -190,7 +190,7 @@ async def test_a_fork_from_evaluate_keeps_the_answers(world_of: Worlds) -> None:
 async def test_a_fork_refuses_another_k(world_of: Worlds) -> None:
     world = world_of(corpora=1)
     first = await world.run(providers="faulty")
-    with pytest.raises(IdentityError, match="depend on other settings"):
+    with pytest.raises(IdentityError, match="computed with other settings"):
         await forked_plan(
             first.run_id,
             Phase.ANSWER,

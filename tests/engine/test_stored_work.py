@@ -146,7 +146,7 @@ async def test_a_fork_refuses_what_its_rows_do_not_rest_on(
     await run(world, phases="search")
     with pytest.raises(IdentityError) as refused:
         await forked(world, start, **flags)
-    assert refused.value.message.splitlines()[0] == "the stored results depend on other settings"
+    assert refused.value.message.splitlines()[0] == "the stored results were computed with other settings"
     assert any(name.startswith(path) for name, _, _ in refused.value.changes)
     assert not (world.workspace / "checkpoints/f").exists()
 

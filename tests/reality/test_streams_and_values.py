@@ -137,4 +137,4 @@ def test_a_closed_output_takes_what_it_is_given(monkeypatch: pytest.MonkeyPatch)
 
 def test_a_list_flag_without_a_value_is_refused(bench: Bench) -> None:
     done = bench("plan", "--providers", "", check=2)
-    assert "error: --providers: expected a name, got an empty text; remove it for the default" in done.stderr
+    assert "error: --providers: expected a name, got an empty text; omit it to use the default" in done.stderr

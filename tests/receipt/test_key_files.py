@@ -438,14 +438,14 @@ def test_a_rotation_needs_one_active_key_and_its_private_half(ring: Keyring) -> 
     error = refusal(lambda: rotate(ring, old=None, new=None, at=AT))
     assert (error.code, error.message, error.hint) == (
         "key_ambiguous",
-        "the key to replace is not clear; active keys: none",
+        "expected exactly one active key to replace; active keys: none",
         "name the key to replace with --old",
     )
     new_key(ring, "a", ("receipt",))
     new_key(ring, "b-7", ("receipt",))
     assert (
         refusal(lambda: rotate(ring, old=None, new=None, at=AT)).message
-        == "the key to replace is not clear; active keys: a, b-7"
+        == "expected exactly one active key to replace; active keys: a, b-7"
     )
     assert rotate(ring, old="b-7", new=None, at=AT).key.name == "b-2"
     error = refusal(lambda: rotate(ring, old="b-7", new=None, at=AT))
@@ -468,7 +468,7 @@ def test_a_rotation_on_a_log_that_does_not_hold_changes_nothing(ring: Keyring) -
 
 
 REVOKED: list[tuple[int, str, str, str]] = [
-    (-1, "lost", "--from-index must be 0 or more", "0 revokes all signatures of the key"),
+    (-1, "lost", "--from-index -1: expected 0 or more", "0 revokes all signatures of the key"),
     (0, "", "a revocation needs a reason", "give one with --reason TEXT"),
     (0, " \t\n", "a revocation needs a reason", "give one with --reason TEXT"),
 ]
