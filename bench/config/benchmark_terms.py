@@ -36,7 +36,8 @@ from bench.version import plug_ins
 def _segment(value: str) -> str:
     if not SEGMENT.fullmatch(value) or value.startswith("-"):
         raise ValueError(
-            f'"{value}" is not a valid name: expected at most 100 letters, digits, ".", "_" and "-", no "." or "-" first'
+            f'"{value}" is not a valid name: expected at most 100 letters, digits, ".", "_" and "-", '
+            'no "." or "-" first'
         )
     return portable(value)
 

@@ -75,7 +75,8 @@ LOWER_NAME = r"^[a-z0-9][a-z0-9._-]{0,63}$"
 def _lower_name(value: str) -> str:
     if re.fullmatch(LOWER_NAME, value) is None:
         raise ValueError(
-            f'"{value}" is not a valid name: expected at most 64 lower case letters, digits, ".", "_" and "-", first a letter or digit'
+            f'"{value}" is not a valid name: expected at most 64 lower case letters, digits, ".", "_" and "-", '
+            "first a letter or digit"
         )
     return portable(value)
 

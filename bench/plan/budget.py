@@ -36,7 +36,8 @@ def require_prices(plan: Plan) -> None:
     priced, unpriced = _by_price(plan.running, plan.request)
     if unpriced and not priced:
         raise UsageError(
-            f"--max-cost {plan.request.max_cost:g} cannot stop this run, because no price of {', '.join(unpriced)} is known",
+            f"--max-cost {plan.request.max_cost:g} cannot stop this run, "
+            f"because no price of {', '.join(unpriced)} is known",
             hint=f"set prices in the run file: {_example(unpriced[0])}, or remove --max-cost",
         )
 

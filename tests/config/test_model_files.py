@@ -105,8 +105,8 @@ def test_a_known_prefix_may_be_added_to(tmp_path: Path, name: str) -> None:
             "Mine",
             [
                 (
-                    'Mine.yaml:1:1: name: "Mine" is not a name: '
-                    'lower case letters, digits, ".", "_" and "-", at most 64',
+                    'Mine.yaml:1:1: name: "Mine" is not a valid name: '
+                    'expected at most 64 lower case letters, digits, ".", "_" and "-", first a letter or digit',
                     "correct the value",
                 )
             ],

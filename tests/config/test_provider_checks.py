@@ -36,7 +36,10 @@ def refused(text: str, folder: Path = Path()) -> list[tuple[str, str]]:
 
 
 def test_a_name_that_is_none_is_told_what_a_name_is(tmp_path: Path) -> None:
-    told = '1:1: name: "Own" is not a valid name: expected at most 64 lower case letters, digits, ".", "_" and "-", first a letter or digit'
+    told = (
+        '1:1: name: "Own" is not a valid name: expected at most 64 lower case letters, digits, ".", "_" and "-", '
+        "first a letter or digit"
+    )
     assert refused(FILE.replace("name: acme", "name: Own"), tmp_path)[0][0] == told
 
 

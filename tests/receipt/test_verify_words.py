@@ -115,7 +115,8 @@ def test_without_its_rows_a_receipt_is_valid_and_no_line_says_that_a_score_was_c
     ]
     code, lines = bench("publish", path)
     assert (code, lines) == (5, [
-        f"error: {path}: the items file of the receipt is missing", "hint: only a VALID receipt of kind run is published",
+        f"error: {path}: the items file of the receipt is missing",
+        "hint: only a VALID receipt of kind run is published",
     ])  # fmt: skip
 
 
