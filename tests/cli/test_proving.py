@@ -118,7 +118,7 @@ def test_a_revocation_names_the_first_index_that_is_not_believed(bench: Bench, k
     [
         (("keys", "new", "default"), "default"),
         (("keys", "revoke", "nobody", "--from-index", "0", "--reason", "x"), "nobody"),
-        (("keys", "revoke", "default", "--from-index", "-1", "--reason", "x"), "must be 0 or more"),
+        (("keys", "revoke", "default", "--from-index", "-1", "--reason", "x"), "expected 0 or more"),
         (("keys", "rotate", "--old", "nobody"), "nobody"),
     ],
 )

@@ -224,7 +224,7 @@ def test_the_title_is_the_name_for_people(home: Home) -> None:
             'b.yaml:6:10: corpus.field: "$.a..b" uses an unsupported part of JSONPath: '
             "only names, indexes, [*] and unions of names work",
         ),
-        ("corpus: {field: ''}\n", 'b.yaml:6:10: corpus.field: "" is not a JSON path'),
+        ("corpus: {field: ''}\n", 'b.yaml:6:10: corpus.field: "" is not a valid JSONPath'),
         ("search: {defaultLimit: 0}\n", "b.yaml:6:10: search.defaultLimit must be greater than or equal to 1, not 0"),
         (
             "search: {defaultLimit: 2147483648}\n",

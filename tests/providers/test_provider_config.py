@@ -163,7 +163,7 @@ def test_all_errors_of_a_file_come_at_once(tmp_path: Path) -> None:
             "endpoints:",
             'wait: {request: {method: GET, path: /s}, until: {"$.a[": 1}}\nendpoints:',
             "8:50",
-            "not a JSON",
+            "not a valid JSONPath",
         ),
         ("endpoints:", 'errors: {error_when: [{path: "$.e[", equals: 1}]}\nendpoints:', "8:24", "not a valid JSONPath"),
         (
