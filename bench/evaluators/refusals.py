@@ -1,7 +1,8 @@
 """Texts that count as a refusal to answer, in the languages of the benchmarks.
 
 Only the *beginning* of an answer counts, after an apology or an introduction: "Paris, though I don't know the street"
-is an answer. This rule is for evaluators without a judge; a judge decides on refusals itself.
+and "In Paris, but the street is not mentioned" are answers. This rule is for evaluators without a judge; a judge
+decides on refusals itself.
 
 Example::
 
@@ -17,26 +18,53 @@ import functools
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
-from bench.metrics.text_normalization import OPTIONAL
+from bench.metrics.text_normalization import OPTIONAL, is_cut
 from bench.patterns import pattern
 
 _READ = 600
 """number of characters at the start of an answer that are searched"""
 _SPACES = pattern(r"[\s\ufeff]+")
-_MARKS = str.maketrans("", "", '*_`"“”„«»「」『』')
+_MARKS = str.maketrans("", "", '*_`"“”„«»「」『』\u200c')
+"""quotes, emphasis and the zero-width non-joiner of Persian, which do not count"""
 _LABEL = pattern(
     r"(?:#+ *(?:final |short )?(?:answer|response)\s*\n|\s|[>#•–-]+(?=\s)|\(?\d{1,2}[.)](?=\s)"
-    r"|(?:final |short )?(?:answer|response|antwort|réponse|respuesta|resposta|risposta|ответ|答案|回答|答え|答|답변|답)\s*[:：])+"
+    r"|(?:final |short )?(?:answer|response|antwort|réponse|respuesta|resposta|risposta|antwoord|odpowied[źz]|svar|vastaus|odpov[eě][dď]|válasz|r[aă]spuns|απάντηση|ответ|відповідь|cevap|trả lời|jawaban|תשובה|پاسخ|الإجابة|उत्तर|উত্তর|คำตอบ|答案|回答|答え|答|답변|답)\s*[:：])+"
 )
 """labels, bullets and quote marks before an answer"""
+_BREAK = "[,.:;!、。،؛ ]*"
 _SENTENCE_END = pattern(r"[.!?。！？।؟۔]")
 
-LANGUAGES: Mapping[str, tuple[str, str]] = {
-    "en": (
-        r"i'm sorry|i am sorry|sorry|unfortunately|(?:based on|according to|from|in) (?:the |our |your |these |this )?"
-        r"(?:[\w-]+ ){0,3}(?:context|memories|memory|conversations?|information|history)[^,.]{0,40}",
-        r"(?:but )?(?:"
+REVISION = 2
+"""number of the version of the rule in this module: increased when it decides differently on any text"""
+TALK = (
+    r"(?:con(?:ver[sz]|te[xs]t)|kon(?:ver[sz]|te(?:xt|kst))|dial[oóò]g|memor|mémoir|erinner|souvenir|recuerd|ricord|inform|histor"
+    r"|te(?:xt|kst|sto)|gespr|unterhalt|samtal|samman|minne|rozm|rozhov|wspomn|spomien|vzpom|keskust|muist|tieto|beszélg|párbesz|szöveg"
+    r"|emlék|discu[tțţ]|разгов|розмов|контекст|бесед|д[иі]алог|воспом|спогад|[иі]нформ|текст|συνομιλ|συζ[ηή]τ|διάλογ|κείμεν|μνήμ"
+    r"|πλαίσι)\w*"
+)
+"""a word for the conversation or for what is known of it; in patterns as TALK"""
+
+
+class Language(NamedTuple):
+    """Patterns for the refusals of one language."""
+
+    sorry: str
+    """apologies that may precede a refusal"""
+    but: str
+    """words that may connect apology and refusal, and that introduce a refusal of a detail after an answer"""
+    source: str
+    """reference to the conversation that may precede a refusal"""
+    refusal: str
+
+
+LANGUAGES: Mapping[str, Language] = {
+    "en": Language(
+        "i'm sorry|i am sorry|sorry|unfortunately",
+        "but|though|although|however",
+        r"(?:based on|according to|from|in) (?:[\w-]+ ){0,4}TALK[^,.]{0,40}",
+        r"(?:"
         r"i (?:really |just |honestly )?(?:do not|don't|dont) (?:know|remember|recall|have (?:that|this|the|any|enough))"
         r"|i'?m (?:not sure|unsure)|i am (?:not sure|unsure)"
         r"|i (?:cannot|can't|could not|couldn't|am unable to|'m unable to) "
@@ -52,8 +80,10 @@ LANGUAGES: Mapping[str, tuple[str, str]] = {
         r"|(?:you|the user) (?:did not|didn't|have not|haven't|has not|hasn't|never) (?:mention|specif|sa[iy]|state|told)"
         r")",
     ),
-    "zh": (
-        r"(?:非常|很|十分)?(?:抱歉|遗憾|遺憾)(?:的是)?|对不起|對不起|不好意思|(?:根据|根據|基于|基於|从|從)[^,。]{0,30}",
+    "zh": Language(
+        "(?:非常|很|十分)?(?:抱歉|遗憾|遺憾)(?:的是)?|对不起|對不起|不好意思",
+        "但是?|不过|不過",
+        "(?:根据|根據|基于|基於|从|從)[^,。]{0,30}",
         r"(?:我们?|我們)?(?:也|真的|并|並|还|還|目前|暂时)?(?:不知道|不清楚|不确定|不確定|不记得|不記得|不了解)"
         r"|我?(?:无法|無法|不能)(?:回答|确定|確定|得知|判断|判斷|知道|提供|找到|确认|確認)"
         r"|(?:我)?(?:没有|沒有|缺乏|缺少)(?:足够|足夠|相关|相關|任何|这方面|這方面|有关|有關)*(?:的)?"
@@ -66,9 +96,10 @@ LANGUAGES: Mapping[str, tuple[str, str]] = {
         r"|[^,。;]{0,30}(?:没有|沒有|未)(?:被)?(?:明确|明確)?(?:提到|提及|说明|說明|提供|记录|記錄)(?:过|過)?[。.!]*$"
         r"|(?:答案)?(?:是)?(?:未知|不详|不詳|不明|无从得知|無從得知|信息不足|資訊不足|无答案|無答案)[。.!]*$",
     ),
-    "ja": (
-        r"(?:大変)?申し訳(?:ありません|ございません|ないです)が?|す[みい]ませんが?|ごめんなさい|残念ながら|恐れ入りますが"
-        r"|[^、。]{0,30}(?:には|では|によると|によれば|からは|限り)",
+    "ja": Language(
+        "(?:大変)?申し訳(?:ありません|ございません|ないです)が?|す[みい]ませんが?|ごめんなさい|残念ながら|恐れ入りますが",
+        "(?:です|ます|だ)が|けど|しかし",
+        "[^、。]{0,30}(?:には|では|によると|によれば|からは|限り)",
         r"[^、。,.]{0,60}?(?:[分判]か(?:りません|らない|りかねます)|わか(?:りません|らない|りかねます)|知りません|知らない"
         r"|存じません|覚えてい?(?:ません|ない)|不明(?:です|である)?|お?答え(?:ることが|ることは|ら)?(?:れません|れない|できません|できない)"
         r"|(?:回答|特定|確認|判断)(?:が|は)?でき(?:ません|ない)"
@@ -78,9 +109,10 @@ LANGUAGES: Mapping[str, tuple[str, str]] = {
         r"|(?:触れ|述べ|示さ|語ら)(?:ら)?れてい?(?:ません|ない)|(?:話し|言っ|述べ)てい(?:ません|ない))"
         r"(?:でした|です|のです|んです)?[よね]?(?:[。.!]|$)",
     ),
-    "ko": (
-        r"(?:정말 )?죄송(?:합니다만?|하지만|해요)|미안(?:합니다|해요|하지만|해)|안타깝게도|유감스럽게도|아쉽게도"
-        r"|[^,.]{0,30}(?:에서는|에는|에 따르면|으로는|바탕으로)",
+    "ko": Language(
+        "(?:정말 )?죄송(?:합니다만?|하지만|해요)|미안(?:합니다|해요|하지만|해)|안타깝게도|유감스럽게도|아쉽게도",
+        "(?:하)?지만|그러나",
+        "[^,.]{0,30}(?:에서는|에는|에 따르면|으로는|바탕으로)",
         r"[^,.]{0,60}?(?:모르겠(?:습니다|어요|다|네요)|모릅니다|몰라요|모른다|알 수(?:가)? ?없(?:습니다|어요|다|음)|알지 못합니다"
         r"|기억(?:나지|이 나지|하지) (?:않습니다|않아요|못합니다)|확실하지 않(?:습니다|아요)"
         r"|(?:대답|답변|답|확인|찾을|판단)(?:할)? ?수(?:가)? ?없(?:습니다|어요|다|음)"
@@ -88,9 +120,11 @@ LANGUAGES: Mapping[str, tuple[str, str]] = {
         r"|(?:언급|명시|기록|설명)(?:되지|하지|된 (?:바|적|것)[이은]?|되어 있지|돼 있지) ?(?:않\S+|없\S+)"
         r"|(?:알려지지|나와 있지|나오지|포함되어 있지) 않\S+)\W*(?:[.!]|$)",
     ),
-    "de": (
-        r"(?:es )?tut mir (?:sehr )?leid|entschuldig\w+|verzeihung|leider|sorry|(?:laut|gemäß|basierend auf|nach) [^,.]{0,50}",
-        r"(?:aber )?(?:leider )?(?:ich (?:weiß|weiss)(?: es| das| leider)* nicht|(?:das|es|dies) (?:weiß|weiss) ich(?: leider)? nicht"
+    "de": Language(
+        r"(?:es )?tut mir (?:sehr )?leid|entschuldig\w+|verzeihung|leider|sorry",
+        "aber|jedoch|doch",
+        r"(?:laut|gemäß|basierend auf) [^,.]{0,50}|nach (?:\w+ ){0,3}TALK[^,.]{0,40}",
+        r"(?:leider )?(?:ich (?:weiß|weiss)(?: es| das| leider)* nicht|(?:das|es|dies) (?:weiß|weiss) ich(?: leider)? nicht"
         r"|(?:weiß|weiss) (?:ich )?nicht|keine ahnung|ich bin (?:mir )?(?:nicht|un) ?sicher|ich erinnere mich(?: \w+){0,3} nicht"
         r"|(?:ich )?(?:kann|konnte)(?: ich)?(?: \w+){0,5} (?:nicht|keine)(?: \w+){0,4} "
         r"(?:beantworten|sagen|finden|bestimmen|beurteilen|feststellen|antworten)"
@@ -105,10 +139,11 @@ LANGUAGES: Mapping[str, tuple[str, str]] = {
         r"|(?:in (?:den|der|dem|diesem|diesen)|im) (?:\w+ )?(?:gespräch\w*|unterhaltung\w*|erinnerungen|konversation\w*|kontext|text)"
         r" (?:wird|wurde|werden|gibt|ist|sind|steht|finde\w*)(?: \w+){0,6} (?:nicht|keine)|(?:unbekannt|unklar)\W*$)",
     ),
-    "fr": (
-        r"(?:je suis )?(?:vraiment )?désolée?|(?:toutes )?mes excuses|malheureusement|pardon"
-        r"|(?:d'après|selon|dans|sur la base d\w*) [^,.]{0,50}",
-        r"(?:mais )?(?:je (?:ne |n'|n')(?:le |l'|m'en |me |en )?(?:sais pas|connais pas|souviens pas|rappelle pas|me souviens pas"
+    "fr": Language(
+        "(?:je suis )?(?:vraiment )?désolée?|(?:toutes )?mes excuses|malheureusement|pardon",
+        "mais",
+        r"(?:d'après|selon|sur la base d\w*) [^,.]{0,50}|dans (?:\w+ ){0,3}TALK[^,.]{0,40}",
+        r"(?:je (?:ne |n'|n')(?:le |l'|m'en |me |en )?(?:sais pas|connais pas|souviens pas|rappelle pas|me souviens pas"
         r"|suis pas (?:sûre?|certaine?|en mesure)|dispose (?:pas|d'aucun)|trouve (?:pas|aucun)"
         r"|peux (?:pas )?(?:\w+ )?(?:répondre|dire|déterminer|savoir)|ai (?:pas|aucune?)(?: assez)? ?(?:d'|de |l')?(?:cette )?"
         r"(?:information|souvenir|donnée|mention|réponse|idée))"
@@ -120,10 +155,11 @@ LANGUAGES: Mapping[str, tuple[str, str]] = {
         r"(?:ne |n')(?:\w+ )?(?:mentionn|précis|indiqu|conti|dit|disent|fourni|donn|spécifi|parle|permet)\w* (?:pas|aucune?|rien)"
         r"|(?:inconnue?|indéterminée?)\W*$)",
     ),
-    "es": (
-        r"lo siento|perd[oó]n\w*|disculp\w+|lamentablemente|desafortunadamente|lo lamento|por desgracia"
-        r"|(?:según|de acuerdo con|en) (?:la|las|el|los) [^,.]{0,50}",
-        r"(?:pero )?(?:(?:yo )?no (?:lo )?(?:sé\b|s[eé]\W*$|lo sé|conozco la respuesta|(?:me )?(?:recuerdo|acuerdo)|estoy segur"
+    "es": Language(
+        r"lo siento|perd[oó]n\w*|disculp\w+|lamentablemente|desafortunadamente|lo lamento|por desgracia",
+        "pero|aunque",
+        r"(?:según|de acuerdo con) [^,.]{0,50}|en (?:\w+ ){0,3}TALK[^,.]{0,40}",
+        r"(?:(?:yo )?no (?:lo )?(?:sé\b|s[eé]\W*$|lo sé|conozco la respuesta|(?:me )?(?:recuerdo|acuerdo)|estoy segur"
         r"|puedo (?:\w+ )?(?:responder|saber|determinar|decir|contestar|encontrar|recordar)"
         r"|(?:dispongo|tengo|hay)(?: \w+){0,2} (?:información|informacion|datos|recuerdo|constancia|mención|mencion|detalles|registro)"
         r"|se (?:menciona|especifica|indica|dice|proporciona|sabe|conoce|ha mencionado|mencion[oó]|encuentra (?:información|mención))"
@@ -134,9 +170,11 @@ LANGUAGES: Mapping[str, tuple[str, str]] = {
         r"?(?:menciona|especifica|conocid|disponible|indica|proporciona)|se desconoce|desconocid[oa]\W*$|ningun[ao] (?:mención|información)"
         r"|en (?:la|las|el) (?:conversaci\w+|contexto|memorias?|texto) no (?:se|hay))",
     ),
-    "pt": (
-        r"desculp\w+|sinto muito|lamento|infelizmente|peço desculpas?|(?:de acordo com|segundo|com base n?\w*|na|no|nas|nos) [^,.]{0,50}",
-        r"(?:mas )?(?:(?:eu )?não (?:o )?(?:sei\b|conheço a resposta|me (?:lembro|recordo)|lembro|tenho certeza"
+    "pt": Language(
+        r"desculp\w+|sinto muito|lamento|infelizmente|peço desculpas?",
+        "mas|porém",
+        r"(?:de acordo com|segundo|com base) [^,.]{0,50}|n[ao]s? (?:\w+ ){0,3}TALK[^,.]{0,40}",
+        r"(?:(?:eu )?não (?:o )?(?:sei\b|conheço a resposta|me (?:lembro|recordo)|lembro|tenho certeza"
         r"|tenho (?:\w+ ){0,2}informaç|(?:consigo|posso) (?:\w+ )?(?:responder|dizer|determinar|encontrar|saber|afirmar)"
         r"|(?:há|existe|existem|tem) (?:\w+ )?(?:informaç|menç|dados|registro|detalhes)"
         r"|(?:(?:é|foi|está|foram|são|fica) (?:\w+ )?)?(?:mencionad|informad|especificad|disponív|conhecid|indicad|clar[oa]\W*$)"
@@ -146,9 +184,11 @@ LANGUAGES: Mapping[str, tuple[str, str]] = {
         r"|(?:isso|isto|a resposta|ele|ela) não (?:é|foi|está) (?:mencionad|informad|especificad|disponív|conhecid)"
         r"|desconhecid[oa]\W*$|nenhuma (?:menção|informação)|na conversa não)",
     ),
-    "it": (
-        r"mi (?:di)?spiace|spiacente|scus\w+|purtroppo|(?:secondo|in base a\w*|nella|nelle|nel|nei) [^,.]{0,50}",
-        r"(?:ma )?(?:(?:io )?non (?:lo )?(?:so\b|(?:mi )?ricordo|sono (?:sicur|cert|in grado)|posso (?:\w+ )?(?:rispondere|dire|determinare|saper)"
+    "it": Language(
+        r"mi (?:di)?spiace|spiacente|scus\w+|purtroppo",
+        "ma|però",
+        r"(?:secondo|in base) [^,.]{0,50}|ne(?:i|l|gli|lle?|lla) (?:\w+ ){0,3}TALK[^,.]{0,40}",
+        r"(?:(?:io )?non (?:lo )?(?:so\b|(?:mi )?ricordo|sono (?:sicur|cert|in grado)|posso (?:\w+ )?(?:rispondere|dire|determinare|saper)"
         r"|(?:ho|ci sono|c'è)(?: \w+){0,2} (?:informazion|menzion|dati|riferiment|ricord)"
         r"|(?:(?:è|viene|sono|vengono)(?: stat[oaie])? )?(?:menzionat|specificat|indicat|not[oa]\b|disponibil|chiar[oa]\W*$|detto)"
         r"|si (?:sa|menziona|parla)\b)"
@@ -157,77 +197,195 @@ LANGUAGES: Mapping[str, tuple[str, str]] = {
         r"|(?:questo|ciò|l'informazione|questa informazione|la risposta) non (?:è|viene)(?: \w+)? (?:menzionat|specificat|disponibil|not[oa])"
         r"|(?:sconosciut[oa]|ignot[oa])\W*$|nessuna (?:menzione|informazione))",
     ),
-    "ru": (
-        r"извини\w*|прости\w*|к сожалению|прошу прощения|сожалею|(?:согласно|исходя из|судя по|в|по) [^,.]{0,50}",
-        r"(?:но )?(?:(?:я )?(?:этого |об этом |точно )?не (?:знаю|помню|уверен|наш[её]л|располагаю|имею (?:\w+ )?информации"
+    "ru": Language(
+        r"извини\w*|прости\w*|к сожалению|прошу прощения|сожалею",
+        "но|однако|хотя",
+        r"(?:согласно|исходя из|судя по) [^,.]{0,50}|(?:в|по) (?:\w+ ){0,3}TALK[^,.]{0,40}",
+        r"(?:(?:я )?(?:этого |об этом |точно )?не (?:знаю|помню|уверен|наш[её]л|располагаю|имею (?:\w+ )?информации"
         r"|могу (?:\w+ ){0,3}(?:ответить|сказать|определить|найти|вспомнить))"
         r"|(?:у меня )?(?:нет|недостаточно) (?:\w+ ){0,2}?(?:информации|данных|сведений|упоминани\w+)"
-        r"|(?:(?:об этом|это|этого|в \w+(?: \w+){0,2}) )?(?:\w+ )?не (?:упомин\w+|упомян\w+|указан\w*|сказано|говори\w+|сообща\w+|известно)"
+        r"|(?:(?:об этом|это|этого|в \w+(?: \w+){0,2}) )?(?:\w+ )?не (?:упомин\w+|упомян\w+|указан\w*|сказано|говорится|сообща\w+|известно)"
         r"|(?:ответ )?неизвест\w+\W*$|неизвестно"
         r"|(?:разговор\w*|контекст\w*|воспоминани\w*|бесед\w*|диалог\w*)(?: \w+){0,3} не (?:упомин|содерж|указ|говор)\w*"
         r"|информаци[ия] (?:\w+ ){0,4}(?:отсутству|не (?:указан|найден|упомян)|нет)"
         r"|в (?:\w+ ){1,3}(?:нет|отсутству\w+) (?:\w+ )?(?:информаци|упоминани|данных|сведени))",
     ),
-    "uk": (
-        r"вибач\w*|перепрошую|на жаль",
-        r"(?:але )?(?:(?:я )?(?:цього )?не (?:знаю|пам'ятаю|впевнен\w*|можу відповісти)|(?:у мене )?немає (?:\w+ )?(?:інформації|даних|згадк\w+)"
-        r"|(?:про це |це )?не (?:згад\w+|вказан\w*|відомо)|невідомо)",
-    ),
-    "ar": (
-        r"آسف|أنا آسف|عذرا|أعتذر|اعتذر|للأسف|معذرة|(?:وفقا|بناء على|استنادا|حسب) [^,.،]{0,50}",
-        r"(?:و?لكن )?(?:(?:أنا )?(?:لا|لم|لست) (?:أعرف|اعرف|أعلم|اعلم|أدري|ادري|أتذكر|اتذكر|متأكد\w*|أستطيع|استطيع|أملك|امتلك|أجد)"
+    "ar": Language(
+        "آسف|أنا آسف|عذرا|أعتذر|اعتذر|للأسف|معذرة",
+        "و?لكن",
+        "(?:وفقا|بناء على|استنادا|حسب) [^,.،]{0,50}",
+        r"(?:(?:أنا )?(?:لا|لم|لست) (?:أعرف|اعرف|أعلم|اعلم|أدري|ادري|أتذكر|اتذكر|متأكد\w*|أستطيع|استطيع|أملك|امتلك|أجد)"
         r"|لا (?:يمكن|يمكنني) (?:\w+ )?(?:الإجابة|تحديد|معرفة|القول)"
         r"|(?:لا|ليس|ليست|لم) ?(?:توجد|يوجد|هناك|تتوفر|يتوفر|لدي|لدى|ترد|يرد)(?: \w+){0,2} (?:معلوم|ذكر|إشارة|بيانات)"
         r"|لم (?:يتم )?(?:ذكر|يذكر|تذكر|يذكر|يرد|يحدد|تحدد)|(?:هذا |الإجابة )?غير (?:معروف|مذكور|محدد|متوفر|معلوم)"
         r"|(?:في )?(?:هذه )?(?:المحادث\w+|السياق|الذاكرة|الذكريات|النص|الحوار|المعلومات)(?: \w+){0,3} (?:لا|لم) \w+"
         r"|(?:لا|لم) (?:تذكر|يذكر|تحتوي|يحتوي|تشير|يشير|توضح|تتضمن) (?:\w+ )?(?:المحادث\w+|السياق|الذاكرة|الذكريات|النص|الحوار|المعلومات))",
     ),
-    "hi": (
-        r"(?:मुझे )?(?:क्षमा करें|माफ़? ?कर\S+|खेद है(?: कि)?|अफ़?सोस है(?: कि)?)|दुर्भाग्य से|(?:\S+ ){0,5}(?:के अनुसार|के आधार पर)",
-        r"(?:लेकिन )?(?:(?:मुझे|हमें) (?:\S+ ){0,6}?(?:नहीं (?:पता|मालूम|याद)|(?:पता|मालूम|याद|जानकारी) नहीं)|(?:पता|मालूम|ज्ञात|स्पष्ट) नहीं"
+    "hi": Language(
+        r"(?:मुझे )?(?:क्षमा करें|माफ़? ?कर\S+|खेद है(?: कि)?|अफ़?सोस है(?: कि)?)|दुर्भाग्य से",
+        "लेकिन|परंतु|परन्तु|मगर|किंतु",
+        r"(?:\S+ ){0,5}(?:के अनुसार|के आधार पर)",
+        r"(?:(?:मुझे|हमें) (?:\S+ ){0,6}?(?:नहीं (?:पता|मालूम|याद)|(?:पता|मालूम|याद|जानकारी) नहीं)|(?:पता|मालूम|ज्ञात|स्पष्ट) नहीं"
         r"|मैं (?:\S+ ){0,6}?नहीं (?:जानता|जानती|बता सक|कह सक|दे सक)|अज्ञात"
         r"|(?:[^\s,।.]+ ){0,12}?(?:जानकारी|उल्लेख|ज़िक्र|जिक्र|सूचना|विवरण)(?: \S+){0,3} नहीं)",
     ),
-    "th": (
-        r"(?:ต้อง)?ขอโทษ(?:ด้วย|ครับ|ค่ะ|นะ)*|(?:ต้อง)?ขออภัย(?:ด้วย|ครับ|ค่ะ)*|เสียใจ(?:ด้วย)?|น่าเสียดาย(?:ที่)?|(?:จาก|ตาม)[^ ]{0,40}",
-        r"(?:แต่)?(?:ฉัน|ผม|ดิฉัน|เรา|หนู)?(?:ก็|ยัง)?(?:ไม่(?:ทราบ|รู้|แน่ใจ|สามารถ(?:ตอบ|ระบุ|บอก|หา|ให้คำตอบ)|มีข้อมูล|พบข้อมูล|ปรากฏ"
+    "th": Language(
+        "(?:ต้อง)?ขอโทษ(?:ด้วย|ครับ|ค่ะ|นะ)*|(?:ต้อง)?ขออภัย(?:ด้วย|ครับ|ค่ะ)*|เสียใจ(?:ด้วย)?|น่าเสียดาย(?:ที่)?",
+        "แต่",
+        "(?:จาก|ตาม)[^ ]{0,40}",
+        r"(?:ฉัน|ผม|ดิฉัน|เรา|หนู)?(?:ก็|ยัง)?(?:ไม่(?:ทราบ|รู้|แน่ใจ|สามารถ(?:ตอบ|ระบุ|บอก|หา|ให้คำตอบ)|มีข้อมูล|พบข้อมูล|ปรากฏ"
         r"|มีการ(?:กล่าว|ระบุ|พูด|เอ่ย)ถึง|มีการระบุ|ได้(?:ถูก)?(?:กล่าว|ระบุ|พูดถึง|เอ่ย|บอก))|จำไม่ได้)"
         r"|(?:ใน)?(?:บท|การ)?(?:สนทนา|ข้อมูล|บริบท|ความทรงจำ|ข้อความ)[^.]{0,40}?ไม่(?:ได้|มี|ปรากฏ|พบ)",
     ),
-    "tr": (
-        r"(?:çok )?üzgünüm|maalesef|özür dilerim|ne yazık ki",
-        r"(?:ama )?(?:(?:ben )?(?:bunu |bu konuda )?(?:bilm?iyorum(?<=bilmiyorum)|hatırlamıyorum|emin değilim)"
+    "tr": Language(
+        "(?:çok )?üzgünüm|maalesef|özür dilerim|ne yazık ki",
+        "ama|fakat|ancak",
+        r"(?:\w+ ){0,3}(?:göre|dayanarak)",
+        r"(?:(?:ben )?(?:bunu |bu konuda )?(?:bilm?iyorum(?<=bilmiyorum)|hatırlamıyorum|emin değilim)"
         r"|[^.,]{0,60}?(?:bilgi(?:m|miz|ye sahip)? (?:yok|bulunmuyor|mevcut değil|bulunmamaktadır|değilim)|belirtilm[ei]\w+|bahsedilm[ei]\w+"
         r"|söz edilm[ei]\w+|bilinmiyor|cevap veremem|cevaplayamam|yanıtlayamam))",
     ),
-    "nl": (
-        r"(?:het )?spijt me|sorry|helaas|(?:volgens|op basis van|in) [^,.]{0,50}",
-        r"(?:maar )?(?:(?:dat |dit )?(?:weet ik|ik weet)(?: het| dat| helaas)* niet|geen idee"
+    "nl": Language(
+        "(?:het )?spijt me|sorry|helaas",
+        "maar|echter",
+        r"(?:volgens|op basis van) [^,.]{0,50}|in (?:\w+ ){0,3}TALK[^,.]{0,40}",
+        r"(?:(?:dat |dit )?(?:weet ik|ik weet)(?: het| dat| helaas)* niet|geen idee"
         r"|ik (?:kan|kon)(?: \w+){0,4} niet (?:\w+ )?(?:beantwoorden|zeggen|vinden|bepalen)"
         r"|ik heb(?: \w+){0,3} (?:geen|onvoldoende) (?:informatie|gegevens)|er is(?: \w+)? geen (?:\w+ )?(?:informatie|vermelding)"
         r"|(?:dat|dit|het|er|de \w+) (?:wordt|is|werd|staat)(?: \w+){0,4} niet (?:vermeld|genoemd|bekend|gegeven)"
         r"|niet (?:vermeld|genoemd|bekend)|onbekend\W*$)",
     ),
-    "pl": (
-        r"przepraszam|niestety|przykro mi",
-        r"(?:ale )?(?:(?:ja )?nie (?:wiem|pamiętam|jestem (?:pew|w stanie)|mogę (?:\w+ ){0,3}(?:odpowiedzieć|powiedzieć|określić)"
+    "pl": Language(
+        "przepraszam|niestety|przykro mi",
+        "ale|jednak",
+        r"(?:według|na podstawie|zgodnie z) [^,.]{0,50}|w (?:\w+ ){0,3}TALK[^,.]{0,40}",
+        r"(?:(?:ja )?nie (?:wiem|pamiętam|jestem (?:pew|w stanie)|mogę (?:\w+ ){0,3}(?:odpowiedzieć|powiedzieć|określić)"
         r"|mam(?: \w+){0,2} informacji|ma(?: \w+){0,2} (?:informacji|wzmianki)|wspomniano|podano|wiadomo)"
         r"|(?:rozmow\w+|kontekst\w*)(?: \w+){0,3} nie (?:wspomin|zawier|poda)\w*|brak (?:informacji|danych|wzmianki)|nieznan\w+\W*$)",
     ),
-    "vi": (
-        r"(?:tôi )?(?:rất )?(?:xin lỗi|tiếc)(?: là)?",
-        r"(?:nhưng )?(?:(?:tôi |mình |em )?(?:không (?:biết|rõ|nhớ|chắc|thể (?:trả lời|xác định|biết|tìm)|có (?:\w+ )?(?:thông tin|dữ liệu|đề cập)"
+    "vi": Language(
+        "(?:tôi )?(?:rất )?(?:xin lỗi|tiếc)(?: là)?",
+        "nhưng",
+        "(?:dựa trên|theo) [^,.]{0,50}",
+        r"(?:(?:tôi |mình |em )?(?:không (?:biết|rõ|nhớ|chắc|thể (?:trả lời|xác định|biết|tìm)|có (?:\w+ )?(?:thông tin|dữ liệu|đề cập)"
         r"|được (?:đề cập|nhắc|nêu)|đề cập|tìm thấy thông tin)|chưa (?:biết|rõ))"
         r"|(?:trong )?(?:cuộc (?:trò chuyện|hội thoại)|ngữ cảnh|thông tin|đoạn)[^.,]{0,40}? không (?:đề cập|nhắc|nói|có|chứa|được))",
     ),
-    "id": (
-        r"(?:mohon )?maaf|sayangnya",
-        r"(?:tetapi |tapi )?(?:(?:saya )?tidak (?:tahu|ingat|yakin|(?:dapat|bisa) (?:menjawab|menemukan|menentukan)|memiliki (?:\w+ )?informasi"
+    "id": Language(
+        "(?:mohon )?maaf|sayangnya",
+        "tetapi|tapi|namun",
+        "(?:berdasarkan|menurut) [^,.]{0,50}",
+        r"(?:(?:saya )?tidak (?:tahu|ingat|yakin|(?:dapat|bisa) (?:menjawab|menemukan|menentukan)|memiliki (?:\w+ )?informasi"
         r"|ada (?:informasi|penyebutan)|disebutkan|diketahui)|(?:dalam )?(?:percakapan|konteks|informasi)[^.,]{0,40}? tidak "
         r"(?:disebut|menyebut|berisi|memuat|tersedia|ada)\w*)",
     ),
+    "sv": Language(
+        r"(?:jag (?:är )?)?(?:mycket )?(?:ledsen|beklagar|ber om ursäkt)|ursäkta|förlåt|tyvärr",
+        "men",
+        r"(?:enligt|baserat på|utifrån|i|från) (?:\w+ ){0,3}TALK[^,.]{0,40}",
+        r"(?:jag )?(?:vet|minns)(?: jag| tyvärr| det| faktiskt)* (?:inte|ej)\b(?! bara)|det (?:vet|minns) jag (?:tyvärr )?inte"
+        r"|jag kommer (?:tyvärr )?inte ihåg|(?:jag har )?ingen aning|jag är (?:inte säker|osäker)"
+        r"|(?:jag )?kan (?:jag )?(?:tyvärr )?(?:inte|ej) (?:\w+ ){0,3}?(?:svara|säga|hitta|avgöra|veta|fastställa)"
+        r"|(?:jag har |det finns )?(?:tyvärr )?(?:ingen|inte (?:någon|tillräckligt med)|otillräcklig) (?:\w+ )?(?:information|omnämnande)\b"
+        r"|(?:jag har|det finns) (?:tyvärr )?inga (?:\w+ )?(?:uppgifter om|detaljer|minnen)"
+        r"|(?:\w+ ){0,2}(?:nämns|nämndes|omnämns|framgår|anges|specificeras)(?: det)? (?:inte|ej|aldrig|ingenstans)\b"
+        r"|(?:det|detta|svaret) (?:har|är) (?:inte|ej) (?:nämn|angiv|angett|känt|specific)"
+        r"|(?:\w+ )?TALK (?:nämner|innehåller|anger|säger|ger)(?: \w+)? (?:inte|ingen|inget|inga|ingenting)\b"
+        r"|i (?:\w+ )?TALK (?:finns|står|sägs|nämns|framgår)(?: \w+)? (?:inte|ingen|inget|inga|ingenting)\b|(?:svaret är )?(?:okänt|oklart)\W*$",
+    ),
+    "da, nb": Language(
+        r"(?:det )?(?:jeg )?(?:beklager|er (?:meget )?ked af det)|undskyld|unnskyld|desværre|dessverre|det er (?:jeg )?lei for",
+        "men",
+        r"(?:ifølge|baseret på|basert på|ud fra|ut fra|i|fra) (?:\w+ ){0,3}TALK[^,.]{0,40}",
+        r"(?:det )?(?:jeg )?(?:ved|vet|husker)(?: jeg)?(?: det| desværre| dessverre)* ikke\b(?! bare)"
+        r"|(?:jeg har |det har jeg )?(?:ingen anelse|ingen idé|ikke peiling)|(?:det )?er jeg (?:ikke sikker|usikker)|jeg er (?:ikke sikker|usikker)"
+        r"|(?:det |jeg )?kan (?:jeg )?(?:desværre |dessverre )?ikke (?:\w+ ){0,3}?(?:svare|besvare|sige|si|finde|finne|afgøre|avgjøre|fastslå)\b"
+        r"|(?:jeg har |der er |det er |det finnes |der findes )?(?:desværre |dessverre )?(?:ingen|ikke nok|ikke tilstr[æe]kkelig\w*) (?:\w+ )?(?:information|informasjon|oplysninger|opplysninger)\b"
+        r"|(?:\w+ ){0,2}(?:nævnes|nevnes|fremgår|fremkommer|omtales)(?: det)? (?:ikke|aldrig|aldri|ingen steder)\b"
+        r"|(?:\w+ ){0,2}(?:er|bliver|blir|blev|ble)(?: det)? ikke (?:nævnt|nevnt|omtalt|angivet|angitt|oplyst|opplyst|specificeret|spesifisert)\b"
+        r"|det er ikke (?:kendt|kjent)\b|(?:\w+ )?TALK (?:nævner|nevner|indeholder|inneholder|siger|sier|oplyser|opplyser)(?: \w+)? (?:ikke|ingen|intet|ingenting)\b"
+        r"|i (?:\w+ )?TALK (?:er|står|nævnes|nevnes|finnes|findes|fremgår)(?: \w+){0,2}? (?:ikke|ingen|intet|ingenting)\b|(?:svaret er )?(?:ukendt|ukjent|uklart)\W*$",
+    ),
+    "fi": Language(
+        "(?:olen )?pahoillani|anteeksi|valitettavasti|ikävä kyllä",
+        "mutta",
+        r"(?:\w+ ){0,2}TALK (?:perusteella|mukaan|pohjalta)",
+        r"(?:minä )?en (?:valitettavasti )?(?:tiedä|muista|osaa (?:sanoa|vastata)|ole varma|voi (?:\w+ ){0,3}?(?:vastata|sanoa|tietää|määrittää)|löydä (?:\w+ )?(?:tietoa|mainintaa))\b"
+        r"|minulla ei ole (?:\w+ ){0,3}?(?:tietoa|tietoja|muistikuvaa)|(?:\w+ )?ei (?:ole )?(?:\w+ )?(?:tietoa|mainintaa|mainittu|kerrottu|tiedossa)\b|tietoa ei (?:ole|löydy)"
+        r"|(?:\w+ ){0,2}ei (?:mainita|kerrota|käy ilmi|ilmene)\b|(?:\w+ )?TALK ei (?:\w+ )?(?:mainita|mainitse|kerrota|kerro|sisällä|puhuta|käy|ole)\b|(?:tuntematon|epäselvää)\W*$",
+    ),
+    "cs, sk": Language(
+        r"(?:je mi )?(?:to )?(?:líto|ľúto)|omlouvám se|promiňte|bohužel|prepáčte|ospravedlňujem sa|bohužiaľ|žiaľ",
+        "ale|však|avšak",
+        r"(?:podle|na základě|podľa|na základe) [^,.]{0,50}|(?:v|ve|vo|z) (?:\w+ ){0,2}TALK[^,.]{0,40}",
+        r"(?:to |já |ja |bohužel |bohužiaľ )*(?:nevím|neviem|netuším|(?:si )?nepamat[uú]j[iu](?: si)?|(?:si )?nepamätám(?: si)?|nejsem si jist|nie som si ist"
+        r"|(?:nemohu|nemůžu|nemôžem|nedokážu|nedokážem) (?:\w+ ){0,3}?(?:odpov|určit|určiť|ří[cč]|poved|najít|nájsť))"
+        r"|(?:nemám|nejsou|není|nie sú|nie je|neexistuj\w+|ch[yý]b[aíý]\w*|žádn\w+|žiadn\w+)(?: \w+){0,3}? (?:informac|informáci|zmínk|zmienk)\w*"
+        r"|(?:to |toto |\w+ )?(?:nen[ií]|nie je|neb[yo]l\w*|nebyl\w*) (?:\w+ )?(?:zmíněn|uveden|zmienen|spomenut|známo|známe|specifikov|špecifikov)\w*"
+        r"|(?:to |toto |\w+ )?(?:se|sa) (?:\w+ ){0,3}?(?:nezmiňuj|neuvád|nespomín)\w*|(?:nezmiňuj|neuvád|nespomín)\w* (?:se|sa)\b"
+        r"|(?:\w+ )?TALK (?:\w+ ){0,2}(?:neobsahuj|nezmiňuj|neuvád|nespomín|nehovoř)\w*"
+        r"|(?:v|ve|vo) (?:\w+ )?TALK (?:\w+ ){0,3}?(?:není|nie je|nejsou|nie sú|nezmiňuj\w*|neuvád\w*|nespomín\w*)\b|(?:odpověď je |odpoveď je )?(?:neznám[ýáée]|neznámo|nejasné)\W*$",
+    ),
+    "hu": Language(
+        "sajnálom|elnézést|bocsánat|sajnos|bocsi",
+        "de|azonban|viszont",
+        r"(?:a|az) (?:\w+ ){0,3}(?:alapján|szerint)",
+        r"(?:ezt |azt |én |sajnos )*(?:nem (?:tudom|emlékszem|vagyok biztos|tudok (?:\w+ ){0,3}?(?:válasz|információ)\w*|említett\w*|említi\w*)|fogalmam sincs)"
+        r"|(?:erről |arról |ezzel kapcsolatban )?(?:nincs|nincsenek|nem áll rendelkezés\w*|nem található)(?: \w+){0,4}? (?:információ|adat|említés|utalás)\w*"
+        r"|nem (?:szerepel|hangzott el|derül ki|esik szó)(?: \w+){0,4}? TALK|(?:a |az |ez |erről )*(?:\w+ )?TALK (?:\w+ ){0,3}?(?:nem (?:említ|szerepel|tartalmaz|derül|esik|hangz)\w*|nincs)"
+        r"|(?:ismeretlen|nem ismert)\W*$",
+    ),
+    "ro": Language(
+        r"(?:îmi|imi) pare (?:foarte )?rău|scuze|scuza[tțţ]i\w*|din p[aă]cate|regret",
+        "dar|însă|insa",
+        r"(?:conform|potrivit|pe baza) [^,.]{0,50}|(?:în|in|din) (?:\w+ ){0,2}TALK[^,.]{0,40}",
+        r"(?:eu )?nu (?:[sșş]tiu(?! s[aă])|(?:îmi |imi |mi )?amintesc|(?:[tțţ]in|in) minte|sunt (?:sigur|în măsură)|pot (?:\w+ ){0,3}?(?:răspunde|raspunde|spune|determina|găsi|stabili)"
+        r"|(?:am|există|exista|sunt|găsesc) (?:\w+ ){0,3}?(?:informa[tțţ]i|men[tțţ]iun)\w*|se (?:men[tțţ]ion|specific|precizeaz|[sșş]tie|spune)\w*"
+        r"|(?:este|e|a fost|sunt) (?:\w+ )?(?:men[tțţ]ionat|specificat|precizat)\w*)|(?:\w+ )?TALK (?:\w+ )?nu (?:men[tțţ]ion|con[tțţ]in|precizeaz|specific|ofer|spun|includ)\w*"
+        r"|(?:în|in|din) (?:\w+ )?TALK (?:\w+ )?nu (?:se|există|exista|este|sunt|apar)\b|(?:nicio|nici o) (?:informa[tțţ]i|men[tțţ]iun)\w*|necunoscută?\W*$",
+    ),
+    "el": Language(
+        r"λυπάμαι|συγγνώμη|ζητώ συγγνώμη|με συγχωρε\w+|δυστυχώς",
+        "αλλά|όμως|ωστόσο",
+        r"(?:σύμφωνα με|με βάση) [^,.]{0,50}|στ\w+ (?:\w+ ){0,2}TALK[^,.]{0,40}",
+        r"(?:εγώ |αυτό |το )?δεν? (?:το )?(?:γνωρίζω|ξέρω(?! να)|θυμάμαι|είμαι (?:σίγουρ|βέβαι)\w*|μπορώ να (?:\w+ )?(?:απαντήσω|πω|βρω|προσδιορίσω|καθορίσω|γνωρίζω)"
+        r"|(?:έχω|υπάρχ\w+) (?:\w+ ){0,3}?(?:πληροφορ|αναφορ)\w*|αναφέρ(?:εται|ονται|θηκε)|διευκρινίζεται|προσδιορίζεται|είναι γνωστό)\b"
+        r"|(?:η |το |οι )?TALK (?:\w+ )?δεν (?:αναφέρ|περιέχ|περιλαμβάν|λέ)\w*|στ\w+ (?:\w+ )?TALK (?:\w+ )?δεν\b|(?:η απάντηση είναι )?άγνωστ[οηή]\W*$",
+    ),
+    "uk": Language(
+        r"вибач\w*|перепрошую|на жаль",
+        "але|однак|проте",
+        r"(?:згідно з|судячи з|на основі) [^,.]{0,50}|(?:у|в|із|з) (?:\w+ ){0,2}TALK[^,.]{0,40}",
+        r"(?:я )?(?:цього |про це |точно )*не (?:знаю|пам'ятаю|впевнен\w*|можу (?:\w+ ){0,3}?(?:відповісти|сказати|визначити|знайти))|(?:у мене )?(?:немає|нема|недостатньо) (?:\w+ ){0,2}?(?:інформації|даних|згад\w+|відомостей)"
+        r"|(?:про це |це |\w+ )?не (?:згад\w+|вказан\w*|зазначен\w*|відомо|йдеться|повідомля\w+)|(?:\w+ )?TALK (?:\w+ ){0,2}не (?:згад|міст|вказ|повідом)\w*"
+        r"|(?:у|в) (?:\w+ )?TALK (?:\w+ ){0,2}?(?:немає|нема|не (?:згад|вказ|йдеть|сказ)\w*)|(?:відповідь )?невідомо|невідом\w+\W*$",
+    ),
+    "he": Language(
+        "(?:אני )?(?:מאוד )?מצטער(?:ת)?|סליחה|לצערי|מתנצל(?:ת)?",
+        "אבל|אך|אולם",
+        r"(?:לפי|על סמך|על פי|בהתבסס על) [^,.]{0,50}",
+        r"(?:אני )?(?:לא|אינני|איני) (?:יודע(?:ת)?(?! ל)|זוכר(?:ת)?|בטוח(?:ה)?|יכול(?:ה)? (?:\w+ )?(?:לענות|לדעת|לומר|לקבוע|למצוא))\b|אין (?:לי )?(?:\w+ )?(?:מידע|מושג|אזכור|תיעוד)\b"
+        r"|(?:(?!אבל )\w+ ){0,2}(?:לא|אינו|אינה) (?:צוינ?ה?|צוין|הוזכרה?|נאמר|נמסר|מוזכרת?|מצוינת?|ידוע לי)\b"
+        r"|ה?(?:שיחה|שיחות|הקשר|טקסט|זיכרונות|מידע) (?:לא|אינה|אינו|אינם) \w+|ב(?:שיחה|שיחות|הקשר|טקסט|זיכרונות)(?: \w+){0,2}? (?:לא|אין)\b|(?:התשובה )?(?:לא ידוע|לא ידועה|לא ברור)\W*$",
+    ),
+    "fa": Language(
+        "(?:من )?متاسفم|متأسفم|ببخشید|متاسفانه|متأسفانه|معذرت می ?خواهم|پوزش می ?خواهم",
+        "اما|ولی",
+        r"(?:بر اساس|طبق|بر طبق|با توجه به) [^,.،]{0,50}",
+        r"(?:من )?(?:این را )?(?:نمی ?دانم|نمی ?دونم|(?:به )?(?:یاد|خاطر)م? ?(?:ندارم|نمی ?آید|نیست)|مطمئن نیستم|اطلاعی ندارم|خبر ندارم|نمی ?توانم (?:\S+ ){0,4}?(?:پاسخ|جواب|بگویم|تعیین|پیدا|مشخص))"
+        r"|(?:هیچ )?(?:اطلاعات|اطلاعی|اشاره ?ای|ذکری)(?: [^\s,.،؛]+){0,8}? (?:وجود ندارد|نیست|نشده|ندارم|ندارد)"
+        r"|(?:[^\s,.،؛]+ ){0,4}?(?:ذکر|اشاره|مشخص|گفته|بیان|قید) (?:\S+ )?(?:نشده|نشد|نمی ?شود|نکرده)"
+        r"|در (?:این )?(?:گفت ?و? ?گو|مکالمه|متن|خاطرات)\S*(?: [^\s,.،؛]+){0,6}? (?:نشده|نیست|ندارد|نمی ?کند)|(?:پاسخ )?(?:نامعلوم|نامشخص|معلوم نیست|مشخص نیست)(?: است)?\W*$",
+    ),
+    "bn": Language(
+        "(?:আমি )?(?:খুবই |অত্যন্ত )?(?:দুঃখিত|ক্ষমা করবেন)|দুর্ভাগ্যবশত|মাফ করবেন",
+        "কিন্তু|তবে|যদিও",
+        r"[^,।]{0,40}(?:অনুযায়ী|অনুসারে|ভিত্তিতে)",
+        r"(?:আমি |আমার |আমরা )?(?:[^\s,।.]+ ){0,3}?(?:জানি ?না|জানা নেই|মনে নেই|মনে পড়ছে না|নিশ্চিত নই|বলতে পার\S* না|উত্তর দিতে পার\S* না)"
+        r"|(?:[^\s,।.]+ ){0,8}?(?:তথ্য|উল্লেখ|উল্লেখ করা)(?: [^\s,।.]+){0,3}? (?:নেই|হয়নি|যায়নি|নাই)|(?:উত্তর )?(?:অজানা|জানা যায়নি)(?:\W|[\u09bc-\u09cd])*$",
+    ),
 }
-"""language -> patterns of an introduction, and of the refusal that may follow it"""
+"""language -> patterns of its refusals; languages that share most words share an entry"""
 
 
 def is_refusal(answer: str, phrases: Iterable[str] = ()) -> bool:
@@ -243,7 +401,16 @@ def _is_refusal(answer: str, phrases: tuple[str, ...]) -> bool:
     first = _SENTENCE_END.split(text, maxsplit=1)[0]
     if any((wanted := _plain(phrase)) and (wanted in first or text.startswith(wanted)) for phrase in phrases):
         return True
-    return any(pattern.match(text) is not None for pattern in _patterns())
+    return any(_declines(text, pattern, but) for pattern, but in _patterns())
+
+
+def _declines(text: str, pattern: re.Pattern[str], but: re.Pattern[str]) -> bool:
+    """Return True when a text begins with the pattern, and the refusal is not of a detail after ``but``."""
+    found = pattern.match(text)
+    if found is None:
+        return False
+    start = found.start("source") if found["source"] else found.start("refusal")
+    return but.search(text, start + 1, found.end()) is None
 
 
 def _plain(text: str) -> str:
@@ -253,6 +420,16 @@ def _plain(text: str) -> str:
 
 
 @functools.cache
-def _patterns() -> tuple[re.Pattern[str], ...]:
-    parts = (f"(?:(?:{lead})[,.:;!、。،؛ ]*){{0,2}}(?:{core})" for lead, core in LANGUAGES.values())
-    return tuple(re.compile(unicodedata.normalize("NFKC", part)) for part in parts)
+def _patterns() -> list[tuple[re.Pattern[str], re.Pattern[str]]]:
+    """Return for each language the pattern of a refusal, and of a word such as ``but`` between two words."""
+    found = []
+    for sorry, but, source, refusal in LANGUAGES.values():
+        whole = (
+            rf"(?:(?:{sorry}){_BREAK}){{0,2}}(?:(?:{but}){_BREAK})?"
+            rf"(?:(?P<source>{source}){_BREAK}(?:(?:{sorry}){_BREAK})?)?(?P<refusal>{refusal})"
+        ).replace("TALK", TALK)
+        between = but if is_cut(but) else rf"(?<=\s)(?:{but})(?=\s)"
+        found.append(
+            (re.compile(unicodedata.normalize("NFKC", whole)), re.compile(unicodedata.normalize("NFKC", between)))
+        )
+    return found

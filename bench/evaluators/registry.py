@@ -38,6 +38,7 @@ from bench.evaluators.memory_audit import AuditEvaluator
 from bench.evaluators.packs import generic
 from bench.evaluators.prompts import JudgePrompt, JudgePrompts
 from bench.evaluators.protocol import Evaluator, Judge
+from bench.evaluators.refusals import REVISION
 from bench.metrics import plugins
 from bench.metrics.protocol import near, or_list
 from bench.metrics.text import F1_VARIANTS, best, has_phrases, occurs
@@ -228,31 +229,43 @@ class BuiltInEvaluator:
     keys: tuple[str, ...] = ()
     """allowed keys of its config"""
     version: int = 1
-    """version of its rule: increased when the verdict on any answer changes"""
+    """version of its own rule: increased when the verdict on any answer changes"""
+    refusals: bool = False
+    """true: whether an answer is right can depend on whether it is a refusal"""
 
 
 _MATCH = ("threshold", "case_sensitive", "normalize_whitespace", "unicode")
 _JUDGED = ("threshold", "temperature", "model")
 BUILT_IN: Mapping[str, BuiltInEvaluator] = {
     "exact-match": BuiltInEvaluator(
-        says="1 if the answer equals an accepted answer after normalization", open=_exact, keys=(*_MATCH, "variant")
+        says="1 if the answer equals an accepted answer after normalization",
+        open=_exact,
+        keys=(*_MATCH, "variant"),
+        refusals=True,
     ),
     "contains": BuiltInEvaluator(
         says="1 if the answer contains an accepted answer as whole words",
         open=_contains,
         keys=(*_MATCH, "word_boundary"),
         version=2,  # 2: a part of a longer number is no match
+        refusals=True,
     ),
-    "token-f1": BuiltInEvaluator(says="F1 of shared tokens", open=_token_f1, keys=("threshold", "variant")),
-    "locomo-f1": BuiltInEvaluator(says="LoCoMo's official score per category", open=_locomo, keys=("threshold",)),
+    "token-f1": BuiltInEvaluator(
+        says="F1 of shared tokens", open=_token_f1, keys=("threshold", "variant"), refusals=True
+    ),
+    "locomo-f1": BuiltInEvaluator(
+        says="LoCoMo's official score per category", open=_locomo, keys=("threshold",), refusals=True
+    ),
     "semantic-similarity": BuiltInEvaluator(
         says="cosine of the embeddings of answer and accepted answer; needs an embedding model",
         open=_similarity,
         keys=("threshold", "model"),
+        refusals=True,
     ),
     "mcq": BuiltInEvaluator(
         says="1 if the answer states or names the right option; an answer without an option is wrong",
         open=_choice,
+        refusals=True,
     ),
     "rubric": BuiltInEvaluator(
         says="a judge scores all rubric points in one call, each with 0, 0.5 or 1", open=_rubric, keys=_JUDGED
@@ -280,11 +293,13 @@ BUILT_IN: Mapping[str, BuiltInEvaluator] = {
         says="1 if the answer contains each phrase of the accepted answer (split at ; or ,) as whole words",
         open=_phrases,
         keys=("threshold",),
+        refusals=True,
     ),
     "ordered-phrases": BuiltInEvaluator(
         says="like phrases, but the phrases must have the order of the accepted answer",
         open=_ordered_phrases,
         keys=("threshold",),
+        refusals=True,
     ),
     "llm-judge": BuiltInEvaluator(
         says="a judge decides whether the answer is right", open=_judge, keys=(*_JUDGED, "protocol", "max_tokens")
@@ -379,8 +394,12 @@ def canonical(name: str) -> str:
 
 
 def versioned(name: str) -> str:
-    """Return an evaluator's name with the version of its rule: ``contains/2``; version 1 is omitted."""
-    version = BUILT_IN[name].version if name in BUILT_IN else 1
+    """Return an evaluator's name with the version of its rule: ``contains/3``; version 1 is omitted.
+
+    A new revision of the rule for refusals is a new version of the evaluators that use it.
+    """
+    built_in = BUILT_IN.get(name)
+    version = 1 if built_in is None else built_in.version + (REVISION - 1) * built_in.refusals
     return name if version == 1 else f"{name}/{version}"
 
 

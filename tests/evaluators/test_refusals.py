@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+
 from bench.evaluators import is_refusal
+from bench.evaluators.refusals import LANGUAGES, REVISION, TALK
 from tests.cpu_time import at_most
 from tests.rows import each_row
 
@@ -25,6 +28,28 @@ Non lo so.|Mi dispiace, non ho informazioni.|Non è stato menzionato.|La convers
 Answer: I don't know.|> I do not know|- I don't know|1. I don't know|**Answer:** I don't know|答案：不知道
 The answer is: unknown|It is not possible to determine this from the context.|It's impossible to say.
 Bilmiyorum.|Ik weet het niet.|Nie wiem.|Не знаю.|Tôi không biết.|Saya tidak tahu.
+Jag vet inte.|Tyvärr vet jag inte.|Det finns ingen information om det i samtalet.|Passet nämns inte.
+I samtalet nämns inget pass.
+Jeg ved det ikke.|Det ved jeg desværre ikke.|Der er ingen oplysninger om det i samtalen.|Det nævnes ikke i samtalen.
+Passet er ikke nævnt.
+Jeg vet ikke.|Beklager, jeg vet ikke.|Det finnes ingen informasjon om det i samtalen.|Passet er ikke nevnt i samtalen.
+En tiedä.|Valitettavasti en tiedä.|Keskustelussa ei mainita passia.|Siitä ei ole tietoa.
+Keskustelun perusteella en osaa sanoa.
+Nevím.|Bohužel to nevím.|V konverzaci o tom není žádná informace.|Pas se v rozhovoru nezmiňuje.|Není to uvedeno.
+Neviem.|Žiaľ, neviem.|V rozhovore o tom nie je žiadna informácia.|V konverzácii sa to nespomína.
+Nem tudom.|Sajnos nem tudom.|Erről nincs információ a beszélgetésben.|A beszélgetés nem említi az útlevelet.
+Nu știu.|Îmi pare rău, dar nu știu.|Nu există informații despre asta în conversație.
+Conversația nu menționează pașaportul.|Nu se menționează.
+Δεν ξέρω.|Λυπάμαι, δεν γνωρίζω.|Δεν υπάρχουν πληροφορίες για αυτό στη συνομιλία.|Στη συνομιλία δεν αναφέρεται.
+Δεν αναφέρεται.
+לא יודע.|אני לא יודעת.|מצטער, אין לי מידע על כך.|אין מידע על כך בשיחה.|הדרכון לא הוזכר בשיחה.|לא ידוע
+نمی‌دانم.|متاسفم، نمی دانم.|در گفتگو اطلاعاتی درباره آن وجود ندارد.|در این مکالمه به گذرنامه اشاره نشده است.
+ذکر نشده است.
+আমি জানি না।|দুঃখিত, আমি জানি না।|কথোপকথনে এ বিষয়ে কোনো তথ্য নেই।|পাসপোর্টের উল্লেখ নেই।
+На жаль, я не знаю.|У розмові про це немає інформації.|Про це не згадується.|Паспорт не згадується в розмові.
+Xin lỗi, tôi không biết.|Không có thông tin về điều đó trong cuộc trò chuyện.|Maaf, saya tidak tahu.
+Tidak ada informasi tentang itu dalam percakapan.
+Svar: Jag vet inte|Vastaus: en tiedä|Sorry, but I don't know|But I don't know|抱歉，但我不知道。
 """
 ANSWERS = """
 没有|没有养猫|她没有养猫，养了狗|没有找到工作|不是杭州|在蓝色花盆下面
@@ -33,7 +58,28 @@ Nicht im Keller, sondern im Garten|Keine Katze, einen Hund|Es ist nicht weit|Je 
 No, fue a París|No tiene hijos|No es Madrid|no está en casa|Não, ele mora em Lisboa|Non mangia carne
 Answer: Paris|- Paris|1. Paris, I don't know the street|Answer key: I don't know|# Paris
 It is not possible, she said|-5|10. I
-Нет|Не ест мясо|В Москве|لا يأكل اللحم|नहीं|वह दिल्ली में रहता है|ไม่ชอบกาแฟ|เธอมีแมวสองตัว|Unfortunately, she lost the race
+Nach Lund, aber das Datum wird nicht erwähnt.|In Lund but the street is not mentioned
+Nel cassetto, ma non è specificato il colore
+No Porto, mas não é mencionada a rua|Dans le tiroir, mais la couleur n'est pas précisée|В Москве, но адрес не указан
+Не говорит по-русски
+她住在隆德但街道没有提到|ルンドに住んでいますが通りは言及されていません|룬드에 살지만 거리는 언급되지 않았습니다
+वह लुंड में रहता है लेकिन सड़क का उल्लेख नहीं
+Nej|Inte i Lund|Det finns ingen hiss|Hon vet inte|Hon bor i Lund men gatan nämns inte|Hon är inte känd|Inga uppgifter
+Kommer inte
+Nei|Hun er ikke kendt|Lund, men gaden er ikke nævnt|Hun ved det ikke|Ikke i Lund|Der er ingen elevator
+Hun har ingen katt
+Ei|Ei Lundissa|Ei ole|Tuntematon sotilas|Hän ei tiedä|Lundissa, mutta katua ei mainita|Ei syö lihaa
+Ne|Nemá kočku|Neví|Není v Praze|V Brně, ale ulice není uvedena|Nie|Nemá mačku|Nejí maso|Není to daleko
+Nem|Nem eszik húst|Nincs macskája|Nem tudja|Lundban, de az utca nem szerepel|Nem szerepel|Nu|Nu are pisică
+Nu este acasă|La Lund, dar strada nu este menționată
+Όχι|Δεν έχει γάτα|Δεν τρώει κρέας|Στη Λουντ, αλλά η οδός δεν αναφέρεται|Ο άγνωστος στρατιώτης|Δεν ξέρει
+לא|אין לה חתול|לא יודעת לשחות|בלונד, אבל הרחוב לא הוזכר|היא לא אוכלת בשר|אין לו מכונית
+نه|گربه ندارد|گوشت نمی‌خورد|در لوند، اما خیابان ذکر نشده|او نمی‌داند|না|তার বিড়াল নেই|তিনি মাংস খান না
+তিনি লুন্ডে থাকেন কিন্তু রাস্তার উল্লেখ নেই
+Ні|Не їсть м'яса|У Львові, але вулиця не вказана|Не говорить російською|Không|Không ăn thịt|Anh ấy không có mèo|Tidak
+Tidak makan daging
+Нет|Не ест мясо|В Москве|لا يأكل اللحم|नहीं|वह दिल्ली में रहता है|ไม่ชอบกาแฟ|เธอมีแมวสองตัว
+Unfortunately, she lost the race
 """
 
 
@@ -44,6 +90,11 @@ def listed(text: str) -> list[str]:
 @each_row("answer", listed(REFUSALS))
 def test_a_refusal_is_known_in_its_language(answer: str) -> None:
     assert is_refusal(answer)
+
+
+def test_other_patterns_are_another_revision() -> None:
+    digest = hashlib.sha256(repr((sorted(LANGUAGES.items()), TALK)).encode()).hexdigest()
+    assert (REVISION, digest[:12]) == (2, "fb9db6a4f677")
 
 
 def test_a_refusal_below_a_heading_is_one() -> None:
@@ -62,6 +113,9 @@ def test_a_benchmark_adds_phrases_of_its_own() -> None:
     assert not is_refusal("Paris", ("",))
 
 
-@each_row("text", ["В " * 400, "的" * 4_000_000, "की " * 400, "in the context of a " * 500, "会話の" * 500])
+STARTS = ("В ", "i samtal ", "در این ", "আমি ", "a beszélgetés ", "की ", "in the context of a ", "会話の")
+
+
+@each_row("text", ["的" * 4_000_000, *(start * 500 for start in STARTS)])
 def test_a_long_answer_is_read_in_no_time(text: str) -> None:
     at_most(0.5, lambda: is_refusal(text))
