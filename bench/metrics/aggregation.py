@@ -141,11 +141,14 @@ class Percentile:
     def fold(self, sample: Sample) -> Folded:
         n = sample.values.n
         alone = one_cluster(sample.values)
-        if n > stats.ORDER_STATISTIC_FROM or alone:
-            values, clusters = sample.values.ordered(), None  # sorting again is then nearly free
+        if n > stats.ORDER_STATISTIC_FROM:
+            values = sample.values.ordered()
+            at = stats.percentile(values, self.p)
+            reached = None if alone or at is None else sample.values.at_most(at)
+            found = stats.order_statistic_interval(values, self.p, reached, sample.level)
         else:
-            values, clusters = sample.values.pairs()
-        found = stats.percentile_interval(values, self.p, clusters, sample.level, seed=sample.seed)
+            values, clusters = (sample.values.ordered(), None) if alone else sample.values.pairs()
+            found = stats.percentile_interval(values, self.p, clusters, sample.level, seed=sample.seed)
         notes = []
         if self.p == 99 and 0 < n < 100:
             notes.append("with n < 100, p99 is the maximum")

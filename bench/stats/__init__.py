@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         interval_of,
         interval_t,
         interval_wilson,
+        order_statistic_interval,
         percentile_interval,
     )
     from bench.stats.ratios import percentile_ratio
@@ -89,6 +90,7 @@ __all__ = [
     "mcnemar",
     "mde",
     "mean",
+    "order_statistic_interval",
     "paired_t",
     "pearson",
     "percentile",
@@ -109,7 +111,7 @@ __getattr__ = front(
     descriptive="by_cluster mean percentile stderr stderr_clustered",
     intervals=(
         "ORDER_STATISTIC_FROM bootstrap_interval interval interval_cluster interval_macro "
-        "interval_macro_of interval_of interval_t interval_wilson percentile_interval"
+        "interval_macro_of interval_of interval_t interval_wilson order_statistic_interval percentile_interval"
     ),
     ratios="percentile_ratio",
     significance="EXACT_UP_TO McNemar PairedT SignFlip holm least_max_t max_t mcnemar mde paired_t sign_flip",

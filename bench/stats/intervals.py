@@ -178,6 +178,8 @@ RESAMPLES = 2_000
 KEPT_CLUSTERS = 20
 ORDER_STATISTIC_FROM = 5_000
 """n above which a percentile's interval is computed from ranks"""
+LARGEST_CHANGE = 500.0
+"""limit of a change of log odds, far beyond any share"""
 
 
 def bootstrap_interval(
@@ -239,17 +241,17 @@ def percentile_interval(
 ) -> Interval | None:
     """Return the interval of a nearest-rank percentile: (cluster) bootstrap, order statistics above n = 5,000.
 
-    Order statistics ignore ``clusters``. None for fewer than two values, for one cluster of at most 5,000 values, or if
-    the interval has no width.
+    None for fewer than two values, for one cluster, or if the interval has no width.
     """
     n = len(values)
-    if n < 2:
+    is_clustered = clusters is not None and len(set(clusters)) < n
+    if n < 2 or (is_clustered and len(set(clusters or ())) < 2):
         return None
     if n > ORDER_STATISTIC_FROM:
-        return _order_statistic_interval(sorted(values), p, level)
-    if clusters is not None and len(set(clusters)) < n:
-        if len(set(clusters)) < 2:
-            return None
+        ordered = sorted(values)
+        tally = Tally.of(values, clusters if is_clustered else None)
+        return order_statistic_interval(ordered, p, tally.at_most(ordered[nearest_rank(n, p) - 1]), level)
+    if clusters is not None and is_clustered:
         draws = _cluster_percentiles(values, clusters, p, resamples, seed)
         method = "cluster_bootstrap_percentile"
     else:
@@ -335,20 +337,40 @@ def _cluster_draws(count: int, resamples: int, seed: int) -> Iterator[list[int]]
         yield weight
 
 
-def _order_statistic_interval(ordered: list[float], p: float, level: float) -> Interval | None:
-    """Return the interval between two ranks; None if it has no width.
+def order_statistic_interval(
+    ordered: Sequence[float], p: float, reached: Sequence[tuple[int, int]] | None, level: float = 0.95
+) -> Interval | None:
+    """Return the interval of a percentile between two ranks; None if it has no width.
 
-    The ranks of the median are exact; others are n*q -+ z*sqrt(n*q*(1-q)), the normal approximation of the binomial.
+    ``reached`` has for each cluster the number of its values, and of those that are at most the percentile; None = not
+    clustered. The ranks are then the interval of the share p, from the cluster-robust error of the share of values that
+    are at most the percentile, on the scale of log odds (Woodruff 1952; ``xlogit`` of R's survey package). Without
+    clusters the ranks of the median are exact; others are n*q -+ z*sqrt(n*q*(1-q)), the normal approximation of the
+    binomial.
     """
     n, q = len(ordered), p / 100
-    if p == 50:
+    if reached is not None and 0 < p < 100:
+        shares = _shares(reached, q, level)
+        low, high = (ordered[min(n, max(1, math.ceil(n * share))) - 1] for share in shares)
+    elif p == 50:
         low_rank = _median_rank(n, level)
         low, high = ordered[low_rank - 1], ordered[n - low_rank]
     else:
         half = normal_quantile(0.5 + level / 2) * math.sqrt(n * q * (1 - q))
         low = ordered[max(0, math.floor(n * q - half) - 1)]
         high = ordered[min(n - 1, math.ceil(n * q + half))]
-    return None if high <= low else Interval(low=low, high=high, level=level, method="order_statistic")
+    method = "order_statistic" if reached is None else "cluster_order_statistic"
+    return None if high <= low else Interval(low=low, high=high, level=level, method=method)
+
+
+def _shares(reached: Sequence[tuple[int, int]], q: float, level: float) -> tuple[float, float]:
+    """Return the interval of the share q; its error is CR1, from each cluster's size and count."""
+    clusters, n = len(reached), sum(size for size, _ in reached)
+    share = sum(count for _, count in reached) / n
+    error = math.sqrt(clusters / (clusters - 1) * math.fsum((k - share * size) ** 2 for size, k in reached)) / n
+    change = t_quantile(0.5 + level / 2, df=clusters - 1) * error / (q * (1 - q))
+    odds, half = q / (1 - q), math.exp(min(change, LARGEST_CHANGE))
+    return odds / (odds + half), odds * half / (1 + odds * half)
 
 
 def _median_rank(n: int, level: float) -> int:

@@ -12,7 +12,7 @@ import math
 from array import array
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from itertools import chain, repeat
+from itertools import chain, compress, repeat
 
 FEW = 64
 """up to this many different numbers are always counted"""
@@ -194,6 +194,19 @@ class Tally:
                 listed += repeat(value, n) if n > 1 else (value,)
         listed.sort()
         return listed
+
+    def at_most(self, limit: float) -> list[tuple[int, int]] | None:
+        """Return for each cluster the number of its values and of those up to a limit; None = not clustered."""
+        if self.clusters is None:
+            return None
+        sizes, reached = Counter[Hashable](), Counter[Hashable]()
+        for cluster, heap in self._heaps:
+            sizes[cluster] += heap.n
+            reached[cluster] += sum(n for value, n in heap.counted() if value <= limit)
+        for some in self._strays:
+            sizes.update(some.clusters or ())
+            reached.update(compress(some.clusters or (), map(float(limit).__ge__, some.values)))
+        return [(size, reached[cluster]) for cluster, size in sizes.items()]
 
     def pairs(self) -> tuple[list[float], list[Hashable] | None]:
         """Return every number, and if clustered the cluster of each."""

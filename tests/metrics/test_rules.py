@@ -169,11 +169,14 @@ def test_a_percentile_without_an_interval_does_not_describe_one() -> None:
     assert (found.value, found.interval, found.note) == (5.0, None, "")
 
 
-def test_many_values_are_ranked_and_clusters_left_aside() -> None:
+def test_many_values_are_ranked_by_clusters() -> None:
     n = stats.ORDER_STATISTIC_FROM + 1
     values, clusters = [float(i) for i in range(n)], [i % 7 for i in range(n)]
     found = Percentile(50).fold(Sample(values=Tally.of(values, clusters)))
-    assert found.interval is not None and found.interval.method == "order_statistic"
+    assert found.interval is not None and found.interval.method == "cluster_order_statistic"
+    assert found.interval == stats.percentile_interval(values, 50, clusters)
+    one = Percentile(50).fold(Sample(values=Tally.of(values, [0] * n)))
+    assert one.interval is not None and one.interval.method == "order_statistic" and one.note
     few = Percentile(50).fold(Sample(values=Tally.of(values[:700], clusters[:700])))
     assert few.interval is not None and few.interval.method == "cluster_bootstrap_percentile"
 

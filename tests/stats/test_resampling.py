@@ -220,6 +220,35 @@ def test_the_order_statistic_interval_of_a_tail_is_the_normal_approximation() ->
     assert (found.low, found.high) == (math.floor(9_500 - half), math.ceil(9_500 + half) + 1)
 
 
+@pytest.mark.parametrize(("count", "size", "p"), [(10, 600, 50), (60, 100, 50), (60, 100, 95), (200, 30, 95)])
+def test_the_interval_of_many_clustered_values_is_near_that_of_resampled_clusters(
+    count: int, size: int, p: float
+) -> None:
+    from bench.stats.intervals import _cluster_percentiles
+
+    rng = random.Random(count)
+    shifts = [rng.gauss(0, 0.4) for _ in range(count)]
+    clusters = [at for at in range(count) for _ in range(size)]
+    values = [math.exp(shifts[at] + rng.gauss(0, 0.5)) for at in clusters]
+    found, alone = stats.percentile_interval(values, p, clusters), stats.percentile_interval(values, p)
+    assert found is not None and alone is not None and found.method == "cluster_order_statistic"
+    draws = sorted(_cluster_percentiles(values, clusters, p, 400, 3))
+    ends = draws[10], draws[389]
+    assert (found.low, found.high) == (pytest.approx(ends[0], rel=0.1), pytest.approx(ends[1], rel=0.1))
+    assert found.high - found.low > 2 * (alone.high - alone.low)
+
+
+def test_the_interval_of_many_values_of_one_cluster_is_not_known() -> None:
+    assert stats.percentile_interval([float(i) for i in range(6_000)], 50, ["a"] * 6_000) is None
+
+
+@each_row("p", [0.1, 50, 99.9])
+def test_two_unlike_clusters_give_the_widest_interval(p: float) -> None:
+    values = [float(i) for i in range(6_000)]
+    found = stats.percentile_interval(values, p, [i < 3_000 for i in range(6_000)])
+    assert found is not None and 0 <= found.low < found.high <= 5_999
+
+
 @pytest.mark.parametrize("p", [0, 100])
 def test_the_order_statistic_of_an_end_has_no_interval(p: float) -> None:
     assert stats.percentile_interval([float(i) for i in range(6_000)], p) is None
