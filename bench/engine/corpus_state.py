@@ -79,7 +79,7 @@ class CorpusState:
     known_cut: bool = False
     """the failure that ended the ingest stored nothing, so the ingest can continue"""
     spoiled: bool = False
-    """the failure that ended the ingest makes the stored memories unusable"""
+    """a failure of the ingest makes the stored memories unusable; batches in flight may have ended after it"""
     in_doubt: bool = False
     """the failure that ended the ingest left a batch in doubt"""
     reused_from: str = ""
@@ -121,7 +121,7 @@ class CorpusState:
             collected=collected,
             prepared=prepared,
             known_cut=end.kind is CorpusKind.CLEAN_STOP or (failed and bool(end.data.get("clean"))),
-            spoiled=failed and end.outcome in SPOILS,
+            spoiled=any(row.kind is CorpusKind.FAILED and row.outcome in SPOILS for row in last),
             in_doubt=failed and bool(end.data.get("doubt")),
             reused_from=next((str(row.data["reused_from"]) for row in last if "reused_from" in row.data), ""),
             namespace=next((str(row.data["namespace"]) for row in last if "namespace" in row.data), ""),

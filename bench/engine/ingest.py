@@ -1,4 +1,4 @@
-"""Ingest one corpus into one namespace, batch by batch, so that a crash leaves at most one batch in doubt.
+"""Ingest one corpus into one namespace, batch by batch, so that a crash leaves only batches in flight in doubt.
 
 Also in this module:
 
@@ -9,8 +9,12 @@ Example::
     end = await IngestPass.after(history, lane, corpus, veil).run()     # an Ending
     failure = await IndexWait(lane=lane, corpus=corpus, space=space, veil=veil, ingested=ingested).wait()
 
-Journal rows, in order: an intent (awaited if ``on_unknown`` requires it), one row per batch with its position and the
-provider's response, then ``ingested``, or ``clean_stop`` when the run stops between two batches.
+Batches are sent one after the other if the provider requires it (``ingest.order: serial``) or the benchmark wants a
+pause between them; else up to `PARALLEL_BATCHES` are in flight. Each is in doubt from its intent to its row.
+
+Journal rows: per batch, a durable intent with its position, then a row with the provider's response; at the end
+``ingested``, or ``clean_stop`` when the run stops between two batches. A store in the memory of the process has no
+intents, because a resumed run cannot use it.
 
 A timeout is `NotReady`, a failed index `IngestFailed`; neither counts as a wrong answer.
 """
@@ -247,7 +251,7 @@ class IngestPass:
 
     async def _send(self, position: int, memories: tuple[Memory, ...]) -> None:
         if self.lane.provider.durability != "process":
-            # durable before it is sent, and all that came back before it: a kill leaves this one batch in doubt
+            # durable before it is sent, with all rows before it: a kill leaves only batches without a row in doubt
             await self._intent({"batch": position})
         await self.lane.live.journal.room()
         sent = await self.lane.live.attempt(lambda: self._ingest(memories), self.ledger)
@@ -259,7 +263,8 @@ class IngestPass:
             data = {"batch": position, "sent": len(memories), **returned(sent.value)}
             self._row(CorpusKind.BATCH, data=data, times=sent.times_us, calls=sent.calls)
             return
-        self.failure = sent.failure
+        if self.failure is None or self.failure.kind not in SPOILS:
+            self.failure = sent.failure
         self.lane.live.keep(sent.calls, self.ledger)
         if sent.failure is not None and sent.failure.kind not in DOUBTFUL:
             clean = sent.failure.kind in NOT_STORED

@@ -3,6 +3,7 @@ without a word."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
@@ -201,3 +202,28 @@ async def test_a_service_that_was_replaced_between_two_starts_is_said(world_on: 
     assert "several versions" not in await notes(world, first.run_id)
     await world.resume(first.run_id)
     assert "several versions of faulty answered in this run: 1.0, then 2.0" in await notes(world, first.run_id)
+
+
+async def test_a_batch_that_failed_before_others_ended_is_not_taken_for_stored(world_on: WorldOn) -> None:
+    """Its row is not the last one, and a count that includes it proves nothing."""
+    stub = MemoryStub()
+
+    async def add(call: int, request: web.Request, body: dict[str, object]) -> web.Response | None:
+        if call == 1:
+            stub.usual("add", request, body)
+            await asyncio.sleep(0.1)
+            return web.json_response({"error": "no room for a part of it"})
+        if call <= 3:
+            await asyncio.sleep(0.3)
+        return None
+
+    stub.answers = {"add": add}
+    world = await world_on(stub, corpora=1, items=3, sessions=3)
+    world.provider("faulty", **{"on_unknown: reset": "on_unknown: probe, order: parallel"})
+    first = await world.run(providers="faulty")
+    assert world.query(first.run_id, "select distinct outcome from score") == [("ingest_failed",)]
+    kinds = world.query(first.run_id, "select kind from corpus_row order by seq")
+    assert ("failed",) in kinds and kinds[-1] == ("batch",)
+    assert (await world.resume(first.run_id)).exit_code == 0
+    assert world.query(first.run_id, "select max(attempt) from corpus_row") == [(2,)]
+    assert stub.calls("add") == 6 and stub.cleared == [3, 3]
