@@ -256,6 +256,8 @@ class Found:
     """False: hits of this provider cannot be mapped to memories, so retrieval metrics do not apply"""
     flags: tuple[str, ...] = ()
     """flags of the search, such as `QUERY_CUT`"""
+    replied: str = ""
+    """what a response without hits contained instead, such as ``code: 7``"""
 
 
 QUERY_CUT = "query_cut"

@@ -98,6 +98,15 @@ class Path:
             found = [child for node in found for child in _children(node, step)]
         return found
 
+    def is_absent(self, value: object) -> bool:
+        """Return True when the path matches nothing although no list or object that ``[*]`` reads is empty."""
+        nodes = [value]
+        for step in self.steps:
+            if step is EVERY and any(node in ([], {}) for node in nodes):
+                return False
+            nodes = [child for node in nodes for child in _children(node, step)]
+        return not nodes
+
     def keyed(self, value: object) -> list[tuple[tuple[Key, ...], object]]:
         """Return every value with the keys and indexes that the ``[*]`` and unions of the path matched for it."""
         found: list[tuple[tuple[Key, ...], object]] = [((), value)]

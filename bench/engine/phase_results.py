@@ -62,6 +62,7 @@ class SearchMeasured(TypedDict, total=False):
     scores: list[float | None]
     cost_usd: str | None
     priced: bool
+    replied: str
 
 
 class AnswerData(TypedDict):
@@ -113,6 +114,8 @@ class SearchResult:
     """decimal text; None = unknown"""
     priced: bool = False
     """the search has a price"""
+    replied: str = ""
+    """what a response without hits contained instead"""
     times_us: Mapping[str, int] = field(default_factory=dict)
 
     def timed(self, times_us: Mapping[str, int]) -> SearchResult:
@@ -144,7 +147,10 @@ class SearchResult:
 
     @property
     def measured(self) -> SearchMeasured:
-        return {"scores": [hit.score for hit in self.hits], "cost_usd": self.cost_usd, "priced": self.priced}
+        measured = SearchMeasured(scores=[hit.score for hit in self.hits], cost_usd=self.cost_usd, priced=self.priced)
+        if self.replied:
+            measured["replied"] = self.replied
+        return measured
 
     @property
     def payloads(self) -> dict[str, object]:
@@ -172,6 +178,7 @@ class SearchResult:
             times_us=entry.times_us,
             cost_usd=measured.get("cost_usd"),
             priced=bool(measured.get("priced")),
+            replied=measured.get("replied", ""),
         )
 
 

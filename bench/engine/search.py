@@ -325,7 +325,7 @@ async def search(lane: OpenLane, ready: Ready, item: Item) -> SearchResult:
     sentences = sentences_of(item, ready.content.turn_texts) if lane.plan.level == "text" else None
     result = mapped(lane, ready.content.veil, found, sentences=sentences)
     if not result.hits and lane.provider.keeps_store and lane.plan.provider.built_in is None:
-        result = replace(result, flags=(*result.flags, NO_HITS))
+        result = replace(result, flags=(*result.flags, NO_HITS), replied=found.replied)
     asked = item.question.strip()
     if [hit for hit in result.hits if asked in hit.content and not hit.source_ids and hit.content.strip() == asked]:
         result = replace(result, flags=(*result.flags, QUESTION_FOUND))

@@ -203,6 +203,8 @@ class HitCounts:
     searches: int
     flags: Mapping[str, FlagCount]
     """flag -> the number of searches with it"""
+    replies: Mapping[str, int] = field(default_factory=dict)
+    """what responses without hits contained instead -> their number, the most frequent first"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,6 +37,7 @@ FEW = 0.1
 """share for flags that a few hits can get by chance, such as scores in the order of a reranker"""
 MOST = 0.5
 """share for flags that are normal if a service splits memories into chunks"""
+SHOWN_REPLIES = 3
 ASKED: Mapping[str, tuple[float, str]] = {
     SCORES_RISE: (
         FEW,
@@ -129,8 +130,17 @@ def flag_notes(counts: HitCounts) -> list[str]:
         one = counts.flags.get(flag)
         if one is not None and one.count > allowed * counts.searches:
             told = text.format(f"{one.count} of {counts.searches} searches")
-            found.append(f"{told} (such as {', '.join(one.items)})")
+            found.append(f"{told} (such as {', '.join(one.items)}){_replied(counts) if flag == NO_HITS else ''}")
     return found
+
+
+def _replied(counts: HitCounts) -> str:
+    """Return what the responses without hits also contained, for the most frequent texts."""
+    texts = [
+        f"; {count} response{'s' if count != 1 else ''} without hits contained {text}"
+        for text, count in list(counts.replies.items())[:SHOWN_REPLIES]
+    ]
+    return "".join(texts)
 
 
 def probe_notes(probes: Sequence[ProbeRow]) -> list[str]:

@@ -17,11 +17,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from dataclasses import field as with_default
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from bench.config.provider_calls import SearchCall, SearchResponse
 from bench.model import MORE_HITS, UNREADABLE, Found, Hit, Query, Space
+from bench.providers.declarative.remarks import beside, remarks
 from bench.providers.declarative.request import Paging, ProviderWire, Wired
 from bench.providers.declarative.response import Field, ServiceResponse, as_ids, compact, kind_of, says_more
 from bench.providers.declarative.sources import Marks, Sent, Sources
@@ -114,6 +116,11 @@ class HitReading:
         ordered = sorted(hits, key=lambda hit: math.inf if hit.score is None else sign * hit.score)
         return HitPage(ordered, unreadable)
 
+    @property
+    def places(self) -> tuple[Field, ...]:
+        """Return the paths of the lists of hits."""
+        return (self.results,) if self.results is not None else tuple(field for _, field in self.zipped)
+
     def _any_unreadable(self, rows: Sequence[object], hits: Sequence[Hit]) -> bool:
         """Return True when a score or date is present but cannot be read."""
         score, when = None if self.kind == "rank" else self.score, self.when
@@ -132,6 +139,9 @@ class HitReading:
             if self.results is None
             else answer.rows(self.results, missing_is_empty=self.missing_is_empty)
         )
+        strict = self.results if not self.missing_is_empty else None
+        if not rows and strict is not None and strict.path.is_absent(answer.tree):
+            raise answer.error(strict, "nothing there")
         return rows if self.children is None else [child for row in rows for child in self._flatten(answer, row)]
 
     def _zip(self, answer: ServiceResponse) -> list[object]:
@@ -274,6 +284,8 @@ class Searching:
     capabilities: Capabilities
     paging: Paging
     ids: bool
+    usual: set[str] = with_default(default_factory=set)
+    """what a response with hits contains next to them"""
 
     @classmethod
     def of(
@@ -297,7 +309,7 @@ class Searching:
         embedding = query.embedding or (await self.vectors.query(query.text) if self.vectors else None)
         values = of_space(space, self.constants, threaded=self.shape.threaded)
         values |= self.shape.query(sent, embedding=embedding)
-        hits, odd = await self._pages(space, values, sent.k)
+        hits, odd, replied = await self._pages(space, values, sent.k)
         unmapped = [hit.source_ids for hit in hits].count(())
         return Found(
             hits=tuple(hits[: query.k]),
@@ -306,10 +318,11 @@ class Searching:
             unmapped=unmapped,
             ids_available=self.ids and (self.reading.sources.declared or unmapped < len(hits) or not hits),
             flags=(*flags, *odd),
+            replied=replied,
         )
 
-    async def _pages(self, space: Space, values: Mapping[str, object], k: int) -> tuple[list[Hit], list[str]]:
-        """Return the hits, at most k after several pages, and flags for unreadable values and for further hits."""
+    async def _pages(self, space: Space, values: Mapping[str, object], k: int) -> tuple[list[Hit], list[str], str]:
+        """Return the hits, at most k after several pages, flags, and what a response without hits contained instead."""
         hits: list[Hit] = []
         unreadable, more = False, False
         extra: tuple[tuple[str, str], ...] = ()
@@ -325,4 +338,17 @@ class Searching:
             extra = following
         if extra:  # the last page may bring more than was left to ask for
             hits = hits[:k]
-        return hits, [name for name, holds in ((UNREADABLE, unreadable), (MORE_HITS, more)) if holds]
+        flags = [name for name, holds in ((UNREADABLE, unreadable), (MORE_HITS, more)) if holds]
+        return hits, flags, self._replied(answer, values) if not hits else self._seen(answer)
+
+    def _replied(self, answer: ServiceResponse, values: Mapping[str, object]) -> str:
+        if self.reading.plain or not answer.ok:
+            return ""
+        echoes = [one for one in values.values() if isinstance(one, str)]
+        return beside(answer.tree, self.reading.places, usual=self.usual, echoes=echoes)
+
+    def _seen(self, answer: ServiceResponse) -> str:
+        """Remember what the first response with hits contains next to them."""
+        if not self.usual and not self.reading.plain and answer.ok:
+            self.usual.update(remarks(answer.tree) or ("",))
+        return ""

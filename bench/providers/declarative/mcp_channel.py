@@ -230,6 +230,8 @@ class McpChannel:
         response = Response(status=200, headers={}, body=body, timings=Timings(), request=f"tool {call.tool}")
         if self.errors.rules:
             self.errors.read(response)
+        elif body[:1] in (b"{", b"[") and not result.is_error:
+            self.errors.read(response, judged=call.judged, partial=call.reads_parts)
         if result.is_error:
             raise Rejected(redact(f"{call.endpoint.name}: tool {call.tool}: {response.text}")[:SHOWN])
         return ServiceResponse(response)

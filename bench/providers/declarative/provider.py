@@ -106,7 +106,7 @@ class Declarative:
             self._deleting = self._wire.call("delete", endpoints.delete, traffic="manage")
             self.delete = self._delete
         if endpoints.update is not None:
-            update = self._wire.call("update", endpoints.update, traffic="add")
+            update = self._wire.call("update", endpoints.update, traffic="add", judged="add")
             self._updating = replace(self._adding, steps=(update,), reading=Reading(None, None), refusals=None)
             self.update = self._update
         if endpoints.list is not None:
@@ -117,7 +117,7 @@ class Declarative:
             self.list = self._list
 
     def _steps(self, key: str, calls: Sequence[RequestSection]) -> tuple[Wired, ...]:
-        return tuple(self._wire.call(key, call, traffic="add") for call in calls)
+        return tuple(self._wire.call(key, call, traffic="add", judged="change") for call in calls)
 
     def _values(self, space: Space) -> dict[str, object]:
         return of_space(space, self._wire.constants, threaded=self._shape.threaded)

@@ -167,7 +167,7 @@ class ProviderWire:
         *,
         traffic: Traffic,
         ok: Sequence[int] = (),
-        judged: Judged = "other",
+        judged: Judged | None = None,
         reads_parts: bool = False,
     ) -> Wired:
         """Compile one call; ``key`` is its path in the config, for errors."""
@@ -190,7 +190,7 @@ class ProviderWire:
             idempotency_header=call.idempotency.header if call.idempotency else None,
             idempotent=_repeatable(call, traffic),
             timeout_s=call.timeout / 1000 if call.timeout else None,
-            judged=judged,
+            judged=judged or ("change" if traffic == "manage" else "other"),
             reads_parts=reads_parts,
         )
 

@@ -39,6 +39,7 @@ from bench.errors import (
 from bench.events import redact
 from bench.http.errors import names_rate_limit
 from bench.patterns import pattern
+from bench.scalars import number, whole
 from bench.values import dataclass as value_dataclass
 
 if TYPE_CHECKING:
@@ -160,9 +161,14 @@ SHOWN_OF_VALUE = 200
 ERROR_KEYS = ("error", "errors")
 FLAGS = ("success", "ok")
 STATUSES = ("status", "state", "statusCode", "status_code", "code", "result")
-ERROR_NUMBERS = ("errno", "err_no", "errcode", "errCode", "err_code")
+ERROR_NUMBERS = (
+    "errno", "err_no", "errcode", "errCode", "err_code", "error_code", "errorCode", "retcode", "ret_code",
+)  # fmt: skip
 """keys of error numbers; by convention, 0 means no error"""
-TELLING = frozenset((*FLAGS, *STATUSES, *ERROR_NUMBERS))
+NO_ERROR = frozenset({0, 200})
+CODES = ("code", "statusCode", "status_code", "status", "resultCode", "result_code")
+"""keys whose number may be the code of an error, such as -1 or 50001"""
+TELLING = frozenset((*FLAGS, *STATUSES, *ERROR_NUMBERS, *CODES))
 FAILED = frozenset({"error", "failed", "failure", "fail"})
 INCOMPLETE = frozenset({202, 206, 207})
 """statuses of an incomplete search"""
@@ -184,16 +190,20 @@ _SAYS_FAILED = pattern(
     r"rate.?limit|too many|quota|exceed|\berrors?\b|exception|\bfail(?:ed|ure|s)?\b|unavailab|time.?out"
     r"|timed out|overload"
     r"|unauthori[sz]ed|forbidden|denied|not ready|not allowed|still (?:loading|indexing|starting)|maintenance|try again"
-    r"|\bbusy\b|expired|invalid|insufficient",
+    r"|\bbusy\b|expired|invalid|insufficient"
+    r"|错误|錯誤|失败|失敗|异常|異常|超时|超時|エラー|오류|실패|\w*fehler\b|fehlgeschlagen|\berreur|échec|échou|\bfall[oó]\b"
+    r"|\bfalha|\berrore|ошибк",
     re.IGNORECASE,
 )
+_IS_THERE_OR_GONE = pattern(r"exist|duplicate|not found|no such|nothing to", re.IGNORECASE)
+"""messages of a call whose effect is there already, such as clearing an empty namespace"""
 LOOKED_AT = TELLING.union(CUT_SHORT, ("_shards",), MESSAGES, ERROR_KEYS, ENVELOPES)
 """all keys that the check of a search reads"""
 HINT = "if it is not an error, add a rule under errors.error_when, which takes precedence"
 
-Judged = Literal["add", "search", "other"]
-"""kind of check: an add must have stored everything, a search must be complete; other responses are only checked for
-an error without a result"""
+Judged = Literal["add", "search", "change", "other"]
+"""kind of check: an add must have stored everything, a search must be complete, a setup, clear or delete must have
+been done; other responses are only checked for an error without a result"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,10 +260,11 @@ def _refuse_failure(tree: object, response: Response, judged: Judged, *, partial
 
     Raises:
         IngestFailed: an add was not stored.
-        Unavailable: a search gave no result or only a part of it.
+        Unavailable: a search gave no result or only a part of it, or a change was not made.
     """
     if judged == "add":
-        said = _first(_failure, tree) or _first(_error_told, tree) or _message_alone(tree)
+        said = _first(_failure, tree) or _first(_error_told, tree) or _first(_failure_by_code, tree)
+        said = said or _message_alone(tree)
         said = said or ("" if partial else next(filter(None, map(_failure_of_element, _elements(tree))), ""))
         if said:
             text = f"{response.request} -> {response.status}: the memory was not stored: {said}"
@@ -266,11 +277,27 @@ def _refuse_failure(tree: object, response: Response, judged: Judged, *, partial
                 redact(f"{response.request} -> {response.status}: the result is not complete: {said}"), hint=HINT
             )
         return
-    if isinstance(tree, dict) and (said := _error_told(tree)):
-        others = [value for name, value in tree.items() if name not in ERROR_KEYS and isinstance(value, list | dict)]
-        if [] in others and not any(others):
-            text = f"{response.request} -> {response.status}: an error instead of a result: {said}"
-            raise Unavailable(redact(text), hint=HINT)
+    if said := _error_instead(tree):
+        text = f"{response.request} -> {response.status}: an error instead of a result: {said}"
+        raise Unavailable(redact(text), hint=HINT)
+    if judged == "change" and (said := _refused(tree)):
+        text = f"{response.request} -> {response.status}: the service did not do it: {said}"
+        raise Unavailable(redact(text), hint=HINT)
+
+
+def _error_instead(tree: object) -> str:
+    """Return the error next to empty results; else an empty text."""
+    said = _error_told(tree)
+    if not said or not isinstance(tree, dict):
+        return ""
+    others = [value for name, value in tree.items() if name not in ERROR_KEYS and isinstance(value, list | dict)]
+    return said if [] in others and not any(others) else ""
+
+
+def _refused(tree: object) -> str:
+    """Return the failure of a change; empty when there is none, or what it makes or removes exists or is gone."""
+    said = _first(_failure, tree) or _first(_error_told, tree) or _first(_failure_by_code, tree)
+    return "" if _IS_THERE_OR_GONE.search(said) else said
 
 
 def _failure(node: object) -> str:
@@ -280,14 +307,28 @@ def _failure(node: object) -> str:
     if TELLING.isdisjoint(node):
         return ""
     failed = any(node.get(name) is False for name in FLAGS) or any(_is_failure(node.get(name)) for name in STATUSES)
-    failed = failed or any(isinstance(code := node.get(name), int) and code != 0 for name in ERROR_NUMBERS)
-    return compact(node)[:SHOWN_OF_VALUE] if failed else ""
+    return compact(node)[:SHOWN_OF_VALUE] if failed or _has_error_number(node) else ""
 
 
 def _is_failure(status: object) -> bool:
-    if isinstance(status, str):
-        return status.lower() in FAILED
-    return isinstance(status, int) and 400 <= status < 600
+    if isinstance(status, str) and status.lower() in FAILED:
+        return True
+    return 400 <= (whole(status) or 0) < 600
+
+
+def _has_error_number(node: Mapping[str, object]) -> bool:
+    return any((code := number(node.get(name))) is not None and code not in NO_ERROR for name in ERROR_NUMBERS)
+
+
+def _failure_by_code(node: object) -> str:
+    """Return the text of an object with the code of a failure: negative, or an HTTP status with more digits (50001)."""
+    if not isinstance(node, dict):
+        return ""
+    for name in CODES:
+        code = number(node.get(name))
+        if code is not None and (code < 0 or 40_000 <= code < 60_000 or 400_000 <= code < 600_000):
+            return compact(node)[:SHOWN_OF_VALUE]
+    return ""
 
 
 def _error_told(node: object) -> str:
@@ -316,7 +357,7 @@ def _incomplete(tree: object, status: int) -> str:
     if isinstance(tree, dict) and LOOKED_AT.isdisjoint(tree):
         return ""
     said = _first(_failure, tree) or _first(_cut_short, tree) or _error_beside_result(tree)
-    return said or _first(_message_beside_nothing, tree)
+    return said or _first(_failure_beside_nothing, tree)
 
 
 def _error_beside_result(tree: object) -> str:
@@ -327,12 +368,17 @@ def _error_beside_result(tree: object) -> str:
     return _first(_error_told, tree) if result else ""
 
 
-def _message_beside_nothing(node: object) -> str:
-    """Return the message of a failure next to an empty result; else an empty text."""
+def _failure_beside_nothing(node: object) -> str:
+    """Return the message or the code of a failure next to an empty result; else an empty text."""
     if not isinstance(node, dict):
         return ""
-    lists = [value for value in node.values() if isinstance(value, list)]
-    return _message_of_failure(node) if lists and not any(lists) else ""
+    inner = [node[name] for name in ENVELOPES if isinstance(node.get(name), dict)]
+    lists = [value for one in (node, *inner) for value in one.values() if isinstance(value, list)]
+    if any(lists):
+        return ""
+    said = _message_of_failure(node) if lists else ""
+    is_empty = lists or None in (value for name, value in node.items() if name not in ABOUT_CALL)
+    return said or (_failure_by_code(node) if is_empty else "")
 
 
 def _message_alone(tree: object) -> str:

@@ -1,0 +1,73 @@
+"""What a response contains next to an empty result, such as a code or a message that the config does not read.
+
+Example::
+
+    remarks({"code": 7, "msg": "internal", "took": 3, "results": []})      # ('code: 7', 'msg: "internal"')
+    beside({"code": 7, "results": None}, [results], usual=set())           # '$.results: null, code: 7'
+
+Ids, times and counts are left out, so that the same cause gives the same text in many responses.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Sequence
+
+from bench.events import redact
+from bench.patterns import pattern
+from bench.providers.declarative.response import Field
+
+MOST = 3
+SHOWN = 80
+DEEPEST = 2
+_NAMED = pattern(
+    r"code|stat(?:e|us)|err|fail|warn|msg|message|reason|detail|notice|exception|result$|^ret$|stale|degraded|indexing"
+    r"|pending|partial",
+    re.IGNORECASE,
+)
+"""names of fields that tell how a call ended"""
+_GOOD_NAME = pattern(
+    r"success|succeed|ok$|acknowledged|complete|done|ready|valid|exact|found|cache|final", re.IGNORECASE
+)
+_GOOD_TEXT = pattern(
+    r"(?:ok|okay|success\w*|succeeded|done|completed?|ready|true|none|null|green|0|200)?|.*成功.*", re.IGNORECASE
+)
+
+
+def remarks(tree: object, echoes: Collection[object] = ()) -> tuple[str, ...]:
+    """Return the fields that may tell why a response has no results; ``echoes`` are values of the request."""
+    return tuple(_remarks(tree, echoes, DEEPEST))
+
+
+def beside(tree: object, results: Sequence[Field], *, usual: Collection[str], echoes: Collection[object] = ()) -> str:
+    """Return what a response without results contains instead, without what responses with results contain too."""
+    missing = [
+        f"{field.path.text}: {'null' if found else 'missing'}"
+        for field in results
+        if field.path.single and (found := field.path.all(tree)) in ([], [None])
+    ]
+    other = [one for one in remarks(tree, echoes) if one not in usual]
+    return redact(", ".join((*missing[:1], *other[:MOST])))
+
+
+def _remarks(node: object, echoes: Collection[object], depth: int) -> list[str]:
+    found: list[str] = []
+    for name, value in node.items() if isinstance(node, dict) else ():
+        if isinstance(value, dict) and depth:
+            found += _remarks(value, echoes, depth - 1)
+        elif isinstance(value, str | int) and value not in echoes and _is_telling(str(name), value):
+            shown = value[:SHOWN] if isinstance(value, str) else value
+            found.append(f"{name}: {json.dumps(shown, ensure_ascii=False)}")
+    return found
+
+
+def _is_telling(name: str, value: str | int) -> bool:
+    named = _NAMED.search(name) is not None
+    if isinstance(value, bool):
+        return value and named and not _GOOD_NAME.search(name)
+    if isinstance(value, int):
+        return named and value not in (0, 200)
+    if _GOOD_TEXT.fullmatch(value.strip()):
+        return False
+    return named or not value.isascii() or len(value.split()) > 1
