@@ -1,4 +1,4 @@
-"""What a response contains next to an empty result, such as a code or a message that the config does not read.
+"""The content of a response next to an empty result, such as a code or a message that the config does not read.
 
 Example::
 
