@@ -228,5 +228,5 @@ def _value(score: ReceiptScore) -> str:
     if interval is not None:
         shown += f" [{interval.low:.4f}, {interval.high:.4f}]"
     if score.n_failed and score.value_failures_as_zero is not None:
-        shown += f", {score.value_failures_as_zero:.4f} with {score.n_failed} failed as zero"
+        shown += f", {score.value_failures_as_zero:.4f} if the {score.n_failed} failed items count as 0"
     return f"{shown} (n {score.n}, {score.definition})"

@@ -159,7 +159,7 @@ class Round:
         elif one.errand.state == "error":
             self.problems[shard.number] = await one.errand.error()
         else:
-            self.problems[shard.number] = f"the scheduler {self.fleet.address} dropped it"
+            self.problems[shard.number] = f"the scheduler {self.fleet.address} canceled the shard"
         self.progress.took_back(shard.number)
         log().info("shard_taken_in", shard=shard.number, worker=worker, problem=self.problems.get(shard.number))
 

@@ -184,7 +184,7 @@ def _latency_row(name: str, spread: LatencySpread, bins: Sequence[Bin], scale: S
     return ChartRow(
         name=name,
         value=duration(median),
-        about=f"{name}: half took {duration(median)} or less, 95 % {duration(slow)} or less, n = {spread['n']}",
+        about=f"{name}: median {duration(median)}, 95th percentile {duration(slow)}, n = {spread['n']}",
         bars=tuple(_bar(one, fullest, scale) for one in bins),
         rule=scale.at(median),
     )

@@ -194,7 +194,7 @@ REFUSED = Refusal(kind="config", message="a.yaml: bad", hint="fix it", worker="w
     ("ending", "state", "problem"),
     [
         ("ValueError: odd", "error", "ValueError: odd"),
-        (None, "cancelled", "the scheduler tcp://h:1 dropped it"),
+        (None, "cancelled", "the scheduler tcp://h:1 canceled the shard"),
         (None, "finished", "its journal was lost during the transfer; the worker still has it"),
         (Returned(pack=None, refusal=REFUSED), "finished", "worker w2: a.yaml: bad (fix it)"),
         (Returned(pack=None, message="odd end"), "finished", "ended early: odd end"),

@@ -131,7 +131,7 @@ async def test_a_clear_that_reports_a_failure_is_told(body: dict[str, Any], told
     world = await world_on(stub, corpora=1, items=1)
     outcome = await world.run(providers="faulty", cleanup="run")
     found = world.query(outcome.run_id, "select message from event where kind = 'not_cleared'")
-    assert bool(found) is told and all("the service did not do it" in text for (text,) in found)
+    assert bool(found) is told and all("the service did not carry out the call" in text for (text,) in found)
 
 
 @pytest.mark.parametrize(

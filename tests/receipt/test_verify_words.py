@@ -138,7 +138,7 @@ SCORES: list[tuple[dict[str, Any], str]] = [
      "accuracy = 0.1235 [0.1000, 0.2500] (n 10, accuracy/1)"),
     ({"value": None, "n": 0, "nExcluded": 10}, "accuracy = none (n 0, accuracy/1)"),
     ({"value": 0.5, "valueFailuresAsZero": 0.25, "n": 5, "nFailed": 5},
-     "accuracy = 0.5000, 0.2500 with 5 failed as zero (n 5, accuracy/1)"),
+     "accuracy = 0.5000, 0.2500 if the 5 failed items count as 0 (n 5, accuracy/1)"),
     ({"value": 0.5, "valueFailuresAsZero": None, "n": 5, "nFailed": 5}, "accuracy = 0.5000 (n 5, accuracy/1)"),
 ]  # fmt: skip
 

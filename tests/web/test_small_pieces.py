@@ -408,7 +408,7 @@ def test_latencies_of_any_span_have_few_ticks_and_bars_inside() -> None:
     assert chart is not None and 2 <= len(chart.ticks) <= 5
     (row,) = chart.rows
     assert all(bar.left >= 0 and bar.left + bar.width <= 100.01 and 0 < bar.height <= 100 for bar in row.bars)
-    assert row.about == "a: half took 100 ms or less, 95 % 16.7 min or less, n = 9"
+    assert row.about == "a: median 100 ms, 95th percentile 16.7 min, n = 9"
 
 
 # ------------------------------------------------------------------------------ stamps and patience

@@ -281,7 +281,7 @@ def _refuse_failure(tree: object, response: Response, judged: Judged, *, partial
         text = f"{response.request} -> {response.status}: an error instead of a result: {said}"
         raise Unavailable(redact(text), hint=HINT)
     if judged == "change" and (said := _refused(tree)):
-        text = f"{response.request} -> {response.status}: the service did not do it: {said}"
+        text = f"{response.request} -> {response.status}: the service did not carry out the call: {said}"
         raise Unavailable(redact(text), hint=HINT)
 
 
