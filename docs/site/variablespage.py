@@ -25,7 +25,8 @@ OURS: Mapping[str, str] = {
     "MEMORYBENCH_SIGNING_KEY_PASSPHRASE_FILE": "file with the passphrase of the key",
     "MEMORYBENCH_LOG_KEY_FILE": "file with the private key for entries of the public log",
     "MEMORYBENCH_TOKEN_FILE": "file with the token of `bench serve`",
-    "MEMORYBENCH_WORKSPACE": "workspace of a cluster worker, if it is not the folder in which the worker was started",
+    "MEMORYBENCH_WORKSPACE": "workspace of a cluster worker; default: the folder of the coordinator's workspace if it "
+    "exists on the worker, else the folder in which the worker was started",
     "XDG_CONFIG_HOME": "private keys are in `$XDG_CONFIG_HOME/bench/keys` (default `~/.config`)",
     "HF_TOKEN": "token for datasets of type `huggingface`",
     "HF_ENDPOINT": "address of the Hugging Face hub or of a mirror; default `https://huggingface.co`",
@@ -50,8 +51,11 @@ def text() -> str:
         "`--on-end CMD` sets `BENCH_RUN_ID` and `BENCH_EXIT_CODE` for its command.",
         "## Models",
         table(["prefix", "variable with the key", "variable for another address"], _models()),
+        "`azure/` also reads `AZURE_OPENAI_API_VERSION`, and `local/` reads `FASTEMBED_CACHE_PATH`: see "
+        "[Use a model](../use-a-model.md).",
         "## Included providers",
         table(["provider", "variables"], _providers()),
+        "`mem0-library` also reads the key of its models: `OPENAI_API_KEY`, or the variable that `local.key` names.",
     )
 
 
