@@ -39,7 +39,7 @@ from bench.engine.lane_setup import open_lanes
 from bench.engine.models import open_readers
 from bench.engine.open_lane import OpenLane, Ready
 from bench.engine.outcome import Failure
-from bench.engine.phase_results import AnswerResult, SearchResult
+from bench.engine.phase_results import AnswerResult, SearchResult, flags_of
 from bench.engine.progress import Progress
 from bench.engine.run_context import Budget, Errand, Ledger, Live
 from bench.engine.run_metadata import CodeState, run_meta
@@ -272,7 +272,9 @@ class Foreign:
         sentences = sentences_of(item, ready.content.turn_texts) if lane.level == "text" else None
         found = found_of(row, known, lane, sentences)
         self._append(self._key(item, lane.key, Phase.SEARCH), found)
-        said = None if row.answer is None else given_answer(row.answer)
+        said = (
+            None if row.answer is None else given_answer(row.answer, item, exact=lane.benchmark.scoring.compares_whole)
+        )
         failure = None if said is None else said.failure
         for owner in dict.fromkeys(job.answer_owner for job in lane.jobs):
             if said is not None:
@@ -310,7 +312,7 @@ class Foreign:
         return Key(owner=owner, phase=phase, corpus=item.corpus, unit=item.id)
 
 
-def given_answer(text: str) -> AnswerResult:
+def given_answer(text: str, item: Item, *, exact: bool = False) -> AnswerResult:
     """Return the given answer without reasoning; its prompt and model are unknown."""
     said = cleaned(Completion(text=text, model=GIVEN))
     error = no_answer(said) or (None if said.text.strip() else NoAnswer("the answer in the file is empty"))
@@ -323,6 +325,7 @@ def given_answer(text: str) -> AnswerResult:
         prompt="",
         prompt_sha256="",
         model=GIVEN,
+        flags=flags_of(said, item, exact=exact),
     )
 
 

@@ -144,7 +144,14 @@ async def answer(
         cost_usd=said.cost_usd,
         saved_usd=said.saved_usd,
         ignored=said.ignored,
-        flags=flags_of(said, item, text, most=prompt.max_tokens, context=context.texts),
+        flags=flags_of(
+            said,
+            item,
+            prompt=text,
+            most=prompt.max_tokens,
+            context=context.texts,
+            exact=benchmark.scoring.compares_whole,
+        ),
         messages=tuple((message.role, message.content) for message in prompt.messages),
     )
 

@@ -27,7 +27,15 @@ from bench.journal import JournaledPhase
 from bench.journal.rows import OK
 from bench.model import Call, Completion, Hit, Item
 from bench.models import cleaned, no_answer
-from bench.models.answer_text import CONTRADICTS, QUOTES, contradicts_gold, quotes_context, signs
+from bench.models.answer_text import (
+    CONTRADICTS,
+    OTHER_MARKS,
+    QUOTES,
+    contradicts_gold,
+    has_other_marks,
+    quotes_context,
+    signs,
+)
 from bench.models.dialect import Finish
 from bench.models.reply import UNTIMED
 from bench.values import dataclass
@@ -187,8 +195,13 @@ CUT, REFUSED, EMPTY, UNENDED, UNKNOWN, AT_LIMIT = "cut", "refused", "empty", "no
 stopped with exactly the allowed number of tokens"""
 
 
-def flags_of(said: Completion, item: Item, prompt: str, *, most: int, context: Sequence[str] = ()) -> tuple[str, ...]:
-    """Return the flags of an answer for reports: from its finish, its text and its endpoint."""
+def flags_of(
+    said: Completion, item: Item, *, prompt: str = "", most: int = 0, context: Sequence[str] = (), exact: bool = False
+) -> tuple[str, ...]:
+    """Return the flags of an answer for reports: from its finish, its text and its endpoint.
+
+    ``most`` is the token limit; ``exact``: some rule compares whole texts.
+    """
     ended = {"length": CUT, "refusal": REFUSED}.get(said.finish)
     if said.finish == "other":
         ended = UNKNOWN if said.native_finish else UNENDED
@@ -200,6 +213,8 @@ def flags_of(said: Completion, item: Item, prompt: str, *, most: int, context: S
         seen = (*seen, QUOTES)
     if not item.choices and contradicts_gold(said.text, item.answers):
         seen = (*seen, CONTRADICTS)
+    if not item.choices and has_other_marks(said.text, item.answers, exact=exact):
+        seen = (*seen, OTHER_MARKS)
     return (*([] if own is None else [own]), *seen, *said.flags)
 
 

@@ -17,6 +17,7 @@ There are three rules; in a text in Latin letters they change at most the case:
   segmentation of MLQA's evaluation (Lewis et al. 2020) and sacreBLEU's ``zh`` tokenizer do the same for Chinese,
   KorQuAD's evaluation (Lim et al. 2019) for Korean, which attaches particles to its words.
 * ``comparable`` normalizes a text: NFKC, no Unicode punctuation, no optional vowel signs.
+* ``loose_form`` writes the same answer in one way: no markup, plain quotes and digits. No metric uses it; notes do.
 * ``search_words`` returns overlapping pairs of characters in addition to single ones, as Lucene's CJK filter does with
   ``outputUnigrams``.
 """
@@ -24,11 +25,12 @@ There are three rules; in a text in Latin letters they change at most the case:
 from __future__ import annotations
 
 import functools
+import html
 import itertools
 import re
 import string
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Literal, cast
 
 from bench.patterns import pattern
@@ -238,6 +240,66 @@ def normal_form(
     if normalize_whitespace:
         text = _WHITE.sub(" ", text).strip(" ")
     return text if case_sensitive else text.lower()
+
+
+_SPELLED = pattern(r"[^\x00-\x7f]|[*`_<&\\$;|\n]| / |\d[.,' ]+\d|[\d$] (?=[%\dapAP])|^\s*\w+(?: \w+)?:")
+_PLAIN = str.maketrans(
+    {
+        **dict.fromkeys("’‘ʼ′`´", "'"),
+        **dict.fromkeys("“”„″", '"'),
+        **dict.fromkeys("‐‑‒–—−", "-"),
+        **{"⁄": "/", "٫": ".", "٬": ",", "،": ","},
+    }
+)
+"""typographic quotes, hyphens, dashes, minus signs and Arabic separators -> the plain ones"""
+_LOOSER: Sequence[tuple[re.Pattern[str], str]] = (
+    (pattern(r"</?[a-zA-Z][^<>@]{0,200}>"), " "),
+    (pattern(r"\\(?:text\w{0,2}|math\w{1,3}|boxed|emph)\s*\{([^{}]*)\}"), r"\1"),
+    (pattern(r"\\(?:[()\[\]]|(?=[%$&#_{}]))"), ""),
+    (pattern(r"(\*\*|__)(?=\S)(.{1,200}?)(?<=\S)\1|(?<!\w)([*_`])(?=\S)([^*_`]{1,200})(?<=\S)\3(?!\w)"), r"\2\4"),
+    (pattern(r"(?<!\w)\$(?=\S)([^$\n]{1,80})(?<=\S)\$(?!\w)"), r"\1"),
+    (pattern(r"(?<=[A-Za-z])_\{?(\d{1,3})\}?"), r"\1"),
+    (pattern(r"(?<=\d)(?=[\u00b2\u00b3\u00b9\u00bc-\u00be\u2070-\u2089\u2150-\u215e])"), " "),
+)
+"""markup and its replacement, in the order of use"""
+_GROUPED = pattern(
+    r"(?<![\w.,])(?P<whole>\d{1,3}(?:([.,' ])\d{3}(?:\2\d{3})*|(?:,\d\d)+,\d{3}))"
+    r"(?P<rest>(?:(?!\2)[.,]\d+)?)(?!\d|[.,]\d)"
+)
+_SEPARATORS = str.maketrans("", "", ".,' ")
+_NUMBERS: Sequence[tuple[re.Pattern[str], str]] = (
+    (pattern(r"(?<![\d,])(\d+),(\d{1,2})(?![\d,])"), r"\1.\2"),
+    (pattern(r"(?<![\d.])(\d+)\.0+(?![\d.])"), r"\1"),
+    (pattern(r"(?<=\d) (?=[%°]|[ap]\.?m\b)|(?<=[$€£¥]) (?=\d)", re.IGNORECASE), ""),
+)
+"""a decimal comma, a fraction of zeros, a space before a unit, and their replacement"""
+_FOREIGN_DIGIT = pattern(r"(?![0-9])\d")
+ANSWER_LABEL = pattern(r"\s*(?:(?:the )?(?:final |short |correct |gold )?answer(?: is)?|a):\s*", re.IGNORECASE)
+
+
+def has_spelling(text: str) -> bool:
+    """Return True when a text has signs that another text may spell otherwise, or that separate several answers."""
+    return _SPELLED.search(text) is not None
+
+
+def loose_form(text: str) -> str:
+    """Return a text in which other spellings of one answer are equal.
+
+    Markup (HTML, Markdown, LaTeX), a label such as ``Answer:``, typographic signs, digits of other scripts, and the
+    separators of numbers are written in one way.
+    """
+    if not has_spelling(text):
+        return text
+    label = ANSWER_LABEL.match(text)
+    text = html.unescape(text[label.end() :] if label else text)
+    for form, plain in _LOOSER:
+        text = form.sub(plain, text)
+    text = unicodedata.normalize("NFKC", text.translate(_PLAIN)).translate(_PLAIN)
+    text = _FOREIGN_DIGIT.sub(lambda digit: str(unicodedata.decimal(digit[0])), text)
+    text = _GROUPED.sub(lambda number: number["whole"].translate(_SEPARATORS) + number["rest"], text)
+    for form, plain in _NUMBERS:
+        text = form.sub(plain, text)
+    return " ".join(text.split())
 
 
 def squad_tokens(text: str) -> list[str]:

@@ -18,6 +18,8 @@ import json
 import re
 from collections.abc import Collection, Sequence
 
+from bench.metrics.text import occurs
+from bench.metrics.text_normalization import has_spelling, loose_form
 from bench.patterns import pattern
 from bench.reasoning import took_back
 from bench.visible import is_odd
@@ -88,8 +90,6 @@ def signs(text: str, *, question: str = "", prompt: str = "", accepted: Sequence
     """
     text = text[:_LONGEST]
     found = [ODD] if is_odd(text) else []
-    if _has_other_marks(text, accepted):
-        found.append(OTHER_MARKS)
     if is_tool_call(text):
         found.append(TOOL_CALL_TEXT)
     form, maybe = form_of(text), []
@@ -110,24 +110,30 @@ def signs(text: str, *, question: str = "", prompt: str = "", accepted: Sequence
     return (*found, *maybe) if maybe and not _is_accepted(text, accepted) else tuple(found)
 
 
-_PLAIN_MARKS = str.maketrans(
-    {**dict.fromkeys("’‘ʼ′`´", "'"), **dict.fromkeys("“”„″", '"'), **dict.fromkeys("‐‑‒–—−", "-")}
-)
-"""typographic quotes, hyphens, dashes and minus signs -> the plain ones"""
-_BOLD = "**"
+_SEVERAL = pattern(r"\s*(?:[;|\n]| / )\s*")
+"""separators of several answers in one gold"""
+_ENDS = " .!?\"'"
 
 
-def _has_other_marks(text: str, accepted: Sequence[str]) -> bool:
-    """Return True when a text contains a gold answer only if its quotes, dashes and bold type do not count."""
-    if text.isascii() and _BOLD not in text and all(map(str.isascii, accepted)):
+def has_other_marks(text: str, golds: Sequence[str], *, exact: bool = False) -> bool:
+    """Return True when a text contains a gold answer only if the spelling of both does not count.
+
+    With ``exact``, also when the text equals a gold answer only in this way.
+    """
+    unusual = any(map(has_spelling, (text, *golds)))
+    if not exact and not unusual:
         return False
-    form, golds = _spaced(text), [gold for gold in map(_spaced, accepted) if gold]
-    plain = _plain(form)
-    return any(_plain(gold) in plain for gold in golds) and not any(gold in form for gold in golds)
-
-
-def _plain(form: str) -> str:
-    return form.translate(_PLAIN_MARKS).replace(_BOLD, "") or form
+    form, spelled = _spaced(text[:_LONGEST]), [_spaced(gold) for gold in golds]
+    plain = loose_form(form)
+    if exact and form not in spelled and plain.strip(_ENDS) in [loose_form(gold).strip(_ENDS) for gold in spelled]:
+        return True
+    if not unusual or any(gold and occurs(gold, form, whole_words=True) for gold in spelled):
+        return False
+    several = [(gold, [part for part in map(loose_form, _SEVERAL.split(gold.lower())) if part]) for gold in golds]
+    return any(
+        parts and (any if "|" in gold else all)(occurs(part, plain, whole_words=True) for part in parts)
+        for gold, parts in several
+    )
 
 
 _FINAL = pattern(r"^\W*(?:the |my )?final answer\W*(?:is\b)?\W*(?=\w)", re.IGNORECASE | re.MULTILINE)

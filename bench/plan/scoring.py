@@ -135,6 +135,11 @@ class Scoring:
         """Return the names of the evaluators, each with the version of its rule."""
         return tuple(map(versioned, self.names))
 
+    @property
+    def compares_whole(self) -> bool:
+        """Return True when an evaluator or a metric compares a whole answer with the gold answer."""
+        return "exact-match" in self.names or any(metric.name.startswith("exact_match") for metric in self.metrics)
+
     def open(self, embedder: Embedder | None) -> tuple[Evaluator, ...]:
         """Open the evaluators for a run; ``embedder`` is for the evaluators that compare embeddings."""
         return _open(self.specs, self.prompts, embedder, self.allow_code_execution)

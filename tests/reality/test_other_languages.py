@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from tests.reality.chat_stub import completion
-from tests.reality.test_answers import Job, Serve, job, own, serve, workspace
+from tests.reality.test_answers import Bench, Job, Serve, job, note, own, serve, workspace
 
 __all__ = ["job", "serve", "workspace"]
 
@@ -25,3 +28,21 @@ def test_a_refusal_is_right_where_nothing_is_known_and_a_detail_that_is_missing_
     found = job(benchmark="abst")
     assert found["counts"] == {"abstained": 1, "incorrect": 1, "correct": 2}
     assert found["metrics"]["accuracy"]["value"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("gold", "answer"), [("1200", "It cost 1,200 kr."), ("12", "वह १२ साल का है"), ("R&D", "In R&amp;D.")]
+)
+def test_a_gold_that_is_missed_by_its_spelling_is_told_and_scored_as_sent(
+    gold: str, answer: str, serve: Serve, job: Job, workspace: Path, bench: Bench
+) -> None:
+    data = workspace / "configs/benchmarks/mini/data.jsonl"
+    rows = [json.loads(line) | {"answer": gold} for line in data.read_text().splitlines()]
+    data.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    serve(own([completion(answer), completion(f"It is {gold}.")], completion("I do not know")))
+    found = job()
+    told = "1 answer that contain the gold in another spelling"
+    assert found["metrics"]["contains_match"]["value"] == 0.25 and note(found, told) and note(found, "such as m1")
+    theirs = workspace / "theirs.jsonl"
+    theirs.write_text(json.dumps({"item": "m1", "answer": answer}) + "\n")
+    assert told in bench("score", str(theirs), "--benchmark", "mini", check=None).stdout
