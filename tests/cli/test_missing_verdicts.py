@@ -77,6 +77,15 @@ def test_missing_verdicts_that_are_allowed_are_zero_in_the_second_denominator_an
     assert bench("verify", str(receipt), check=None).stdout.startswith("VALID")
 
 
+def test_a_judge_that_could_not_be_read_is_asked_again_by_a_rescore(
+    bench: Bench, judge: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench(*RUN, *MODELS, check=4)
+    says(tmp_path, monkeypatch, {"Code 1": "never asked again", ".": GOOD})
+    bench("rescore", "r")
+    assert (job(bench)["valid"], job(bench)["counts"]) == (True, {"correct": 4})
+
+
 def test_a_run_of_which_nothing_was_scored_ends_with_4_whatever_is_allowed(
     bench: Bench, judge: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -37,6 +37,7 @@ endpoints:
     body: {{query: $.query, namespace: $.runTag, limit: $.k, sec: "${{EC_BODY}}"}}
     response: {{results: $.results, contentField: $.memory, scoreField: $.score, id_from: [{{field: $.id}}]}}
   clear: {{method: DELETE, path: "/v1/namespaces/${{runTag}}"}}
+  version: {{method: GET, path: /v1/version, value: $.version}}
 rateLimit: {{maxRetries: 0, retryDelayMs: 1}}
 """
 SECRETS = {
@@ -81,6 +82,9 @@ class Echo(BaseHTTPRequestHandler):
         hit = {"id": "x", "memory": f"echo {text} {echo}", "score": 1, "metadata": echo}
         own = [{"id": i, "memory": t, "score": 1} for i, t in list(held.items())[:3]]
         return self.say(200, {"results": [*own, hit]})
+
+    def do_GET(self) -> None:
+        self.say(200, {"version": f"1.0 {json.dumps(dict(self.headers))}"})
 
     def do_DELETE(self) -> None:
         self.memories.pop(self.path.partition("?")[0].rpartition("/")[2], None)
@@ -155,6 +159,7 @@ def test_no_secret_is_written_in_any_form_whatever_a_provider_repeats(
     assert [place for place, text in texts if "canary" in text] == []
     echoed = [row for row in rows if row["hits"] and any("[redacted]" in hit["content"] for hit in row["hits"])]
     assert echoed and all("oops" not in json.dumps(row["hits"]) for row in rows)
+    assert any('"upstream":"1.0 {' in text for _, text in texts), "the version is written"
     assert "hits_redacted" in "".join(text for _, text in texts), "a redacted hit is flagged"
     searched = {path.partition("?")[0] for path in paths if "search" in path}
     assert searched == {"/v1/..%2FcanaryT%2Fof%3Fa%3Dvariable/search"}, "a value is one segment of a path"

@@ -168,6 +168,34 @@ async def test_a_share_of_the_rate_is_what_one_of_several_machines_may_use(
     assert window(url) <= 1.25 * 10 + 1
 
 
+@pytest.mark.parametrize("name", ["openai/gpt-4.1", "openai/gpt-4.1.answering"])
+async def test_a_limit_of_the_run_is_that_of_a_model_with_a_dot_in_its_name(serve: Serve, name: str) -> None:
+    here = most = 0
+
+    async def busy(request: web.Request) -> web.Response:
+        nonlocal here, most
+        here += 1
+        most = max(most, here)
+        await anyio.sleep(0.03)
+        here -= 1
+        return web.json_response({})
+
+    async with Http(concurrency=20, rates={name: Limits(concurrency=2)}) as http:
+        await many(http, endpoint("openai/gpt-4.1.answering"), search(await serve(busy)), 8, 8)
+    assert most == 2
+
+
+async def test_a_share_of_the_tokens_per_minute_is_what_one_of_several_machines_may_use(
+    fault_server: Starter, starts: Starts
+) -> None:
+    url = fault_server()
+    async with Http(share=0.5) as http:
+        for tokens in (3_000, 150):  # 500 tokens a second, 3,000 at once
+            await http.call(endpoint(tpm=60_000), replace(search(url), tokens=tokens))
+    first, second = starts(url)
+    assert second - first >= 0.25
+
+
 async def test_the_least_interval_lies_between_two_starts(fault_server: Starter, starts: Starts) -> None:
     url = fault_server()
     with recording() as sent:

@@ -108,3 +108,15 @@ async def test_answers_to_what_was_sent_before_a_cut_do_not_undo_it() -> None:
         window.give_back(holder)
         window.accepted(sent_at=1.0)
     assert window.size == 1
+
+
+async def test_a_request_within_a_round_trip_of_a_cut_belongs_to_the_crowd_of_before() -> None:
+    window = AdaptiveWindow(64)
+    while window.size < 32:
+        one_round(window)
+    window.refused(sent_at=1.0, now=2.0, told_to_wait=False)
+    once = window.size
+    window.refused(sent_at=2.5, now=3.5, told_to_wait=False)
+    assert window.size == once
+    window.refused(sent_at=3.5, now=4.5, told_to_wait=False)
+    assert window.size <= once / 2 + 1

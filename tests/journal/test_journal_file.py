@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import shutil
 import sqlite3
 from pathlib import Path
 
@@ -26,7 +27,7 @@ from bench.journal.file import (
     open_writing,
     reported,
 )
-from tests.journal.journal_samples import meta, scored
+from tests.journal.journal_samples import items_of, meta, scored, search
 from tests.rows import each_row
 
 WRITABLE = "make the folder writable; nothing was changed"
@@ -190,3 +191,18 @@ async def test_a_reader_that_comes_and_goes_leaves_the_writer_its_locks(tmp_path
                 async with Journal.resume(tmp_path / "run"):
                     pass
         assert (tmp_path / "run" / f"{NAME}-wal").stat().st_size > 0
+
+
+async def test_a_checkpoint_that_was_killed_after_its_first_page_loses_nothing(tmp_path: Path) -> None:
+    """The header then promises pages that only the WAL has."""
+    run, copy = tmp_path / "run", tmp_path / "copy"
+    async with Journal.create(run, meta()) as journal:
+        for number in range(40):
+            await journal.put(search(f"q{number}", payloads={"hits": [f"{number} " * 900]}))
+        shutil.copytree(run, copy)
+    whole, torn = (run / NAME).read_bytes(), bytearray((copy / NAME).read_bytes())
+    page_bytes = int.from_bytes(whole[16:18], "big")
+    torn[:page_bytes] = whole[:page_bytes]
+    (copy / NAME).write_bytes(torn)
+    assert len(torn) < len(whole) == int.from_bytes(torn[28:32], "big") * page_bytes
+    assert len(await items_of(copy)) == 40

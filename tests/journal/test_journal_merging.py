@@ -237,5 +237,19 @@ async def test_an_existing_run_is_not_merged_into(tmp_path: Path) -> None:
 async def test_an_interrupted_source_leaves_the_whole_resumable(tmp_path: Path) -> None:
     async with Journal.create(tmp_path / "a", meta("a")) as journal:
         journal.append(scored("q1"))
-    outcome = await merge([tmp_path / "a"], tmp_path / "whole", run_id="whole")
-    assert outcome.state is RunState.PAUSED
+    ended = await journal_of(tmp_path / "b", [scored("q2")])
+    for number, sources in enumerate(([tmp_path / "a"], [tmp_path / "a", ended])):
+        outcome = await merge(sources, tmp_path / f"whole{number}", run_id=f"whole{number}")
+        assert (outcome.gaps, outcome.state) == ((), RunState.PAUSED)
+
+
+@pytest.mark.parametrize("dropped", ["a", "b"])
+async def test_texts_that_one_source_dropped_are_those_of_the_other(tmp_path: Path, dropped: str) -> None:
+    for at, name in enumerate("ab"):
+        await journal_of(tmp_path / name, [search("q1")], created_at=START + timedelta(hours=at))
+    async with Journal.resume(tmp_path / dropped) as journal:
+        await journal.drop_payloads()
+    await merge([tmp_path / "a", tmp_path / "b"], tmp_path / "whole", run_id="whole")
+    async with Reader.open(tmp_path / "whole") as reader:
+        (record,) = [record async for record in reader.items(CHAIN)]
+        assert await reader.payload(str(record.phases[Phase.SEARCH].payloads["hits"])) == search("q1").payloads["hits"]

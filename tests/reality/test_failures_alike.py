@@ -102,3 +102,11 @@ async def test_an_add_that_is_rejected_for_each_of_the_first_ten_corpora_stops_t
     outcome = await world.run(providers="faulty", run_id="r", isolation="off", concurrency=1)
     assert (outcome.exit_code, stub.calls("add")) == (3, 10)
     assert outcome.message.startswith("corpus: the first 10 all failed with the same error")
+
+
+async def test_as_many_equal_errors_as_a_job_may_have_do_not_stop_it(world_on: WorldOn) -> None:
+    stub = MemoryStub({"search": lambda call, request, body: rejects(call, request, body) if call <= 10 else None})
+    world = await world_on(stub, corpora=1, items=20)
+    outcome = await world.run(providers="faulty", isolation="off", concurrency=1, max_error_rate=0.5)
+    assert outcome.jobs[0].states == {State.ERROR: 10, State.MEASURED: 10}
+    assert (outcome.exit_code, stub.calls("search")) == (0, 20)

@@ -133,3 +133,21 @@ async def test_a_listing_whose_other_pages_are_not_read_proves_nothing(world_on:
         "setup.space.existing.results" in text
         and "only the first 2 elements of a longer list were read, and none of them matches" in text
     )
+
+
+async def test_a_page_of_the_memories_does_not_prove_that_a_batch_is_missing(world_on: WorldOn) -> None:
+    stub = counting(MemoryStub(), lambda kept: {"items": kept[:PAGE]})
+
+    def loses(number: int, request: web.Request, body: dict[str, object]) -> web.Response | None:
+        if number <= PAGE:
+            return None
+        stub.usual("add", request, body)
+        return web.json_response({}, status=503)
+
+    stub.answers = {**stub.answers, "add": loses}
+    world = await world_on(stub, corpora=1, items=3, sessions=PAGE + 1)
+    world.provider("faulty", base=PROVIDER.replace('value: "$.count"', 'value: "$.items"'))
+    outcome = await world.run(providers="faulty", run_id="r", cleanup="never")
+    assert outcome.jobs[0].states == {State.MEASURED: 3}
+    assert [len(kept) for kept in stub.spaces.values() if kept] == [PAGE + 1]
+    assert (stub.calls("add"), stub.cleared) == (PAGE + 1, []), "a search finds what the page does not show"

@@ -90,3 +90,16 @@ def test_the_rows_of_an_older_version_are_settled_as_they_were(tmp_path: Path) -
     now = [row(CorpusKind.INTENT), row(CorpusKind.INTENT, batch=0), row(CorpusKind.BATCH, batch=0)]
     assert CorpusState.of(now).next_step(durability="service", resumed=True) is Step.CONTINUE
     assert CorpusState.of([*now, row(CorpusKind.INTENT, batch=1)]).doubts == {1}
+
+
+async def test_a_batch_is_sent_only_after_its_intent_is_durable(world_on: WorldOn) -> None:
+    durable: list[int] = []
+
+    def look(number: int, request: web.Request, body: dict[str, object]) -> None:
+        sql = "select count(*) from corpus_row where kind = 'intent' and json_extract(data, '$.batch') is not null"
+        durable.append(world.query("r", sql)[0][0])
+
+    world = await world_on(MemoryStub(answers={"add": look}), corpora=1, items=1, sessions=SESSIONS)
+    assert (await world.run(providers="faulty", run_id="r")).exit_code == 0
+    assert len(durable) == SESSIONS
+    assert [number for number, intents in enumerate(durable, 1) if intents < number] == []

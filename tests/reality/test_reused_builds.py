@@ -476,7 +476,7 @@ async def test_a_class_that_cannot_restore_is_named_with_its_line(tmp_path: Path
 # ----------------------------------------------------------------- who holds it
 
 
-async def half_way(world: World, stub: MemoryStub) -> None:
+async def half_way(world: World, stub: MemoryStub, *, reuse_build: str = "r1") -> None:
     """A run that searches another one's memories and is stopped after its first questions."""
     usual = stub.answers
     stub.answers = {
@@ -485,7 +485,7 @@ async def half_way(world: World, stub: MemoryStub) -> None:
             web.json_response({}, status=401) if str(body["query"]).startswith("What opens the vault K1") else None
         ),
     }
-    assert (await world.run(**KEPT, run_id="r2", reuse_build="r1", isolation="off")).exit_code == 3
+    assert (await world.run(**KEPT, run_id="r2", reuse_build=reuse_build, isolation="off")).exit_code == 3
     stub.answers = usual
 
 
@@ -510,6 +510,21 @@ async def test_clean_says_which_run_searches_the_memories_and_clears_them_after_
     assert stub.calls("add") == adds and not stub.cleared, "the borrower clears nothing"
     await in_thread(bench, "clean", "r1", "--yes")
     assert len(stub.cleared) == 2 and not any(stub.spaces.values())
+
+
+async def test_memories_that_were_compared_and_not_taken_over_are_free(
+    world_on: WorldOn, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stub = MemoryStub()
+    world = await world_on(stub, corpora=2, items=2)
+    monkeypatch.setenv("FAULT_URL", str(world.url))
+    await ingested(world)
+    next(iter(stub.spaces.values())).pop()
+    await half_way(world, stub, reuse_build="auto")
+    assert "has other contents than before" in str(world.query("r2", "select message from event"))
+    before = len(stub.cleared)
+    await in_thread(bench, "clean", "r1", "--yes")
+    assert stub.cleared[before:] == [2, 3]
 
 
 async def test_deleting_the_borrower_frees_the_memories_and_clears_none(

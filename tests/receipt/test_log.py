@@ -235,6 +235,16 @@ def test_publish_copies_logs_and_is_harmless_twice(ring: Keyring, folder: Path, 
     assert "not_logged" not in make.codes(outcome, "warn")
 
 
+def test_the_log_that_is_named_counts_and_not_the_one_in_the_folder(
+    ring: Keyring, folder: Path, desk: Any, make: Any, tmp_path: Path
+) -> None:
+    publish(signed_receipt(ring, desk, make), ring, at=AT)
+    append(tmp_path / "other", [started("r9")], ring.trusted(), ring.private_key_of("default"), AT)
+    for log, expected in ((None, set()), (tmp_path / "other", {"not_logged"})):
+        (outcome,) = verify([folder], VerificationRequest(trust=ring.trusted(), log=log)).outcomes
+        assert make.codes(outcome, "warn") & {"not_logged"} == expected
+
+
 def test_another_receipt_under_a_used_id_is_refused_and_found(
     ring: Keyring, folder: Path, desk: Any, make: Any
 ) -> None:

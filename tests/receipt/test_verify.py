@@ -240,6 +240,8 @@ def test_partial_runs_and_many_errors_are_policy(desk: Any, make: Any) -> None:
     assert "partial" in make.codes(desk.verify(desk.good(pending=1)), "warn")
     rows = [*make.default_rows(), make.failed_row(99)]
     assert "error_rate" in make.codes(desk.verify(desk.good(rows)), "warn")
+    rows[-1].update(state="not_ready", errorKind=None)
+    assert "error_rate" in make.codes(desk.verify(desk.good(rows)), "warn")
 
 
 def test_duplicates_are_a_warning_that_strict_does_not_pass(desk: Any, make: Any) -> None:

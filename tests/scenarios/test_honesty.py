@@ -93,6 +93,14 @@ async def test_S7_more_hits_than_asked_for_are_cut_and_flagged(world_of: Worlds)
     assert [(one["returned"], len(one["retrieved"])) for one in items] == [(30, 10)] * 3
 
 
+async def test_the_time_of_a_failed_search_is_not_in_the_percentiles_of_a_receipt(world_of: Worlds) -> None:
+    world = world_of("search:status:code=400,match=opens the vault K0x1", corpora=1, items=4)
+    outcome = await world.run(providers="faulty", isolation="off", max_error_rate=1)
+    receipt, items = receipt_of(world, outcome.run_id)
+    assert receipt["scores"]["measured"]["search_us"]["n"] == 3
+    assert [one["itemId"] for one in items if "search" not in one["latencyUs"]] == ["c0q1"]
+
+
 async def test_S8_duplicate_hits_gain_nothing(world_of: Worlds) -> None:
     world = world_of("search:dup:n=3", corpora=1, items=6)
     outcome = await world.run(providers="faulty", metrics=["ndcg@10", "recall_fraction_at_10"])
