@@ -227,7 +227,7 @@ class ClusterRun:
 
     @asynccontextmanager
     async def _held(self, *, resumed: bool) -> AsyncIterator[Journal]:
-        """Yield the run's own journal, locked until it is rebuilt from the shards."""
+        """Yield the run's own journal, new or resumed; it is locked until it is rebuilt from the shards."""
         code = CodeState.read(self.environment)
         if resumed:
             async with Journal.resume(self.folder) as journal:

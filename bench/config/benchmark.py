@@ -116,7 +116,7 @@ class BenchmarkFile(ConfigModel):
     visibility: Visibility | None = None
     """end of the part of the history that an item may see; each distinct cut-off makes its own corpus"""
     overlay: str | None = None
-    """list of disputed gold answers: a name in overlays/, or a path"""
+    """list of disputed gold answers: NAME of the file overlays/NAME.yaml next to this file"""
     cluster_by: Literal["corpus"] | None = "corpus"
     """independent unit for confidence intervals: corpus; null: each item"""
     ingestion: Ingestion = Ingestion()

@@ -222,7 +222,10 @@ _MEAN_ANSWERABLE = frozenset((
 
 
 def _abstention(config: BenchmarkConfig) -> Iterator[Finding]:
-    """Check that a flag named like ``answerable`` is not used as an abstention flag without ``equals: false``."""
+    """Check that ``equals`` has a ``field``, and that a field named like ``answerable`` has ``equals``.
+
+    Without ``equals``, a true value of the field means that there is no answer.
+    """
     rule = config.abstention
     if rule.field is None:
         if rule.equals is not None:

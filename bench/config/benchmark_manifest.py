@@ -225,7 +225,7 @@ class Manifest(ManifestPart):
     date_formats: tuple[DateFormat, ...] = ()
     """strptime formats that are tried before the built-in ones"""
     overlay: str | None = None
-    """list of disputed gold answers: a name in overlays/, or a path"""
+    """list of disputed gold answers: NAME of the file overlays/NAME.yaml next to this file"""
     cluster_by: Literal["corpus"] | None = "corpus"
     """independent unit for confidence intervals; null: each item"""
 

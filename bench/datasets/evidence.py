@@ -135,7 +135,7 @@ class EvidenceRule:
     def _named(
         self, item: RawItem, lookup: Lookup, flags: set[str], grades: dict[str, float]
     ) -> tuple[set[str], set[str]]:
-        """Return the sessions and turns that the references name."""
+        """Return the sessions and turns that the references name; store their grades and flags."""
         sessions: set[str] = set()
         turns: set[str] = set()
         for given, named in self._references(item, lookup, flags):

@@ -71,7 +71,10 @@ class AnswerContext:
 
 
 def fill(hits: Sequence[Hit], *, budget_tokens: int | None, dated: bool) -> AnswerContext:
-    """Take hits from the front while they fit into ``budget_tokens`` (None = all)."""
+    """Take hits from the front while they fit into ``budget_tokens`` (None = all).
+
+    If the first hit alone is too long, its beginning is used.
+    """
     texts: list[str] = []
     room = None if budget_tokens is None else budget_tokens * CHARS_PER_TOKEN
     for hit in hits:

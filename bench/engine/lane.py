@@ -141,7 +141,11 @@ def _tell(build: OpenLane, outcome: Ready | Failure | None) -> None:
 
 
 async def _corpus_failed(build: OpenLane, corpus_id: str, failure: Failure) -> None:
-    """Record the failure of a corpus for each of its items."""
+    """Record the failure of a corpus for each of its items, and stop the lanes if the failure requires this.
+
+    Items of a corpus that found its only namespace occupied stay pending. After another failure, the only namespace of
+    a service is cleared for the next corpus.
+    """
     for lane, ref in build.items(corpus_id) if failure.kind != OCCUPIED else ():
         if build.live.stopping.asked:
             break

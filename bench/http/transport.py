@@ -167,7 +167,7 @@ class Transport:
     async def send(
         self, request: Request, body: bytes | None, stamps: Stamps, *, timing: aiohttp.ClientTimeout, max_bytes: int
     ) -> HttpResponse:
-        """Send once and read the complete response.
+        """Send once, follow redirects, and read the complete response.
 
         Raises:
             NotSent, Lost: there is no complete response.

@@ -265,7 +265,10 @@ class BatchSender:
         return await self._patiently(lambda: self._api.results(batch))
 
     async def _patiently(self, look: Callable[[], Awaitable[T]]) -> T:
-        """Repeat a request until the vendor answers; an outage only pauses it."""
+        """Repeat a request until the vendor answers; an outage only pauses it.
+
+        An answer that is still unreadable after a few tries is an error.
+        """
         pause_s, unreadable, told = FIRST_LOOK_S, 0, False
         while True:
             try:

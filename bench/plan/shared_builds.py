@@ -72,7 +72,8 @@ def _ingested(lane: Lane) -> dict[str, object]:
 def ingest_identity(config: ProviderConfig) -> dict[str, object]:
     """Return the part of a provider's config that can change the stored memories, as a JSON tree.
 
-    For an MCP server that is a command, it is the whole identity: each variant starts its own server and store.
+    It is the whole identity for an adapter, whose use of its settings is unknown, and for an MCP server that is a
+    command, because each variant starts its own server and store.
     """
     made = identity(config)
     if config.adapter is not None or config.endpoints is None or (config.mcp is not None and config.mcp.command):

@@ -65,7 +65,7 @@ def complete(provider: Provider, config: ProviderConfig) -> None:
 
 
 def mind(provider: Provider, config: ProviderConfig) -> None:
-    """Check the results of the four methods of a class against the Protocol, and reduce queries to its limits."""
+    """Let the four methods of a provider check their results against the Protocol, and reduce queries to its limits."""
     for name, wanted in WANTED.items():
         minded = Minded(str(config.adapter), name, getattr(provider, name), wanted)
         setattr(provider, name, minded)

@@ -145,7 +145,7 @@ TEXTS: Mapping[str, Callable[[str, object], None]] = {
 
 
 def _may_set(model: type[BaseModel], path: Sequence[str], value: object) -> bool:
-    """Return True if a path of a config model leads to a number or a choice, and the value is one."""
+    """Return True if ``set`` may give a path of a config model this value: a number, a choice, or a block of these."""
     names = {fold(name): name for name in model.model_fields}
     found = names.get(fold(path[0]))
     if found is None:

@@ -413,7 +413,7 @@ def side_names(jobs: Sequence[tuple[str, str | None]]) -> list[str]:
 
 
 def record_json(job: JobRecord) -> JobDigests:
-    """Return the digests of a job."""
+    """Return the settings and digests of a job."""
     digests = {
         "job": job.key,
         "benchmark": job.benchmark,

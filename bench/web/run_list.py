@@ -60,7 +60,7 @@ NO_SUMMARY: Summary = (None, None)
 
 
 async def runs_document(site: Site) -> dict[str, list[RunRow]]:
-    """Return every run, newest journal first, with its state in the service."""
+    """Return the site's runs: those without a journal first, then the others, newest journal first."""
     waiting = site.service.standing() if site.service else {}
     summaries = await summaries_of(site.workspace)
     live = site.service.costs() if site.service else {}

@@ -272,7 +272,7 @@ class Service:
         self._enqueue(self.orders.add(RunOrder(run_id=run_id, retry=retry)))
 
     async def stop(self, run_id: str, why: str) -> str:
-        """Ask a run to stop cleanly (``pause`` or ``cancel``) and return its state."""
+        """Ask a run to stop cleanly (``pause`` or ``cancel``), or remove it from the queue; return its state."""
         self.orders.drop(run_id)
         waiting = [order for order in self.queue if order.run_id == run_id]
         if waiting:

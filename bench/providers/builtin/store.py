@@ -165,7 +165,7 @@ class NamespaceFile:
     """clock of the processor time of the connection's thread"""
 
     async def prepare(self) -> None:
-        """Create missing tables."""
+        """Set up the connection, and create missing tables."""
         await self.connection.create_function("thread", 0, threading.get_ident)
         rows = list(await self.connection.execute_fetchall("SELECT thread()"))
         self.clock = thread_clock(int(rows[0][0]))

@@ -42,7 +42,7 @@ class IdMapping:
         return cls(id_map.name, key, value)
 
     def read(self, answers: Sequence[ServiceResponse], sent: Sequence[str], namespace: str = "") -> dict[str, object]:
-        """Return the map from service ids to memory ids in the responses.
+        """Return the map from service ids to memory ids: from the responses, or of the UUIDs that bench made.
 
         Several service ids may belong to one memory.
         """
