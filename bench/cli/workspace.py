@@ -102,7 +102,7 @@ def new(
     kind
         provider or benchmark.
     name
-        Name of the config: lower case letters, digits, dots and dashes.
+        Name of the config: lower case letters, digits, dots, dashes and underscores.
     from_
         Data file or folder of data files. The config is guessed from it (benchmark).
     """

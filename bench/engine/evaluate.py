@@ -168,7 +168,7 @@ async def evaluate(
     *,
     kept: Stored | None = None,
 ) -> Evaluated:
-    """Run every evaluator and compute every metric of an item; ``kept`` has earlier replies of the judge."""
+    """Run all evaluators and metrics, in a rescore also for the corrected answer; ``kept``: the judge's old replies."""
     judge = lane.readers.judge(job.judge)
     better = lane.plan.benchmark.corrected_answer(item.id) if lane.live.errand.rescores and said is not None else None
     again = None if better is None else replace(item, answers=(better,))

@@ -258,7 +258,10 @@ async def _lent(live: Live, lane: OpenLane, stored: StoredBuild) -> Changes:
 async def _changed(
     lane: OpenLane, rows: Mapping[str, Sequence[CorpusRow]], run_id: str, *, restored_from: Path | None = None
 ) -> Changes:
-    """Return the namespaces whose contents have changed since they were ready, in the order of the corpora."""
+    """Return how the contents of the namespaces have changed since they were ready, in the order of the corpora.
+
+    With ``restored_from``, each namespace is first restored from this folder, and cleared again if its contents differ.
+    """
     found: dict[str, Changes] = {}
     slots = anyio.CapacityLimiter(lane.width)
 

@@ -227,7 +227,7 @@ class _Size:
 
 
 def estimate(plan: Plan) -> Estimate:
-    """Return the estimate of a run: the sum over all lanes that are not skipped."""
+    """Return the estimate of a run: the sum over all lanes that are not skipped, and the calibrations of judges."""
     endpoints: dict[str, EndpointEstimate] = {}
     corpora = 0
     for lane in plan.running:

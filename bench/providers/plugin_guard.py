@@ -40,7 +40,7 @@ WANTED: dict[str, tuple[type, ...]] = {
 
 
 def complete(provider: Provider, config: ProviderConfig) -> None:
-    """Add the missing attributes to a provider; values in its config take precedence.
+    """Add the missing attributes to a provider; ``local.durability`` of its config replaces that of its class.
 
     A class without ``durability`` is assumed to store its data in this process: a resumed run ingests its corpora
     again, instead of finding them empty.

@@ -204,7 +204,10 @@ async def _corpora(reader: Reader, record: JobRecord) -> Corpora:
 
 
 async def _span(reader: Reader, record: JobRecord) -> tuple[str | None, str | None]:
-    """Return the time of the first call of a job, and the end of its last phase."""
+    """Return when the first corpus or call of a job began, and when the state of its run last changed.
+
+    The second time is not before the start of the job's last search.
+    """
     began: list[datetime] = []
     ended: list[datetime] = []
     async for corpus in reader.corpora(record.build):

@@ -197,7 +197,7 @@ async def _fold(reader: Reader, *, by: Sequence[str], benchmark: str | None) -> 
 
 
 def _with_levels(jobs: Sequence[JobReport]) -> Iterator[JobReport]:
-    """Add a note to each job if another job of its benchmark counts evidence by a different level."""
+    """Add a note to each job with retrieval metrics whose benchmark has a job with another evidence level."""
     for job in jobs:
         others = [
             other.record

@@ -123,7 +123,7 @@ async def _versions(workspace: Path, run_id: str) -> dict[str, str]:
 
 
 def _setting(group: Sequence[RankedJob], signed: Mapping[Signed, str], versions: Mapping[str, dict[str, str]]) -> Json:
-    """Return the jobs of one setting, newest first, each compared with the one before it."""
+    """Return the jobs of one setting, newest first, each with the change since the valid job before it."""
     first = group[0]
     rows = [
         {**_row(one, signed, versions.get(one.job.run_id, {})), **_beside(one, group[at + 1 :])}
@@ -151,7 +151,7 @@ def _side(one: RankedJob) -> str:
 
 
 def _beside(job: RankedJob, older: Sequence[RankedJob]) -> Json:
-    """Return the previous job and the change of the value since then."""
+    """Return the valid job of the same variant before this one, and the change of the value since then."""
     now = _valid(job)
     for one in older if now else ():
         then = _valid(one)

@@ -203,7 +203,7 @@ class Service:
         return {name: format(one.progress.cost_usd, "f") for name, one in self.active.items() if one.progress}
 
     def live(self, run_id: str) -> dict[str, object] | None:
-        """Return the state of a live run of this service; None if it does not run here."""
+        """Return the progress of a live run of this service; None if it does not run here."""
         one = self.active.get(run_id)
         if one is None or one.progress is None:
             return None

@@ -260,7 +260,7 @@ def _refuse_failure(tree: object, response: Response, judged: Judged, *, partial
 
     Raises:
         IngestFailed: an add was not stored.
-        Unavailable: a search gave no result or only a part of it, or a change was not made.
+        Unavailable: a search gave no result or only a part of it, a change was not made, or another call got an error.
     """
     if judged == "add":
         said = _first(_failure, tree) or _first(_error_told, tree) or _first(_failure_by_code, tree)

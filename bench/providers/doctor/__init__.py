@@ -74,7 +74,7 @@ async def examine(
 
 
 def _impatient(config: ProviderConfig) -> ProviderConfig:
-    """Return the config with short timeouts and pauses, since a user waits for the result."""
+    """Return the config with short pauses, and short timeouts where it sets none, since a user waits."""
     pauses = {"retry_delay_ms": min(config.rate_limit.retry_delay_ms, RETRY_DELAY_MS)}
     times = {} if "timeout" in config.connection.model_fields_set else {"timeout": ATTEMPT_MS}
     changes: dict[str, object] = {
