@@ -200,7 +200,7 @@ def _named(name: str, side: Side, shared: Sequence[str]) -> str:
     found = next((one for one in (info.name, f"{info.name}_at_{side.record.k}") if one in shared), None)
     if found is None:
         raise UsageError(
-            f"the metric {name} is not on both sides of {side.record.benchmark}",
+            f"the metric {name} was not computed for both sides of {side.record.benchmark}",
             hint=f"metrics of both sides: {', '.join(shared) or 'none'}; bench rescore adds metrics",
         )
     if not can_be_paired(side.measures[found]):

@@ -131,7 +131,7 @@ def _kinds(names: Sequence[str] | None) -> frozenset[LossKind]:
     known = [str(kind) for kind in LossKind]
     unknown = next((name for name in asked if name not in known), None)
     if unknown is not None:
-        raise UsageError(f'"{unknown}" is not a kind of loss', hint=f"known: {', '.join(known)}")
+        raise UsageError(f'"{unknown}" is not a reason why items are lost', hint=f"known: {', '.join(known)}")
     return frozenset(LossKind(name) for name in asked or known)
 
 

@@ -192,7 +192,7 @@ async def test_a_metric_is_found_by_any_of_its_names_and_refused_with_what_there
     assert shown_metrics(a, b, []) == ["accuracy", "ndcg_at_10", "latency_p50"]
     with pytest.raises(UsageError) as refused:
         shown_metrics(a, b, ["mrr"])
-    assert str(refused.value) == "the metric mrr is not on both sides of facts"
+    assert str(refused.value) == "the metric mrr was not computed for both sides of facts"
     assert refused.value.hint == "metrics of both sides: accuracy, ndcg_at_10, latency_p50; bench rescore adds metrics"
     other = replace(b, measures={})
     with pytest.raises(UsageError) as refused:

@@ -157,7 +157,7 @@ async def test_names_of_which_there_is_nothing_are_refused_with_what_there_is(tm
     async with Reader.open(folder) as reader:
         with pytest.raises(UsageError) as refused:
             await lost_items(reader, kinds=["error", "nope"])
-        assert str(refused.value) == '"nope" is not a kind of loss'
+        assert str(refused.value) == '"nope" is not a reason why items are lost'
         assert refused.value.hint == f"known: {', '.join(LossKind)}"
         for names in ({"provider": "z"}, {"benchmark": "tales"}, {"benchmark": "facts", "provider": "z"}):
             with pytest.raises(UsageError) as refused:

@@ -470,7 +470,7 @@ REFUSED = {
     "a=:x&b=r1:x": (400, "the path contains a text that is not a run id"),
     "a=../r1:x&b=r1:x": (400, "the path contains a text that is not a run id"),
     "a=r1:x&b=r1:y&metric=nope": (400, 'unknown metric "nope"'),
-    "a=r1:x&b=r1:y&metric=mrr": (400, "the metric mrr is not on both sides of facts"),
+    "a=r1:x&b=r1:y&metric=mrr": (400, "the metric mrr was not computed for both sides of facts"),
     "a=r1:x&b=r1:y&benchmark=nope": (400, "run r1 has no job nope x x"),
     "a=r1:x&b=r1:y": (400, "not like for like"),
 }
