@@ -12,8 +12,9 @@ Example::
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Literal
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Annotated, Literal, Protocol
 
 from pydantic import Field, PositiveInt, field_validator, model_validator
 
@@ -474,6 +475,24 @@ class JudgePromptFiles(ConfigModel):
     """false: --judge-prompt is an error"""
 
 
+class Routable(Protocol):
+    """The properties of an item that select its evaluator."""
+
+    @property
+    def question_type(self) -> str | None: ...
+    @property
+    def choices(self) -> Sequence[str]: ...
+    @property
+    def metadata(self) -> Mapping[str, object]: ...
+
+
+def is_routed(item: Routable, by: str, pattern: str) -> bool:
+    """Return True when the property of an item that ``methodsBy`` names matches the pattern."""
+    if by == "choices":
+        return fnmatchcase("present" if item.choices else "absent", pattern)
+    return fnmatchcase(str((item.question_type if by == "question_type" else item.metadata.get(by)) or ""), pattern)
+
+
 class Evaluation(ConfigModel):
     method: Method
     """evaluator that decides whether an answer is right"""
@@ -505,6 +524,10 @@ class Evaluation(ConfigModel):
     def every_method(self) -> tuple[str, ...]:
         """Return the names of the evaluator and of the evaluators that replace it for some items, each once."""
         return tuple(dict.fromkeys((self.method, *self.methods.values())))
+
+    def method_of(self, item: Routable) -> str:
+        """Return the name of the evaluator of one item."""
+        return next((name for one, name in self.methods.items() if is_routed(item, self.methods_by, one)), self.method)
 
     @field_validator("values", "labels")
     @classmethod

@@ -110,7 +110,7 @@ class Scanner:
         self.file = file
         self.parser = RowParser(config)
         self.digest = ContentDigest()
-        self.texts = ItemTexts(config.evaluation.method)
+        self.texts = ItemTexts(config.evaluation.method_of)
         self.found = Scanned()
         if self.parser.shared or not self.parser.one_item_a_row:
             self.found.corpora = IdTable()

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 from bench.datasets.history import RawSession
 from bench.datasets.index import IdTable
@@ -52,15 +52,36 @@ _GOLDS = {
 """a problem of a gold answer -> the pattern that detects it"""
 LITERAL = frozenset({"exact-match", "contains"})
 """evaluators that compare the gold answer literally"""
+PHRASES = frozenset({"phrases", "ordered-phrases"})
+TEXTUAL = LITERAL | PHRASES | {"token-f1", "locomo-f1"}
+"""evaluators that compare the words of the gold answer"""
 MARKED = (
-    "a gold answer with marks that an answer may not have (a period at its end, quotes or asterisks "
-    "around it, &amp;, \\n), "
-    "which this evaluator compares too"
+    "a gold answer with marks that an answer may not have, and that this evaluator compares too (a period at its end, "
+    "quotes or asterisks around it, several answers with ; or |, Answer:, 2021.0, H₂O, <p>, &amp;, \\n, LaTeX, digits "
+    "of another script)"
 )
-_MARKED = pattern(
-    r"\s*(?=.*\w)(?:.*\w{2,}[.;,:]|[\"'“”«»*_`].*[\"'“”«»*_`]|.*(?:&(?:amp|quot|lt|gt|nbsp|#\d{1,5});|\\[nt\"]).*)\s*",
-    re.DOTALL,
+_PART = r"[\w'’&-]+(?: [\w'’&-]+){0,3}"
+_MARKS: Sequence[tuple[frozenset[str], re.Pattern[str]]] = (
+    (LITERAL, pattern(r"\s*(?=.*\w)(?:.*\w{2,}[.;,:]|[\"'“”«»*_`].*[\"'“”«»*_`])\s*", re.DOTALL)),
+    (LITERAL, pattern(rf"\s*{_PART}(?:(?: *; *| / ){_PART})+\s*")),
+    (PHRASES, pattern(r"[^;]*\d,\d{3}(?!\d)[^;]*")),
+    (
+        TEXTUAL,
+        pattern(
+            rf"\s*{_PART}(?: ?\| ?{_PART})+\s*|\s*-?\d+\.0\s*|\s*(?:(?:final |short |correct )?answer|a):.*",
+            re.I | re.S,
+        ),
+    ),
+    (
+        TEXTUAL,
+        pattern(
+            r".*(?:</?[a-z][^<>@]{0,200}>|&(?:amp|quot|apos|lt|gt|nbsp|#\d{1,5});|\\[nt\"]|\\(?:text|math\w\w|boxed|frac)\b"
+            r"|\\[%$&#_()]|\$[^$\n]*[\\^_{][^$\n]*\$|[\u00b2\u00b3\u00b9\u2070-\u209c]|(?![0-9])\d).*",
+            re.IGNORECASE | re.DOTALL,
+        ),
+    ),
 )
+"""evaluators, and the pattern of golds with marks that they compare"""
 LEAST_LEAK, LEAST_LEAKS = 4, 4
 """minimum characters of a gold, and minimum number of questions, for the note on questions that contain their gold"""
 LONGEST = 60
@@ -70,8 +91,8 @@ LONGEST = 60
 class ItemTexts:
     """A collector of notes on unusual texts of items: call ``meet`` once per item, then ``notes`` once."""
 
-    def __init__(self, method: str = "") -> None:
-        self._literal = method in LITERAL
+    def __init__(self, method_of: Callable[[RawItem], str] = lambda _: "") -> None:
+        self._method_of = method_of
         self._questions = IdTable()
         self._golds = array("q")
         self._first = IdTable()
@@ -112,7 +133,8 @@ class ItemTexts:
         for sign, form in _GOLDS.items():
             found = next((text for text in raw.answers if len(text) < LONGEST_GOLD and form.fullmatch(text)), None)
             self._note(sign, raw, found)
-        if self._literal and raw.answers and all(_is_marked(text) for text in raw.answers):
+        method = self._method_of(raw)
+        if method in TEXTUAL and raw.answers and all(_is_marked(text, method) for text in raw.answers):
             self._note(MARKED, raw, raw.answers[0])
 
     def _look_for_leak(self, raw: RawItem) -> None:
@@ -152,8 +174,9 @@ class ItemTexts:
         return tuple(found)
 
 
-def _is_marked(text: str) -> bool:
-    return len(text) < LONGEST_GOLD and _MARKED.fullmatch(text) is not None
+def _is_marked(text: str, method: str) -> bool:
+    forms = (form for compared, form in _MARKS if method in compared)
+    return len(text) < LONGEST_GOLD and any(form.fullmatch(text) is not None for form in forms)
 
 
 def _twice(choices: Sequence[str]) -> str | None:

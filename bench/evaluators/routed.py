@@ -15,12 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 
+from bench.config.benchmark_sections import is_routed
 from bench.evaluators.protocol import Evaluator, Judge, needs_answer, threshold_of
 from bench.model import Hit, Item, ScoredItem, Verdict
-
-CHOICES, QUESTION_TYPE = "choices", "question_type"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,14 +53,7 @@ def chosen(evaluator: Evaluator, item: Item | ScoredItem) -> Evaluator:
     """Return the evaluator for one item."""
     if not isinstance(evaluator, RoutedEvaluator):
         return evaluator
-    label = _label(item, evaluator.by)
-    return next((one for pattern, one in evaluator.routes if fnmatchcase(label, pattern)), evaluator.default)
-
-
-def _label(item: Item | ScoredItem, by: str) -> str:
-    if by == CHOICES:
-        return "present" if item.choices else "absent"
-    return str((item.question_type if by == QUESTION_TYPE else item.metadata.get(by)) or "")
+    return next((one for pattern, one in evaluator.routes if is_routed(item, evaluator.by, pattern)), evaluator.default)
 
 
 def each_of(evaluators: Iterable[Evaluator]) -> tuple[Evaluator, ...]:

@@ -242,7 +242,7 @@ def normal_form(
     return text if case_sensitive else text.lower()
 
 
-_SPELLED = pattern(r"[^\x00-\x7f]|[*`_<&\\$;|\n]| / |\d[.,' ]+\d|[\d$] (?=[%\dapAP])|^\s*\w+(?: \w+)?:")
+_SPELLED = pattern(r"[^\x00-\x7f]|[*`_<&\\$;|]| / |\d[.,' ]+\d|[\d$] (?=[%\dapAP])|^\s*\w+(?: \w+)?:")
 _PLAIN = str.maketrans(
     {
         **dict.fromkeys("’‘ʼ′`´", "'"),

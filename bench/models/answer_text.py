@@ -110,7 +110,7 @@ def signs(text: str, *, question: str = "", prompt: str = "", accepted: Sequence
     return (*found, *maybe) if maybe and not _is_accepted(text, accepted) else tuple(found)
 
 
-_SEVERAL = pattern(r"\s*(?:[;|\n]| / )\s*")
+_SEVERAL = pattern(r"\s*(?:[;|]| / )\s*")
 """separators of several answers in one gold"""
 _ENDS = " .!?\"'"
 

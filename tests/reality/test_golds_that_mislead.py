@@ -65,14 +65,45 @@ def test_a_gold_that_is_none_is_told_before_the_run(gold: str, told: str, bench:
     assert f"1 item has {told}" in done.stdout + done.stderr and "q1" in done.stdout + done.stderr
 
 
-@pytest.mark.parametrize("gold", ["A rake.", '"a rake"', "**a rake**", "rake &amp; hoe", "a rake\\n"])
-@pytest.mark.parametrize(("method", "told"), [("contains", True), ("exact-match", True), ("token-f1", False)])
-def test_a_gold_whose_marks_an_answer_must_repeat_is_told(
-    gold: str, method: str, told: bool, bench: Bench, tmp_path: Path
+ORNAMENTS = ["A rake.", '"a rake"', "**a rake**", "a rake; a hoe", "a rake / a hoe"]
+SPELLINGS = [
+    "rake &amp; hoe", "a rake\\n", "a rake|a hoe", "<p>a rake</p>", "Answer: a rake", "2021.0", "H₂O", "50\\%",
+    r"$\text{a rake}$", "१२", "A: a rake",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("method", "told"),
+    [
+        ("contains", [*ORNAMENTS, *SPELLINGS]),
+        ("exact-match", [*ORNAMENTS, *SPELLINGS]),
+        ("token-f1", SPELLINGS),
+        ("phrases", [*SPELLINGS, "1,200 rakes"]),
+        ("llm-judge", []),
+    ],
+)
+def test_golds_whose_marks_an_answer_must_repeat_are_told(
+    method: str, told: list[str], bench: Bench, tmp_path: Path
 ) -> None:
-    write(tmp_path, OPEN.replace("contains", method), rows(gold, "a rake"))
+    golds = [*ORNAMENTS, *SPELLINGS, "1,200 rakes", "a rake"]
+    write(tmp_path, OPEN.replace("contains", method), rows(*golds))
     done = bench("validate", "configs/benchmarks/sheds.yaml")
-    assert ("1 item has a gold answer with marks that an answer may not have" in done.stdout + done.stderr) is told
+    first = next((f"q{golds.index(gold)} {gold!a}" for gold in told), "")
+    said = f"{len(told)} items have a gold answer with marks that an answer may not have"
+    assert (said in done.stdout + done.stderr) is bool(told) and first in done.stdout + done.stderr
+
+
+def test_golds_of_which_one_has_no_marks_are_not_told(bench: Bench, tmp_path: Path) -> None:
+    write(tmp_path, OPEN, rows(["a rake; a hoe", "a rake"]))
+    assert "with marks" not in bench("validate", "configs/benchmarks/sheds.yaml").stderr
+
+
+@pytest.mark.parametrize("gold", ["a rake", "a rake; a hoe"])
+def test_the_evaluators_of_types_compare_golds_too(gold: str, bench: Bench, tmp_path: Path) -> None:
+    routed = OPEN.replace("method: contains", "method: llm-judge, methods: {absent: exact-match}, methodsBy: choices")
+    write(tmp_path, routed, rows(gold))
+    done = bench("validate", "configs/benchmarks/sheds.yaml")
+    assert ("1 item has a gold answer with marks" in done.stdout + done.stderr) is (";" in gold)
 
 
 @pytest.mark.parametrize(
@@ -87,6 +118,17 @@ def test_a_gold_whose_marks_an_answer_must_repeat_is_told(
         "no",
         "Nan Goldin",
         "the unknown soldier",
+        "$5 to $10",
+        "1,200",
+        "3 > 2",
+        "x <3 y",
+        "C:/data",
+        "24/7",
+        "He likes tea; she has always liked coffee much more",
+        "a || b",
+        "R&D",
+        "5.0 stars",
+        "A Tale: of two cities",
     ],
 )
 def test_a_gold_that_is_one_is_not_told(gold: str, bench: Bench, tmp_path: Path) -> None:
