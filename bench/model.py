@@ -257,7 +257,7 @@ class Found:
     flags: tuple[str, ...] = ()
     """flags of the search, such as `QUERY_CUT`"""
     replied: str = ""
-    """what a response without hits contained instead, such as ``code: 7``"""
+    """what a response without hits contained instead, such as ``code: 7``; with hits, a warning next to them"""
 
 
 QUERY_CUT = "query_cut"
@@ -292,6 +292,12 @@ TEXT_DIFFERS = "text_differs"
 """flag: a hit shares no word with its memory"""
 TEXT_CONSTANT = "text_constant"
 """flag of a search: hits of different memories all have one text"""
+FEWER_HITS = "fewer_hits:"
+"""beginning of a flag: fewer than k hits were returned, although more memories are stored; their number follows"""
+ERROR_HIT = "error_hit"
+"""flag: the only hit maps to no memory and reads like an error message"""
+WARNED = "warned"
+"""flag: the response has hits next to a warning"""
 MORE_HITS = "more_hits"
 """flag: fewer than k hits were returned, although the response reports more"""
 SCORES_RISE = "scores_rise"

@@ -71,6 +71,7 @@ class SearchMeasured(TypedDict, total=False):
     cost_usd: str | None
     priced: bool
     replied: str
+    warned: str
 
 
 class AnswerData(TypedDict):
@@ -123,7 +124,7 @@ class SearchResult:
     priced: bool = False
     """the search has a price"""
     replied: str = ""
-    """what a response without hits contained instead"""
+    """what a response without hits contained instead; with hits, a warning next to them"""
     times_us: Mapping[str, int] = field(default_factory=dict)
 
     def timed(self, times_us: Mapping[str, int]) -> SearchResult:
@@ -157,7 +158,7 @@ class SearchResult:
     def measured(self) -> SearchMeasured:
         measured = SearchMeasured(scores=[hit.score for hit in self.hits], cost_usd=self.cost_usd, priced=self.priced)
         if self.replied:
-            measured["replied"] = self.replied
+            measured["warned" if self.hits else "replied"] = self.replied
         return measured
 
     @property
@@ -186,7 +187,7 @@ class SearchResult:
             times_us=entry.times_us,
             cost_usd=measured.get("cost_usd"),
             priced=bool(measured.get("priced")),
-            replied=measured.get("replied", ""),
+            replied=measured.get("replied", "") or measured.get("warned", ""),
         )
 
 

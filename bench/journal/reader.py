@@ -84,7 +84,7 @@ from bench.journal.rows import (
     wall,
 )
 from bench.metrics.fold_input import Ended, settled
-from bench.model import NO_HITS, Call, Phase, State, Verdict
+from bench.model import NO_HITS, WARNED, Call, Phase, State, Verdict
 from bench.scalars import texts_of
 
 ITEMS_AT_ONCE = 300
@@ -503,10 +503,14 @@ class Reader:
             str(flag): FlagCount(int(count), tuple(dict.fromkeys((str(first), str(last)))))
             for flag, count, first, last in (await self._all("search_flags", clean(lane)) if flagged else ())
         }
-        replies = await self._all("empty_replies", clean(lane)) if NO_HITS in flags else ()
-        told = {str(text): int(count) for text, count in replies}
+        texts = await self._all("replies", clean(lane)) if flags.keys() & {NO_HITS, WARNED} else ()
+        replies = {str(text): int(count) for text, _, count in texts if text is not None}
+        warnings = {str(text): int(count) for _, text, count in texts if text is not None}
+        counts = HitCounts(
+            hits=hits, unmapped=unmapped, searches=searches, flags=flags, replies=replies, warnings=warnings
+        )
         if not long:
-            return HitCounts(hits=hits, unmapped=unmapped, searches=searches, flags=flags, replies=told)
+            return counts
         async with aclosing(self._chunks("long_searches", VALUES_AT_ONCE, clean(lane))) as chunks:
             async for rows in chunks:
                 for data, item in rows:
@@ -519,7 +523,7 @@ class Reader:
                     if isinstance(retrieved, list):
                         hits += len(retrieved)
                         unmapped += int(str(found.get("unmapped", 0)))
-        return HitCounts(hits=hits, unmapped=unmapped, searches=searches, flags=flags, replies=told)
+        return replace(counts, hits=hits, unmapped=unmapped, searches=searches)
 
     @asked_once
     async def _searched(self, lane: str) -> tuple[int, ...]:

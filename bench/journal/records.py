@@ -205,6 +205,8 @@ class HitCounts:
     """flag -> the number of searches with it"""
     replies: Mapping[str, int] = field(default_factory=dict)
     """what responses without hits contained instead -> their number, the most frequent first"""
+    warnings: Mapping[str, int] = field(default_factory=dict)
+    """what responses contained next to hits -> their number, the most frequent first"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -83,6 +83,11 @@ def not_said(text: str, accepted: Sequence[str] = ()) -> str | None:
     return None if reason is None or _is_accepted(text, accepted) else reason
 
 
+def is_error_text(text: str) -> bool:
+    """Return True when a text is, or begins like, an error message."""
+    return _ERROR_START.match(text[:_SHORT]) is not None or not_said(text) is not None
+
+
 def signs(text: str, *, question: str = "", prompt: str = "", accepted: Sequence[str] = ()) -> tuple[str, ...]:
     """Return the signs of a faulty answer in a text that may still be one.
 

@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from bench.journal import ProbeRow
 from bench.journal.records import HitCounts
 from bench.model import (
+    ERROR_HIT,
+    FEWER_HITS,
     IN_ORDER,
     MORE_HITS,
     NO_HITS,
@@ -25,6 +27,7 @@ from bench.model import (
     TEXT_FOLDED,
     TEXT_SPOILED,
     TEXT_WIDER,
+    WARNED,
 )
 
 UNMAPPED_ALLOWED = 0.1
@@ -38,6 +41,8 @@ FEW = 0.1
 MOST = 0.5
 """share for flags that are normal if a service splits memories into chunks"""
 SHOWN_REPLIES = 3
+LEAST_SEARCHES = 5
+"""searches from which a number of hits that is always the same is reported"""
 ASKED: Mapping[str, tuple[float, str]] = {
     SCORES_RISE: (
         FEW,
@@ -104,6 +109,15 @@ ASKED: Mapping[str, tuple[float, str]] = {
         0.0,
         "{} returned no hit: perhaps a part of the service does not see every memory, or a threshold removes hits",
     ),
+    ERROR_HIT: (
+        0.0,
+        "the only hit of {} begins like an error message and maps to no memory: perhaps the service returns errors "
+        "as hits",
+    ),
+    WARNED: (
+        0.0,
+        "{} returned hits next to a warning: perhaps a part of the search did not work",
+    ),
     MORE_HITS: (
         0.0,
         "{} returned fewer than k hits, although the response reports more (has_more, a cursor, a total): "
@@ -130,17 +144,32 @@ def flag_notes(counts: HitCounts) -> list[str]:
         one = counts.flags.get(flag)
         if one is not None and one.count > allowed * counts.searches:
             told = text.format(f"{one.count} of {counts.searches} searches")
-            found.append(f"{told} (such as {', '.join(one.items)}){_replied(counts) if flag == NO_HITS else ''}")
-    return found
+            found.append(f"{told} (such as {', '.join(one.items)}){_replied(counts, flag)}")
+    return [*found, *_at_most(counts)]
 
 
-def _replied(counts: HitCounts) -> str:
-    """Return what the responses without hits also contained, for the most frequent texts."""
-    texts = [
-        f"; {count} response{'s' if count != 1 else ''} without hits contained {text}"
-        for text, count in list(counts.replies.items())[:SHOWN_REPLIES]
+def _replied(counts: HitCounts, flag: str) -> str:
+    """Return the most frequent texts of responses without hits, or next to hits."""
+    texts, hits = {NO_HITS: (counts.replies, "without hits "), WARNED: (counts.warnings, "")}.get(flag, ({}, ""))
+    shown = list(texts.items())[:SHOWN_REPLIES]
+    return "".join(f"; {count} response{'s' if count != 1 else ''} {hits}contained {text}" for text, count in shown)
+
+
+def _at_most(counts: HitCounts) -> list[str]:
+    """Return a note if no search returned as many hits as requested, and most returned the same lower number."""
+    found = {int(name.removeprefix(FEWER_HITS)): one for name, one in counts.flags.items() if FEWER_HITS in name}
+    none = counts.flags.get(NO_HITS)
+    short = sum(one.count for one in found.values()) + (none.count if none else 0)
+    if not found or counts.searches < LEAST_SEARCHES or short < counts.searches:
+        return []
+    most = max(found)
+    if found[most].count <= MOST * counts.searches:
+        return []
+    return [
+        f"no search returned more than {most} hit{'s' if most != 1 else ''}, and {found[most].count} of "
+        f"{counts.searches} returned exactly {most}, although k is larger and more memories are stored: perhaps the "
+        "service has a smaller limit, or does not know the parameter for k that endpoints.search sends"
     ]
-    return "".join(texts)
 
 
 def probe_notes(probes: Sequence[ProbeRow]) -> list[str]:

@@ -26,6 +26,10 @@ NOT_STORED: list[tuple[dict[str, Any], int]] = [
     ({"results": [], "errors": [{"detail": "no room"}]}, 200),
     ({"results": [{"id": "1", "status": 200}, {"id": "2", "status": 422, "error": "no room"}]}, 207),
     ({"results": [{"id": "1", "status": "error", "message": "no room"}]}, 200),
+    ({"results": [{"result": {"status": "FAILED", "errors": ["no room"]}}]}, 200),
+    ({"added": 0, "failed": 1, "note": "no room"}, 200),
+    ({"failed": [{"id": "m", "why": "no room"}]}, 200),
+    ({"counts": {"completed": 2, "error_count": 1}, "why": "no room"}, 200),
 ]
 
 
@@ -79,6 +83,8 @@ async def test_a_search_that_did_not_look_everywhere_is_asked_again(
         {"error": True},
         {"_shards": {"total": 3, "successful": 2, "failed": 1}},
         {"incomplete_results": True},
+        {"terminated_early": True},
+        {"_clusters": {"total": 2, "successful": 1, "skipped": 1}},
         {"partial": True},
         {"data": {"errors": ["shard 2: no answer"]}},
     ],
@@ -103,7 +109,8 @@ async def test_hits_beside_an_error_are_no_result(beside: dict[str, Any], world_
 @pytest.mark.parametrize(
     "beside",
     [{"errors": []}, {"error": None}, {"error": {"code": 0, "message": ""}}, {"_shards": {"total": 3, "failed": 0}},
-     {"partial": False}, {"error": 0}],
+     {"partial": False}, {"error": 0}, {"terminated_early": False}, {"_clusters": {"total": 1, "skipped": 0}},
+     {"message": "found"}, {"failed": 3}],
 )  # fmt: skip
 async def test_an_error_that_is_none_costs_no_result(beside: dict[str, Any], world_on: WorldOn) -> None:
     stub = MemoryStub()

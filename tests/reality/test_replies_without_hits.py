@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -96,6 +97,59 @@ async def test_what_other_replies_contain_too_is_not_named(body: dict[str, Any],
     world = await world_on(replying(body, beside={"code": 20, "tier": "free plan"}), corpora=1, items=1)
     notes = await notes_of(world, await world.run(providers="faulty"))
     assert "1 of 1 searches returned no hit" in notes and "without hits contained" not in notes
+
+
+@pytest.mark.parametrize(
+    ("beside", "said"),
+    [
+        ({"warning": "embedder is down, keywords only"}, "warning: embedder is down, keywords only"),
+        ({"data": {"warnings": ["1 shard"]}}, 'warnings: ["1 shard"]'),
+        ({"message": "rerank failed"}, 'message: "rerank failed"'),
+        ({"message": "3 found", "warnings": []}, ""),
+    ],
+)
+async def test_a_warning_beside_hits_is_told(beside: dict[str, Any], said: str, world_on: WorldOn) -> None:
+    stub = replying({}, every=10**6, beside=beside)
+    world = await world_on(stub, corpora=1, items=2)
+    notes = await notes_of(world, await world.run(providers="faulty"))
+    assert (f"2 responses contained {said}\n" in f"{notes}\n") is bool(said)
+    assert ("2 of 2 searches returned hits next to a warning" in notes) is bool(said)
+
+
+@pytest.mark.parametrize(
+    ("most", "sessions", "told"),
+    [
+        (lambda number: 2, 6, "no search returned more than 2 hits, and 6 of 6 returned exactly 2"),
+        (lambda number: 0 if number == 3 else 2, 6, "no search returned more than 2 hits, and 5 of 6 returned exactly"),
+        (lambda number: number % 4, 6, ""),
+        (lambda number: 10, 6, ""),
+        (lambda number: 2, 2, ""),
+    ],
+)
+async def test_a_limit_that_the_service_does_not_read_is_told(
+    most: Callable[[int], int], sessions: int, told: str, world_on: WorldOn
+) -> None:
+    """Every search gets the same few hits, although more are stored and more were requested."""
+    stub, asked = MemoryStub(), [0]
+
+    def search(_call: int, request: web.Request, sent: dict[str, object]) -> web.Response:
+        asked[0] += str(sent["query"]).startswith("What opens")
+        kept = stub.spaces.get(str(sent["namespace"]), [])
+        hits = stub.found(kept, f"{sent['query']} The vault Noted", 100)
+        return web.json_response({"results": hits[: most(asked[0])] if asked[0] else hits})
+
+    stub.answers = {"search": search}
+    world = await world_on(stub, corpora=1, items=6, sessions=sessions)
+    notes = await notes_of(world, await world.run(providers="faulty"))
+    assert told in notes and ("no search returned more than" in notes) is bool(told)
+
+
+async def test_an_error_as_the_only_hit_is_told(world_on: WorldOn) -> None:
+    stub = replying({"results": [{"id": "e", "memory": "Error: the embedder is out of quota"}]})
+    world = await world_on(stub, corpora=1, items=2)
+    world.provider("faulty", base=PROVIDER.replace(', scoreField: "$.score"', ", id_from: none"))
+    notes = await notes_of(world, await world.run(providers="faulty", isolation="off"))
+    assert "the only hit of 2 of 2 searches begins like an error message" in notes
 
 
 async def test_a_path_over_a_list_that_is_gone_is_no_empty_result(world_on: WorldOn) -> None:

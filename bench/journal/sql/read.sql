@@ -281,12 +281,12 @@ WHERE p.owner = (SELECT id FROM owner WHERE name = ?1) AND p.phase = 3 AND p.out
   AND typeof(e.data) = 'text' AND e.data NOT LIKE '%"flags":[]%'
 GROUP BY 1;
 
--- name: empty_replies
--- what the responses of searches without hits contained instead, the most frequent first
-SELECT e.measured ->> '$.replied', count(*) FROM phase p JOIN entry e ON e.id = p.entry
+-- name: replies
+-- what the responses of searches contained next to hits, or instead of them, the most frequent first
+SELECT e.measured ->> '$.replied', e.measured ->> '$.warned', count(*) FROM phase p JOIN entry e ON e.id = p.entry
 WHERE p.owner = (SELECT id FROM owner WHERE name = ?1) AND p.phase = 3 AND p.outcome = 'ok'
-  AND typeof(e.measured) = 'text' AND e.measured LIKE '%"replied"%'
-GROUP BY 1 ORDER BY 2 DESC, 1;
+  AND typeof(e.measured) = 'text' AND (e.measured LIKE '%"replied"%' OR e.measured LIKE '%"warned"%')
+GROUP BY 1, 2 ORDER BY 3 DESC, 1, 2;
 
 -- name: long_searches
 SELECT e.data, p.unit FROM phase p JOIN entry e ON e.id = p.entry

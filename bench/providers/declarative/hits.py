@@ -22,8 +22,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from bench.config.provider_calls import SearchCall, SearchResponse
-from bench.model import MORE_HITS, UNREADABLE, Found, Hit, Query, Space
-from bench.providers.declarative.remarks import beside, remarks
+from bench.model import MORE_HITS, UNREADABLE, WARNED, Found, Hit, Query, Space
+from bench.providers.declarative.remarks import beside, remarks, warning
 from bench.providers.declarative.request import Paging, ProviderWire, Wired
 from bench.providers.declarative.response import Field, ServiceResponse, as_ids, compact, kind_of, says_more
 from bench.providers.declarative.sources import Marks, Sent, Sources
@@ -338,8 +338,9 @@ class Searching:
             extra = following
         if extra:  # the last page may bring more than was left to ask for
             hits = hits[:k]
-        flags = [name for name, holds in ((UNREADABLE, unreadable), (MORE_HITS, more)) if holds]
-        return hits, flags, self._replied(answer, values) if not hits else self._seen(answer)
+        said = self._replied(answer, values) if not hits else self._seen(answer)
+        odd = {UNREADABLE: unreadable, MORE_HITS: more, WARNED: bool(hits and said)}
+        return hits, [name for name, holds in odd.items() if holds], said
 
     def _replied(self, answer: ServiceResponse, values: Mapping[str, object]) -> str:
         if self.reading.plain or not answer.ok:
@@ -348,7 +349,9 @@ class Searching:
         return beside(answer.tree, self.reading.places, usual=self.usual, echoes=echoes)
 
     def _seen(self, answer: ServiceResponse) -> str:
-        """Remember what the first response with hits contains next to them."""
-        if not self.usual and not self.reading.plain and answer.ok:
+        """Return the warning next to hits; remember what the first response with hits contains next to them."""
+        if self.reading.plain or not answer.ok:
+            return ""
+        if not self.usual:
             self.usual.update(remarks(answer.tree) or ("",))
-        return ""
+        return warning(answer.tree)

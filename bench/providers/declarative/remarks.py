@@ -16,11 +16,12 @@ from collections.abc import Collection, Sequence
 
 from bench.events import redact
 from bench.patterns import pattern
-from bench.providers.declarative.response import Field
+from bench.providers.declarative.response import ENVELOPES, MESSAGES, Field, compact, says_failed
 
 MOST = 3
 SHOWN = 80
 DEEPEST = 2
+WARNINGS = frozenset({"warning", "warnings"})
 _NAMED = pattern(
     r"code|stat(?:e|us)|err|fail|warn|msg|message|reason|detail|notice|exception|result$|^ret$|stale|degraded|indexing"
     r"|pending|partial",
@@ -49,6 +50,18 @@ def beside(tree: object, results: Sequence[Field], *, usual: Collection[str], ec
     ]
     other = [one for one in remarks(tree, echoes) if one not in usual]
     return redact(", ".join((*missing[:1], *other[:MOST])))
+
+
+def warning(tree: object) -> str:
+    """Return the warning next to hits: a field named so, or a message of a failure; else an empty text."""
+    nodes = [tree, *(tree.get(name) for name in ENVELOPES)] if isinstance(tree, dict) else []
+    for node in nodes:
+        for name, value in node.items() if isinstance(node, dict) else ():
+            if value and name in WARNINGS and isinstance(value, str | list | dict):
+                return redact(f"{name}: {compact(value)[:SHOWN]}")
+            if name in MESSAGES and isinstance(value, str) and says_failed(value):
+                return redact(f"{name}: {json.dumps(value[:SHOWN], ensure_ascii=False)}")
+    return ""
 
 
 def _remarks(node: object, echoes: Collection[object], depth: int) -> list[str]:

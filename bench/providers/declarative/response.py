@@ -172,7 +172,18 @@ TELLING = frozenset((*FLAGS, *STATUSES, *ERROR_NUMBERS, *CODES))
 FAILED = frozenset({"error", "failed", "failure", "fail"})
 INCOMPLETE = frozenset({202, 206, 207})
 """statuses of an incomplete search"""
-CUT_SHORT = ("timed_out", "degraded", "partial", "is_partial", "partial_results", "incomplete", "incomplete_results")
+CUT_SHORT = (
+    "timed_out",
+    "terminated_early",
+    "degraded",
+    "partial",
+    "is_partial",
+    "partial_results",
+    "incomplete",
+    "incomplete_results",
+)
+PARTS = {"_shards": 1, "_clusters": 3}
+"""keys of the counts of the parts of a search -> how many of their keys (failed, skipped, partial) mean a lost part"""
 ENVELOPES = ("data", "result", "response")
 MORE = (
     "has_more", "hasMore", "has_next", "hasNext", "has_next_page", "hasNextPage", "next_cursor", "nextCursor",
@@ -195,9 +206,15 @@ _SAYS_FAILED = pattern(
     r"|\bfalha|\berrore|ошибк",
     re.IGNORECASE,
 )
+_FAILED_ONES = pattern(
+    r"(?:n|num|number_of|total)?_?(?:failed|failures?|rejected|errors?)_?"
+    r"(?:count|items|ids|documents|docs|memories|records|objects|messages|episodes)?",
+    re.IGNORECASE,
+)
+"""keys of the number or the list of elements of an add that failed"""
 _IS_THERE_OR_GONE = pattern(r"exist|duplicate|not found|no such|nothing to", re.IGNORECASE)
 """messages of a call whose effect is there already, such as clearing an empty namespace"""
-LOOKED_AT = TELLING.union(CUT_SHORT, ("_shards",), MESSAGES, ERROR_KEYS, ENVELOPES)
+LOOKED_AT = TELLING.union(CUT_SHORT, PARTS, MESSAGES, ERROR_KEYS, ENVELOPES)
 """all keys that the check of a search reads"""
 HINT = "if it is not an error, add a rule under errors.error_when, which takes precedence"
 
@@ -265,6 +282,7 @@ def _refuse_failure(tree: object, response: Response, judged: Judged, *, partial
     if judged == "add":
         said = _first(_failure, tree) or _first(_error_told, tree) or _first(_failure_by_code, tree)
         said = said or _message_alone(tree)
+        said = said or ("" if partial else _first(_failures_counted, tree))
         said = said or ("" if partial else next(filter(None, map(_failure_of_element, _elements(tree))), ""))
         if said:
             text = f"{response.request} -> {response.status}: the memory was not stored: {said}"
@@ -341,7 +359,18 @@ def _error_told(node: object) -> str:
 
 
 def _failure_of_element(node: object) -> str:
-    return _failure(node) or (compact(node)[:SHOWN_OF_VALUE] if _error_told(node) else "")
+    return _first(_failure, node) or (compact(node)[:SHOWN_OF_VALUE] if _first(_error_told, node) else "")
+
+
+def _failures_counted(node: object) -> str:
+    """Return the text of an object that counts or lists failed elements, itself or in a block such as ``summary``."""
+    if not isinstance(node, dict):
+        return ""
+    blocks = [node, *(value for value in node.values() if isinstance(value, dict))]
+    found = [value for one in blocks for name, value in one.items() if _FAILED_ONES.fullmatch(str(name))]
+    return (
+        compact(node)[:SHOWN_OF_VALUE] if any(isinstance(one, list) or type(one) is int for one in found if one) else ""
+    )
 
 
 def _elements(tree: object) -> list[object]:
@@ -388,16 +417,22 @@ def _message_alone(tree: object) -> str:
 
 def _message_of_failure(node: Mapping[str, object]) -> str:
     told = (node[name] for name in MESSAGES if isinstance(node.get(name), str))
-    return next((str(text)[:SHOWN_OF_VALUE] for text in told if _SAYS_FAILED.search(str(text)[:SHOWN_OF_VALUE])), "")
+    return next((str(text)[:SHOWN_OF_VALUE] for text in told if says_failed(str(text))), "")
+
+
+def says_failed(text: str) -> bool:
+    """Return True when a message reports a failure, in English or in one of some other languages."""
+    return _SAYS_FAILED.search(text[:SHOWN_OF_VALUE]) is not None
 
 
 def _cut_short(node: object) -> str:
     if not isinstance(node, dict):
         return ""
     flag = next((name for name in CUT_SHORT if node.get(name) is True), None)
-    shards = node.get("_shards")
-    if isinstance(shards, dict) and shards.get("failed"):
-        return compact({"_shards": shards})[:SHOWN_OF_VALUE]
+    for name in PARTS:
+        parts = node.get(name)
+        if isinstance(parts, dict) and any(parts.get(key) for key in ("failed", "skipped", "partial")[: PARTS[name]]):
+            return compact({name: parts})[:SHOWN_OF_VALUE]
     return f"{flag} is true" if flag else ""
 
 
