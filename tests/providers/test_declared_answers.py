@@ -435,5 +435,5 @@ async def test_the_first_page_is_no_list_of_what_is_stored(beside: dict[str, obj
     pages = [{"results": rows, "total": 2}, {"results": rows, **beside}]
     async with playing(changes, {"GET /memories": pages}) as play:
         assert isinstance(play.provider, Lists) and len(await play.provider.list(play.space)) == 2
-        with pytest.raises(MappingError, match="list: only the first 2 memories"):
+        with pytest.raises(MappingError, match="only the first 2 memories"):
             await play.provider.list(play.space)
