@@ -9,7 +9,9 @@ Example::
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import socket
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import ExitStack, contextmanager
 
 from aiohttp import web
 
@@ -37,3 +39,15 @@ class LocalServers:
         """Stop all servers."""
         for runner in self._runners:
             await runner.cleanup()
+
+
+@contextmanager
+def deaf_server() -> Iterator[str]:
+    """Yield the URL of a server with a full queue of connections: a client gets no answer at all."""
+    with ExitStack() as stack:
+        deaf = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        for _ in range(2):
+            waiting = stack.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(deaf.getsockname())
+        yield f"http://127.0.0.1:{deaf.getsockname()[1]}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 import anyio
 import pytest
@@ -21,7 +22,8 @@ from bench.errors import (
     Unavailable,
 )
 from bench.events import redactor
-from bench.http import Endpoint, Http, Metered, Request, Response, Retry, Timeouts, recording
+from bench.http import Endpoint, Http, Limits, Metered, Request, Response, Retry, Timeouts, recording
+from tests.local_server import deaf_server
 
 Serve = Callable[[Callable[[web.Request], Awaitable[web.StreamResponse]]], Awaitable[str]]
 Starter = Callable[..., str]
@@ -361,6 +363,13 @@ async def test_the_whole_call_has_a_deadline_over_its_attempts(fault_server: Sta
     assert error.kind == "timeout"
 
 
+async def test_a_connection_that_is_not_accepted_in_time_is_a_timeout() -> None:
+    timeouts = Timeouts(attempt_s=30, connect_s=0.1)
+    with deaf_server() as url:
+        error = await failure(url, endpoint=replace(QUICK, retry=Retry(max_retries=0), timeouts=timeouts))
+    assert (type(error), error.kind) == (Unavailable, "timeout")
+
+
 async def test_l6_status_shows_the_oldest_request_in_flight(fault_server: Starter) -> None:
     url = fault_server("search:hang")
     async with Http() as http, anyio.create_task_group() as tasks:
@@ -391,6 +400,28 @@ async def test_a_call_that_is_cancelled_while_it_waits_frees_its_place(fault_ser
             with anyio.move_on_after(0.02):
                 await http.call(QUICK, search(url))
         assert (await http.call(QUICK, search(url))).status == 200
+
+
+async def test_a_call_that_is_cancelled_before_it_has_a_slot_frees_the_place_at_its_endpoint(
+    fault_server: Starter,
+) -> None:
+    url = fault_server("search:latency:ms=200")
+    narrow = replace(QUICK, limits=Limits(concurrency=1))
+    async with Http(concurrency=1) as http, anyio.create_task_group() as tasks:
+        tasks.start_soon(http.call, replace(QUICK, name="q.search"), search(url))
+        await asyncio.sleep(0.05)
+        with anyio.move_on_after(0.02):
+            await http.call(narrow, search(url))
+        with anyio.fail_after(30):
+            assert (await http.call(narrow, search(url))).status == 200
+
+
+async def test_the_price_of_a_call_is_paid_once_however_often_it_was_tried(fault_server: Starter) -> None:
+    url = fault_server("search:status:code=503,calls=1")
+    async with Http() as http:
+        with recording() as calls:
+            await http.call(replace(QUICK, price_usd="0.25"), search(url))
+    assert [(call.outcome, call.cost_usd) for call in calls] == [("unavailable", None), ("ok", "0.25")]
 
 
 async def test_a_body_that_is_no_json_is_our_fault_and_is_not_sent() -> None:

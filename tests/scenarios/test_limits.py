@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import socket
 import sqlite3
 import time
 from bisect import bisect_left
 from collections.abc import Callable
-from contextlib import ExitStack, closing
+from contextlib import closing
 
 import pytest
 
 from bench.journal import RunState
 from bench.model import State
+from tests.local_server import deaf_server
 from tests.small_world import World
 
 Worlds = Callable[..., World]
@@ -92,13 +92,8 @@ async def test_L7_a_bad_key_stops_its_provider_and_no_other(world_of: Worlds) ->
 
 async def test_L6_a_connection_that_nobody_takes_ends_at_its_deadline(world_of: Worlds) -> None:
     world = world_of(corpora=1, items=3)
-    with ExitStack() as stack:
-        deaf = stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
-        for _ in range(2):  # they fill the queue; who comes later gets no answer at all
-            waiting = stack.enter_context(socket.socket())
-            waiting.setblocking(False)
-            waiting.connect_ex(deaf.getsockname())
-        world.variables["DEAF_URL"] = f"http://127.0.0.1:{deaf.getsockname()[1]}"
+    with deaf_server() as url:
+        world.variables["DEAF_URL"] = url
         world.provider("deaf", **{"${FAULT_URL}": "${DEAF_URL}", "timeout: 2000": "timeout: 300"})
         began = time.monotonic()
         outcome = await world.run(providers=["deaf", "faulty"], isolation="off", item_timeout=2)
