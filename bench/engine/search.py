@@ -50,7 +50,6 @@ from bench.model import (
     DATES_MISSING,
     DATES_RESTORED,
     ERROR_HIT,
-    FEWER_HITS,
     IN_ORDER,
     NO_HITS,
     QUERY_CUT,
@@ -328,7 +327,7 @@ async def search(lane: OpenLane, ready: Ready, item: Item) -> SearchResult:
     sentences = sentences_of(item, ready.content.turn_texts) if lane.plan.level == "text" else None
     result = mapped(lane, ready.content.veil, found, sentences=sentences)
     if lane.provider.keeps_store and lane.plan.provider.built_in is None:
-        result = replace(result, flags=(*result.flags, *_lacks(lane, ready, result)), replied=found.replied)
+        result = replace(result, flags=(*result.flags, *_lacks(result)), replied=found.replied)
     asked = item.question.strip()
     if [hit for hit in result.hits if asked in hit.content and not hit.source_ids and hit.content.strip() == asked]:
         result = replace(result, flags=(*result.flags, QUESTION_FOUND))
@@ -342,16 +341,13 @@ async def search(lane: OpenLane, ready: Ready, item: Item) -> SearchResult:
     return replace(result, stored=await stored_of(lane, ready, item)) if lane.audits else result
 
 
-def _lacks(lane: OpenLane, ready: Ready, result: SearchResult) -> list[str]:
-    """Return flags for a search of a service that returned no hits, too few of them, or an error as a hit."""
+def _lacks(result: SearchResult) -> list[str]:
+    """Return flags for a search of a service that returned no hits, or an error as its only hit."""
     if not result.hits:
         return [NO_HITS]
     only = result.hits[0]
-    if len(result.hits) == 1 and not only.source_ids and is_error_text(only.content):
-        return [ERROR_HIT]
-    stored = len(ready.content.veil.memories)
-    is_short = result.returned < min(result.requested, stored) and not lane.provider.unbounded
-    return [f"{FEWER_HITS}{result.returned}"] if is_short else []
+    is_error = len(result.hits) == 1 and not only.source_ids and is_error_text(only.content)
+    return [ERROR_HIT] if is_error else []
 
 
 async def stored_of(lane: OpenLane, ready: Ready, item: Item) -> tuple[str, ...] | None:

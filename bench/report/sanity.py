@@ -25,6 +25,7 @@ from bench.model import Phase, State
 from bench.models.answer_text import form_of
 from bench.plan.job_record import JobRecord
 from bench.plan.validity import is_judged
+from bench.scalars import whole
 
 LOOKED_AT = 120
 CORPORA = 4
@@ -35,6 +36,7 @@ MIN_CORPUS = 4
 EXAMPLES = 3
 WRONG_SHARE = 0.4
 CONTRARY_SHARE = 0.2
+SAME_SHARE = 0.9
 MIN_CONTRARY = 4
 
 
@@ -234,7 +236,7 @@ def _one_result(found: Sequence[Result]) -> Sign | None:
     asked = [results for results in by_corpus.values() if len(results) >= MIN_CORPUS]
     same = [one for results in asked if len({slots for _, slots in results}) == 1 for one, _ in results]
     total = sum(map(len, asked))
-    if len(same) < MIN_SEARCHES or len(same) < 0.9 * total:
+    if len(same) < MIN_SEARCHES or len(same) < SAME_SHARE * total:
         return None
     return Sign(
         kind="same_hits",
@@ -247,23 +249,25 @@ def _one_result(found: Sequence[Result]) -> Sign | None:
 
 
 def _one_count(found: Sequence[EndedItem], facts: JobFacts) -> Sign | None:
-    """Check whether every search returned the same number of hits, below k, although the corpus has more memories."""
+    """Check whether most searches returned the same number of hits below k, and none more, although more are stored."""
     held = {one.corpus: one.memories for one in facts.corpora}
     searched = [(one, one.phases[Phase.SEARCH].data) for one in found if Phase.SEARCH in one.phases]
-    counts = Counter((data.get("returned"), data.get("requested")) for _, data in searched)
-    if len(searched) < MIN_SEARCHES or len(counts) != 1:
+    sizes = [(one, whole(data.get("returned")) or 0) for one, data in searched]
+    limits = {whole(data.get("requested")) or 0 for _, data in searched}
+    if len(searched) < MIN_SEARCHES or len(limits) != 1:
         return None
-    ((returned, requested),) = counts
-    if not isinstance(returned, int) or not isinstance(requested, int) or not 0 < returned < requested:
+    returned, (requested,) = max(size for _, size in sizes), limits
+    same = [one for one, size in sizes if size == returned]
+    if not 0 < returned < requested or len(same) < SAME_SHARE * len(sizes):
         return None
-    if any((held.get(one.corpus) or 0) <= returned for one, _ in searched):
+    if any((held.get(one.corpus) or 0) <= returned for one in same):
         return None
     return Sign(
         kind="same_count",
         what=f"exactly {returned} hits, although {requested} were requested and the corpus has more memories,",
-        count=len(searched),
+        count=len(same),
         of=len(searched),
-        items=[one.item for one, _ in searched],
+        items=[one.item for one in same],
         hint="perhaps the service ignores the limit of the request; metrics at a larger k see only these hits",
     )
 

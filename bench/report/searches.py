@@ -13,7 +13,6 @@ from bench.journal import ProbeRow
 from bench.journal.records import HitCounts
 from bench.model import (
     ERROR_HIT,
-    FEWER_HITS,
     IN_ORDER,
     MORE_HITS,
     NO_HITS,
@@ -41,8 +40,6 @@ FEW = 0.1
 MOST = 0.5
 """share for flags that are normal if a service splits memories into chunks"""
 SHOWN_REPLIES = 3
-LEAST_SEARCHES = 5
-"""searches from which a number of hits that is always the same is reported"""
 ASKED: Mapping[str, tuple[float, str]] = {
     SCORES_RISE: (
         FEW,
@@ -145,7 +142,7 @@ def flag_notes(counts: HitCounts) -> list[str]:
         if one is not None and one.count > allowed * counts.searches:
             told = text.format(f"{one.count} of {counts.searches} searches")
             found.append(f"{told} (such as {', '.join(one.items)}){_replied(counts, flag)}")
-    return [*found, *_at_most(counts)]
+    return found
 
 
 def _replied(counts: HitCounts, flag: str) -> str:
@@ -153,23 +150,6 @@ def _replied(counts: HitCounts, flag: str) -> str:
     texts, hits = {NO_HITS: (counts.replies, "without hits "), WARNED: (counts.warnings, "")}.get(flag, ({}, ""))
     shown = list(texts.items())[:SHOWN_REPLIES]
     return "".join(f"; {count} response{'s' if count != 1 else ''} {hits}contained {text}" for text, count in shown)
-
-
-def _at_most(counts: HitCounts) -> list[str]:
-    """Return a note if no search returned as many hits as requested, and most returned the same lower number."""
-    found = {int(name.removeprefix(FEWER_HITS)): one for name, one in counts.flags.items() if FEWER_HITS in name}
-    none = counts.flags.get(NO_HITS)
-    short = sum(one.count for one in found.values()) + (none.count if none else 0)
-    if not found or counts.searches < LEAST_SEARCHES or short < counts.searches:
-        return []
-    most = max(found)
-    if found[most].count <= MOST * counts.searches:
-        return []
-    return [
-        f"no search returned more than {most} hit{'s' if most != 1 else ''}, and {found[most].count} of "
-        f"{counts.searches} returned exactly {most}, although k is larger and more memories are stored: perhaps the "
-        "service has a smaller limit, or does not know the parameter for k that endpoints.search sends"
-    ]
 
 
 def probe_notes(probes: Sequence[ProbeRow]) -> list[str]:

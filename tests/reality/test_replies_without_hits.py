@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -114,34 +113,6 @@ async def test_a_warning_beside_hits_is_told(beside: dict[str, Any], said: str, 
     notes = await notes_of(world, await world.run(providers="faulty"))
     assert (f"2 responses contained {said}\n" in f"{notes}\n") is bool(said)
     assert ("2 of 2 searches returned hits next to a warning" in notes) is bool(said)
-
-
-@pytest.mark.parametrize(
-    ("most", "sessions", "told"),
-    [
-        (lambda number: 2, 6, "no search returned more than 2 hits, and 6 of 6 returned exactly 2"),
-        (lambda number: 0 if number == 3 else 2, 6, "no search returned more than 2 hits, and 5 of 6 returned exactly"),
-        (lambda number: number % 4, 6, ""),
-        (lambda number: 10, 6, ""),
-        (lambda number: 2, 2, ""),
-    ],
-)
-async def test_a_limit_that_the_service_does_not_read_is_told(
-    most: Callable[[int], int], sessions: int, told: str, world_on: WorldOn
-) -> None:
-    """Every search gets the same few hits, although more are stored and more were requested."""
-    stub, asked = MemoryStub(), [0]
-
-    def search(_call: int, request: web.Request, sent: dict[str, object]) -> web.Response:
-        asked[0] += str(sent["query"]).startswith("What opens")
-        kept = stub.spaces.get(str(sent["namespace"]), [])
-        hits = stub.found(kept, f"{sent['query']} The vault Noted", 100)
-        return web.json_response({"results": hits[: most(asked[0])] if asked[0] else hits})
-
-    stub.answers = {"search": search}
-    world = await world_on(stub, corpora=1, items=6, sessions=sessions)
-    notes = await notes_of(world, await world.run(providers="faulty"))
-    assert told in notes and ("no search returned more than" in notes) is bool(told)
 
 
 async def test_an_error_as_the_only_hit_is_told(world_on: WorldOn) -> None:
