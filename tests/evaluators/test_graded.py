@@ -207,6 +207,8 @@ def test_a_choice_is_read_by_its_letter_and_by_its_full_text() -> None:
         ("First Save, then re-open it.", "save; re open", True, 1),
         ("re-open, then save", "save; re-open", True, 0),
         ("re-open, then save", "save; re-open", False, 1),
+        ("save it", "save; save", True, 0),
+        ("save, and save again", "save; save", True, 1),
         ("resave", "save", False, 0),
         ("x", " ; ", False, None),
     ],

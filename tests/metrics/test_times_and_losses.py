@@ -65,6 +65,7 @@ def test_an_attempt_is_read_as_a_phase(times: dict[str, int], spent: int | None)
         ({"search": 9, "search.queue": 1, "answer": 20, "answer.queue": 2}, 29, 3),
         ({"search": 9, "search.queue": 1, "answer": 20}, 29, 1),
         ({"search.network": 1, "search.provider": 2, "answer.network": 4, "answer.provider": 8}, 15, None),
+        ({"search": 9, "search.queue": 1, "answer.untimed": 1}, None, None),
     ],
 )
 def test_a_user_waits_for_search_and_answer(times: dict[str, int], total: int | None, queue: int | None) -> None:
