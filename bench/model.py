@@ -1,4 +1,4 @@
-"""The frozen value types that packages exchange, without behavior.
+"""The frozen value types that packages exchange, without behavior except for their form as JSON.
 
 A type is here if more than one package uses it. Three sides must never mix:
 
@@ -513,6 +513,19 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
+    low: float
+    high: float
+    level: float
+    method: str
+
+    def to_json(self) -> IntervalDocument:
+        """Return the interval as JSON."""
+        return {"low": self.low, "high": self.high, "level": self.level, "method": self.method}
+
+
+class IntervalDocument(TypedDict):
+    """An interval as JSON."""
+
     low: float
     high: float
     level: float

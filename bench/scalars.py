@@ -2,7 +2,7 @@
 
 Also in this module:
 
-* Read maps and lists of texts from JSON; a value of another type is empty.
+* Read maps and lists of texts from JSON; a value of another type is empty. ``Json`` is the type of any JSON object.
 * Parse Python source into a syntax tree, safely from several threads.
 
 Example::
@@ -23,6 +23,8 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Literal
 
+Json = dict[str, object]
+"""a JSON object with any keys; a document with fixed keys has a class of its own"""
 LONGEST = 400
 """maximum characters of a number or date; a longer text counts as unreadable, since it would be slow to parse"""
 LARGEST_WHOLE = 2**63 - 1

@@ -13,11 +13,12 @@ from __future__ import annotations
 import json
 import sqlite3
 import uuid
-from collections.abc import AsyncIterable, AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import aiosqlite
 
@@ -257,14 +258,19 @@ def _metric_columns(job: JobSummary, metric: MetricSummary) -> tuple[object, ...
     return (job.run_id, job.job, *columns)
 
 
-def _job_of(columns: dict[str, object]) -> JobSummary:
-    finished_at = columns["finished_at"]
-    columns["created_at"] = datetime.fromisoformat(str(columns["created_at"]))
-    columns["finished_at"] = None if finished_at is None else datetime.fromisoformat(str(finished_at))
-    columns["partial"] = bool(columns["partial"])
-    columns["valid"] = bool(columns["valid"])
-    columns["data"] = json.loads(str(columns["data"]))
-    return JobSummary(**columns)  # type: ignore[arg-type]
+def _job_of(columns: dict[str, Any]) -> JobSummary:
+    for name, read in _READ.items():
+        columns[name] = None if columns[name] is None else read(columns[name])
+    return JobSummary(**columns)
+
+
+_READ: Mapping[str, Callable[[Any], object]] = {
+    "created_at": datetime.fromisoformat,
+    "finished_at": datetime.fromisoformat,
+    "partial": bool,
+    "valid": bool,
+    "data": json.loads,
+}
 
 
 async def _parts(items: AsyncIterable[ItemResult] | Sequence[ItemResult]) -> AsyncIterator[list[ItemResult]]:

@@ -145,7 +145,7 @@ def _about_variants(a: Side, b: Side) -> bool:
     return left != right and left.partition("@")[0] == right.partition("@")[0] and "@" in left and "@" in right
 
 
-def _item_set(side: Side) -> dict[str, object]:
+def _item_set(side: Side) -> object:
     digest = sha256("\n".join(sorted(side.items)).encode("utf-8", "surrogatepass")).hexdigest()
     return {"n": len(side.items), "sha256": digest[:SHOWN_DIGEST]}
 

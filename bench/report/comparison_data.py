@@ -43,18 +43,19 @@ from bench.plan.job_record import JobRecord, read
 from bench.report.fold import repeats_of, whether_invalid
 from bench.report.job_data import OutcomeCounts, fold_rows, measures
 from bench.report.summary import FILE
+from bench.scalars import Json
 
 SETTINGS = ("concurrency", "ingest_concurrency", "rate")
 
 
-def load_of(meta: RunMeta, resumes: Sequence[ResumeRow], provider: str) -> dict[str, object]:
+def load_of(meta: RunMeta, resumes: Sequence[ResumeRow], provider: str) -> Json:
     """Return the concurrency and rate limits of a run, as far as they were recorded.
 
     A setting that differs between the processes of a resumed run is a list, in the order of the processes.
     """
     processes = [meta.extra.get("operation"), *(resume.data.get("operation") for resume in resumes)]
     known = [one for one in processes if isinstance(one, Mapping)]
-    found: dict[str, object] = {}
+    found: Json = {}
     for name in SETTINGS:
         values: list[object] = []
         for one in known:

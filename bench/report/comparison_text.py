@@ -8,10 +8,12 @@ Example::
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from typing import Generic, TypedDict, TypeVar
 
-from bench.report.comparability import ComparabilityCheck, LikeForLike, shown
+from bench.model import IntervalDocument
+from bench.report.comparability import LikeForLike, shown
 from bench.report.comparison import (
     EXPLORATORY,
     HEADLINE,
@@ -35,13 +37,72 @@ from bench.report.comparison_tests import ALPHA, LEVEL
 from bench.report.rendering import markdown
 from bench.report.results_document import interval_json
 from bench.report.tables import Grid, number
+from bench.scalars import Json
 
 SHOWN_FLIPS = 5
 CORRECTION = {HEADLINE: "holm", EXPLORATORY: "westfall_young_maxt", PERCENTILES: "holm"}
 
 
-def comparison_json(found: Comparisons) -> dict[str, object]:
-    """Return the document of ``bench compare --json``; numbers are not rounded."""
+class ComparedRow(TypedDict):
+    """A compared metric over all items or those with one label."""
+
+    metric: str
+    definition: str
+    dimension: str | None
+    label: str | None
+    n: int
+    a: float | None
+    b: float | None
+    delta: float | None
+    interval: IntervalDocument | None
+    p: float | None
+    p_adjusted: float | None
+    mid_p: float | None
+    test: str | None
+    wins: int
+    losses: int
+    ties: int
+    mde: float | None
+    correlation: float | None
+    better: str | None
+    family: str
+    verdict: str
+
+
+class ComparedPair(TypedDict):
+    """A compared pair of jobs."""
+
+    benchmark: str
+    a: Json
+    b: Json
+    like_for_like: Json
+    items: Json
+    cluster_by: str | None
+    n_clusters: int | None
+    judge_noise: float | None
+    rows: list[ComparedRow]
+
+
+Pair = TypeVar("Pair", bound=ComparedPair)
+
+
+class ComparisonDocument(TypedDict, Generic[Pair]):
+    """The document of ``bench compare --json``; numbers are not rounded."""
+
+    kind: str
+    version: int
+    level: float
+    alpha: float
+    correction: Mapping[str, str]
+    family_size: Mapping[str, int]
+    seed: int
+    forced: bool
+    target: str
+    comparisons: list[Pair]
+
+
+def comparison_json(found: Comparisons) -> ComparisonDocument[ComparedPair]:
+    """Return the document of ``bench compare --json``."""
     return {
         "kind": "comparison",
         "version": 2,
@@ -56,12 +117,18 @@ def comparison_json(found: Comparisons) -> dict[str, object]:
     }
 
 
-def _pair_json(one: PairComparison) -> dict[str, object]:
+def _pair_json(one: PairComparison) -> ComparedPair:
     return {
         "benchmark": one.a.record.benchmark,
         "a": _side_json(one.a),
         "b": _side_json(one.b),
-        "like_for_like": {"ok": one.like_for_like.ok, "checks": [_check_json(c) for c in one.like_for_like.checks]},
+        "like_for_like": {
+            "ok": one.like_for_like.ok,
+            "checks": [
+                {"name": c.name, "same": c.same, "a": c.a, "b": c.b, "affects_results": c.affects_results}
+                for c in one.like_for_like.checks
+            ],
+        },
         "items": {
             "a": one.items.a,
             "b": one.items.b,
@@ -71,26 +138,15 @@ def _pair_json(one: PairComparison) -> dict[str, object]:
         "cluster_by": one.cluster_by,
         "n_clusters": one.n_clusters,
         "judge_noise": one.judge_noise,
-        "rows": [row_json(row) for row in one.rows],
+        "rows": [_row_json(row) for row in one.rows],
     }
 
 
-def _side_json(side: Side) -> dict[str, object]:
+def _side_json(side: Side) -> Json:
     return {"run_id": side.run_id, "provider": side.record.provider, "models": asdict(side.record.models)}
 
 
-def _check_json(check: ComparabilityCheck) -> dict[str, object]:
-    return {
-        "name": check.name,
-        "same": check.same,
-        "a": check.a,
-        "b": check.b,
-        "affects_results": check.affects_results,
-    }
-
-
-def row_json(row: ComparisonRow) -> dict[str, object]:
-    """Return the JSON of one row."""
+def _row_json(row: ComparisonRow) -> ComparedRow:
     found = row.found
     return {
         "metric": row.metric,

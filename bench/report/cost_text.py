@@ -8,9 +8,12 @@ Example::
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from decimal import Decimal
+from typing import TypedDict
 
 from bench.report.memory_cost import BreakEven, CallTotals, MemoryCost, money
+from bench.scalars import Json
 
 COST_HEAD = ("provider", "paid", "calls", "tokens", "USD", "time")
 
@@ -66,10 +69,58 @@ def break_even_words(even: BreakEven) -> str:
     return f"{verdict}: {even.reason}"
 
 
-def cost_json(cost: MemoryCost) -> dict[str, object]:
-    """Return the cost as JSON; ``text`` is a sentence for pages, and "" where nothing costs money."""
-    build = f"{build_name(cost)} {usd_text(cost.build.price.usd)}"
-    return {**cost.to_json(), "text": f"{build}; {cost_words(cost)}".rstrip("; ") if cost.has_money else ""}
+class QueryCostDocument(TypedDict):
+    """The cost of all questions of a job, and of one question."""
+
+    questions: int
+    calls: int
+    tokens: int
+    cost_usd: str
+    cost_unknown_calls: int
+    time_us: int
+    usd_per_question: float | None
+
+
+class MemoryCostDocument(TypedDict):
+    """The cost of a job's memory system; money per question is a float, sums are decimal text."""
+
+    build: Json
+    query: QueryCostDocument
+    usd_per_correct_answer: float | None
+    context: Json | None
+    context_share: float | None
+    break_even: Json | None
+    text: str
+    """a sentence for pages, "" where nothing costs money"""
+
+
+def cost_json(cost: MemoryCost) -> MemoryCostDocument:
+    """Return the cost as JSON."""
+    build, query, context, even = cost.build, cost.query.totals, cost.context, cost.break_even
+    named = {name: getattr(build, name) for name in ("fingerprint", "paid_by", "lane", "corpora", "memories")}
+    text = f"{build_name(cost)} {usd_text(build.price.usd)}; {cost_words(cost)}".rstrip("; ")
+    full = None if even is None else _double(even.full_context_usd_per_question)
+    return {
+        "build": {**named, **asdict(build.paid), "price": asdict(build.price)},
+        "query": {
+            "questions": cost.query.questions,
+            "calls": query.calls,
+            "tokens": query.tokens,
+            "cost_usd": query.cost_usd,
+            "cost_unknown_calls": query.cost_unknown_calls,
+            "time_us": query.time_us,
+            "usd_per_question": _double(cost.usd_per_question),
+        },
+        "usd_per_correct_answer": _double(cost.usd_per_correct_answer),
+        "context": None if context is None else {**asdict(context), "share": context.share},
+        "context_share": cost.context_share,
+        "break_even": None if even is None else {**asdict(even), "full_context_usd_per_question": full},
+        "text": text if cost.has_money else "",
+    }
+
+
+def _double(value: Decimal | None) -> float | None:
+    return None if value is None else float(value)
 
 
 def usd_text(usd: Decimal | None) -> str:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from bench.report.panel import DIGEST, FIRST_ROW, Cell, Panel, agreement_grid, differing_grid, shown
 from bench.report.review import Review, share_json
 from bench.report.tables import Grid, number
+from bench.scalars import Json
 
 UNKNOWN = "unknown"
 NO_LABELS = "the judge error needs labels of people: bench review RUN --n 50"
@@ -53,14 +54,13 @@ class DisputeSide:
             f"{' and '.join(names)} {'is' if len(names) == 1 else 'are'} wrong on the fewest answers: {best.error.text}"
         )
 
-    def to_json(self) -> dict[str, object]:
+    def to_json(self) -> Json:
         """Return the side as JSON; with labels, also the error of each cell and the corrected accuracy."""
         found = self.panel.to_json()
-        known = [one for one in self.reviews if one is not None]
-        if known:
-            errors = [None if one is None else share_json(one.error) for one in self.reviews]
-            found["judge_error"] = errors
-            found["corrected"] = {**share_json(known[0].corrected), "labelled": known[0].corrected.labelled}
+        known = next((one.corrected for one in self.reviews if one is not None), None)
+        if known is not None:
+            found["judge_error"] = [None if one is None else share_json(one.error) for one in self.reviews]
+            found["corrected"] = {**share_json(known), "labelled": known.labelled}
         return {**found, "source": self.source, "context_share": self.context, "leak_check": self.leaks}
 
 
@@ -99,7 +99,7 @@ class Dispute:
             )
         return found
 
-    def to_json(self) -> dict[str, object]:
+    def to_json(self) -> Json:
         """Return the document of ``bench dispute --json``."""
         return {
             "kind": "dispute",

@@ -25,13 +25,12 @@ from bench.model import Measurement
 from bench.plan.job_record import JobRecord, MetricRecord
 from bench.report.export import ExportedRow, rows_of
 from bench.report.fold import JobReport, fold
+from bench.scalars import Json
 from bench.version import __version__
 
 SCHEMA = "0.3.0"
 SAMPLES = "_samples.jsonl"
 SELF_DEPLOYED = frozenset({"builtin", "ollama", "local"})
-
-Tree = dict[str, object]
 
 
 async def export_records(reader: Reader, folder: Path) -> dict[str, int]:
@@ -94,7 +93,7 @@ class EvalRecord:
         told.write_text(json.dumps(tree, indent=2, allow_nan=False) + "\n", encoding="utf-8")
         return written
 
-    def _record(self, *, rows: int, checksum: str) -> Tree:
+    def _record(self, *, rows: int, checksum: str) -> Json:
         at, metrics = f"{self.reader.meta.created_at.timestamp():.6f}", self.job.metrics
         scored = [one for one in self.job.record.metrics if one.is_score and one.name in metrics]
         return {
@@ -122,7 +121,7 @@ class EvalRecord:
             },
         }
 
-    def _model_info(self) -> Tree:
+    def _model_info(self) -> Json:
         record = self.job.record
         vendor = self.model.partition("/")[0]
         details = {
@@ -133,7 +132,7 @@ class EvalRecord:
         }
         return {"name": self.model, "id": self.model, "developer": vendor, "additional_details": details}
 
-    def _result(self, metric: MetricRecord, one: Measurement) -> Tree:
+    def _result(self, metric: MetricRecord, one: Measurement) -> Json:
         record = self.job.record
         counts = {"failed": one.n_failed, "excluded": one.n_excluded, "failures_as_zero": one.value_failures_as_zero}
         return {
@@ -156,7 +155,7 @@ class EvalRecord:
             },
         }
 
-    def _instance(self, row: ExportedRow) -> Tree | None:
+    def _instance(self, row: ExportedRow) -> Json | None:
         """Return the instance of an item; None if the item has no value of the headline metric."""
         value = row["metrics"].get(self.headline.metric)
         if value is None or row["error"] is not None:
@@ -184,13 +183,13 @@ class EvalRecord:
         }
 
 
-def _source(record: JobRecord) -> Tree:
+def _source(record: JobRecord) -> Json:
     about = {name: record.dataset.get(name) for name in ("source", "license", "sha256")}
     details = _texts({"version": record.benchmark_version, **about})
     return {"dataset_name": record.benchmark, "source_type": "other", "additional_details": details}
 
 
-def _uncertainty(one: Measurement) -> Tree:
+def _uncertainty(one: Measurement) -> Json:
     if one.interval is None:
         return {"num_samples": one.n}
     low, high, level, method = one.interval.low, one.interval.high, one.interval.level, one.interval.method
@@ -198,7 +197,7 @@ def _uncertainty(one: Measurement) -> Tree:
     return {"num_samples": one.n, "confidence_interval": interval}
 
 
-def _usage(row: ExportedRow) -> Tree | None:
+def _usage(row: ExportedRow) -> Json | None:
     tokens = row["tokens"].get("answering")
     if tokens is None:
         return None
@@ -206,7 +205,7 @@ def _usage(row: ExportedRow) -> Tree | None:
     return {"input_tokens": tokens["input"], "output_tokens": tokens["output"], "total_tokens": total}
 
 
-def _attribution(answer: str, record: JobRecord) -> Tree:
+def _attribution(answer: str, record: JobRecord) -> Json:
     return {
         "turn_idx": 0,
         "source": "output.raw",

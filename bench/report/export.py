@@ -23,102 +23,125 @@ from contextlib import aclosing
 from dataclasses import asdict
 from itertools import chain, count
 from pathlib import Path
-from typing import TextIO, TypedDict, cast
+from typing import Any, TextIO, TypedDict
 
 from bench.errors import UsageError
 from bench.journal import JournaledPhase, Reader
-from bench.journal.records import ItemRecord, Spent
+from bench.journal.records import ItemRecord
 from bench.model import Phase, State, Verdict
 from bench.models.reply import CACHED
 from bench.plan.job_record import JobRecord, read
 from bench.report.tables import safe_row
-from bench.scalars import texts_of
+from bench.scalars import Json, texts_of
 
 ITEM_PAYLOAD = "item"
 HITS_PAYLOAD = "hits"
 JUDGE_PAYLOAD = "judge_prompts"
 
-FIELDS: Mapping[str, str] = {
-    "run_id": "id of the run",
-    "benchmark": "name of the benchmark",
-    "provider": "name of the provider; a variant is `name@label`",
-    "models": "embedding, answering and judge model; null if none is used",
-    "item_id": "id of the item",
-    "corpus": "id of the corpus that the question refers to",
-    "epoch": "number of the repeat, from 1",
-    "question_type": "question type of the item, or null",
-    "state": "how the item ended",
-    "score": "value of the first verdict, 0 to 1; null: no verdict",
-    "correct": "whether the first verdict is correct",
-    "retrieved": "the first k hits, each as a list of evidence ids; null: hits cannot be mapped to ids",
-    "metrics": "metric -> value of this item; times are in whole microseconds",
-    "labels": "dimension -> label of the item, for breakdowns",
-    "attempts": "phase -> number of attempts",
-    "latency": "phase -> whole microseconds of its last attempt: `total`, and its parts `queue`, `limiter`, `network` "
-    "and `provider`",
-    "tokens": "role -> `input` and `output` tokens of all attempts; `estimated`: whether some were counted locally",
-    "cost": "role -> `usd` (decimal text) of all attempts; `unknown_calls`: calls with an unknown price",
-    "finish": "how the answer ended: stop, length (the token limit), refusal (the model or a filter) or other",
-    "truncated": "true: the answer was cut at the token limit",
-    "reasoning_tokens": "reasoning tokens of the answer, as the endpoint reports them; null: unknown",
-    "flags": "notes on the answer: cut, refused, empty, tool_call, page, usage_unreadable, prompt_cut, "
-    "cached (from the call cache), batched (from a batch), "
-    "prompt_cached (a part of the prompt was read from the vendor's cache, or written to it)",
-    "cached": "which of `answer` and `verdict` are from the call cache, and so have no call, cost and latency",
-    "error": "`kind` and `message` if the item failed, else null",
-}
-"""fields of every row, with their descriptions"""
-TEXT_FIELDS: Mapping[str, str] = {
-    "question": "text of the question",
-    "expected": "accepted answers",
-    "evidence": "`sessions` and `turns` with the evidence",
-    "metadata": "other fields of the item in the dataset",
-    "answer": "answer of the model, without reasoning",
-    "raw_answer": "original text of the answer if a part was removed, else null",
-    "reasoning": "reasoning that the endpoint sent separately, else null",
-    "answer_model": "name of the model in the reply",
-    "hits": "retrieved memories: `id`, `content`, `when`, `score`, `chunks`, `metadata`",
-    "verdicts": "verdict of each evaluator; `raw` is the text of the judge",
-}
-"""fields that an export adds: texts of the dataset, the memory system and the models"""
 
+class AnswerFacts(TypedDict):
+    """How an answer ended."""
 
-class ExportedRow(TypedDict, total=False):
-    """The keys of an exported row that other formats read."""
-
-    item_id: str
-    corpus: str
-    epoch: int
-    models: Mapping[str, str | None]
-    retrieved: Sequence[Sequence[str]] | None
-    metrics: Mapping[str, float | None]
-    labels: Mapping[str, str]
-    latency: Mapping[str, Mapping[str, int]]
-    tokens: Mapping[str, Mapping[str, int]]
-    correct: bool | None
-    finish: str | None
+    finish: object
+    """how the answer ended: stop, length (the token limit), refusal (the model or a filter) or other"""
+    truncated: bool
+    """true: the answer was cut at the token limit"""
+    reasoning_tokens: object
+    """reasoning tokens of the answer, as the endpoint reports them; null: unknown"""
     flags: Sequence[str]
+    """notes on the answer: cut, refused, empty, tool_call, page, usage_unreadable, prompt_cut, cached (from the call
+    cache), batched (from a batch), prompt_cached (a part of the prompt was read from the vendor's cache, or written to
+    it)"""
+
+
+class RowFacts(AnswerFacts):
+    """An exported row without texts."""
+
+    run_id: str
+    """id of the run"""
+    benchmark: str
+    """name of the benchmark"""
+    provider: str
+    """name of the provider; a variant is `name@label`"""
+    models: Mapping[str, str | None]
+    """embedding, answering and judge model; null if none is used"""
+    item_id: str
+    """id of the item"""
+    corpus: str
+    """id of the corpus that the question refers to"""
+    epoch: int
+    """number of the repeat, from 1"""
+    question_type: str | None
+    """question type of the item, or null"""
+    state: str
+    """how the item ended"""
+    score: float | None
+    """value of the first verdict, 0 to 1; null: no verdict"""
+    correct: bool | None
+    """whether the first verdict is correct"""
+    retrieved: Sequence[Sequence[str]] | None
+    """the first k hits, each as a list of evidence ids; null: hits cannot be mapped to ids"""
+    metrics: Mapping[str, float | None]
+    """metric -> value of this item; times are in whole microseconds"""
+    labels: Mapping[str, str]
+    """dimension -> label of the item, for breakdowns"""
+    attempts: Mapping[str, int]
+    """phase -> number of attempts"""
+    latency: Mapping[str, Mapping[str, int]]
+    """phase -> whole microseconds of its last attempt: `total`, and its parts `queue`, `limiter`, `network` and
+    `provider`"""
+    tokens: Mapping[str, Mapping[str, int]]
+    """role -> `input` and `output` tokens of all attempts; `estimated`: whether some were counted locally"""
+    cost: Mapping[str, Json]
+    """role -> `usd` (decimal text) of all attempts; `unknown_calls`: calls with an unknown price"""
     cached: Sequence[str]
+    """which of `answer` and `verdict` are from the call cache, and so have no call, cost and latency"""
     error: Mapping[str, str | None] | None
+    """`kind` and `message` if the item failed, else null"""
+
+
+class RowTexts(TypedDict):
+    """The fields that an export adds: texts of the dataset, the memory system and the models."""
+
+    question: object
+    """text of the question"""
     expected: Sequence[str] | None
-    hits: Sequence[Mapping[str, object]] | None
-    verdicts: Sequence[Mapping[str, object]]
+    """accepted answers"""
+    evidence: object
+    """`sessions` and `turns` with the evidence"""
+    metadata: object
+    """other fields of the item in the dataset"""
+    answer: object
+    """answer of the model, without reasoning"""
+    raw_answer: object
+    """original text of the answer if a part was removed, else null"""
+    reasoning: object
+    """reasoning that the endpoint sent separately, else null"""
+    answer_model: object
+    """name of the model in the reply"""
+    hits: Sequence[Json] | None
+    """retrieved memories: `id`, `content`, `when`, `score`, `chunks`, `metadata`"""
+    verdicts: Sequence[Json]
+    """verdict of each evaluator; `raw` is the text of the judge"""
 
 
-async def rows_of(
-    reader: Reader, run_id: str, record: JobRecord, *, texts: bool = True
-) -> AsyncGenerator[ExportedRow, None]:
+class ExportedRow(RowFacts, RowTexts):
+    """A row of an export."""
+
+
+async def rows_of(reader: Reader, run_id: str, record: JobRecord) -> AsyncGenerator[ExportedRow, None]:
     """Yield the ended items of a job, ordered by corpus, item and epoch."""
     async with aclosing(reader.items(record.chain)) as items:
         async for item in items:
             if item.state is not None:
-                yield await _row(reader, run_id, record, item, texts=texts)
+                yield {**row_facts(run_id, record, item), **await _texts(reader, item)}
 
 
-async def _row(reader: Reader, run_id: str, record: JobRecord, item: ItemRecord, *, texts: bool) -> ExportedRow:
+def row_facts(run_id: str, record: JobRecord, item: ItemRecord) -> RowFacts:
+    """Return the row of an ended item without texts."""
     search, answer = item.phases.get(Phase.SEARCH), item.phases.get(Phase.ANSWER)
     first = item.verdicts[0] if item.verdicts else None
-    row: dict[str, object] = {
+    return {
         "run_id": run_id,
         "benchmark": record.benchmark,
         "provider": record.provider,
@@ -130,18 +153,27 @@ async def _row(reader: Reader, run_id: str, record: JobRecord, item: ItemRecord,
         "state": str(item.state),
         "score": first.value if first else None,
         "correct": first.correct if first else None,
-        "retrieved": search.data.get("retrieved") if search else None,
+        "retrieved": _list(search.data.get("retrieved")) if search else None,
         "metrics": dict(item.values),
         "labels": dict(item.labels),
         "attempts": {str(phase): n for phase, n in item.attempts.items()},
-        "latency": _latency(item),
-        "tokens": _tokens(item.spent),
-        "cost": _cost(item.spent),
+        "latency": {str(phase): dict(entry.times_us) for phase, entry in item.phases.items() if entry.times_us},
+        "tokens": {
+            role: {"input": one.usage.input_tokens, "output": one.usage.output_tokens, "estimated": one.usage.estimated}
+            for role, one in item.spent.items()
+            if one.usage.total_tokens
+        },
+        "cost": {role: {"usd": one.cost_usd, "unknown_calls": one.unknown_costs} for role, one in item.spent.items()},
         **answer_facts(answer),
         "cached": _cached(item),
-        "error": _error(item),
+        "error": {"kind": item.outcome, "message": item.message}
+        if item.state in (State.ERROR, State.NOT_READY)
+        else None,
     }
-    return cast("ExportedRow", {**row, **await _texts(reader, item, search, answer)} if texts else row)
+
+
+def _list(value: object) -> list[Any] | None:
+    return value if isinstance(value, list) else None
 
 
 def _cached(item: ItemRecord) -> list[str]:
@@ -149,33 +181,32 @@ def _cached(item: ItemRecord) -> list[str]:
     return [name for name, entry in phases.items() if entry and CACHED in texts_of(entry.measured.get("flags"))]
 
 
-def answer_facts(answer: JournaledPhase | None) -> dict[str, object]:
-    """Return how an answer ended, with its flags and its number of reasoning tokens."""
+def answer_facts(answer: JournaledPhase | None) -> AnswerFacts:
+    """Return how an answer ended."""
     data, measured = (answer.data, answer.measured) if answer is not None else ({}, {})
     finish = data.get("finish")
     return {
         "finish": finish,
         "truncated": finish == "length",
         "reasoning_tokens": measured.get("reasoning_tokens"),
-        "flags": measured.get("flags", []),
+        "flags": _list(measured.get("flags")) or [],
     }
 
 
-async def _texts(
-    reader: Reader, item: ItemRecord, search: JournaledPhase | None, answer: JournaledPhase | None
-) -> dict[str, object]:
+async def _texts(reader: Reader, item: ItemRecord) -> RowTexts:
+    search, answer = item.phases.get(Phase.SEARCH), item.phases.get(Phase.ANSWER)
     shown = await payload(reader, item.phases.get(Phase.EVALUATE), ITEM_PAYLOAD)
     about: Mapping[str, object] = shown if isinstance(shown, Mapping) else {}
     return {
         "question": about.get("question"),
-        "expected": about.get("answers"),
+        "expected": _list(about.get("answers")),
         "evidence": about.get("evidence"),
         "metadata": about.get("metadata"),
         "answer": answer.data.get("answer") if answer else None,
         "raw_answer": await payload(reader, answer, "raw"),
         "reasoning": await payload(reader, answer, "reasoning"),
         "answer_model": answer.measured.get("model") if answer else None,
-        "hits": await payload(reader, search, HITS_PAYLOAD) if search and search.ok else None,
+        "hits": _list(await payload(reader, search, HITS_PAYLOAD)) if search and search.ok else None,
         "verdicts": [await verdict_row(reader, one) for one in item.verdicts],
     }
 
@@ -186,34 +217,12 @@ async def payload(reader: Reader, entry: JournaledPhase | None, name: str) -> ob
     return await reader.payload(reference) if isinstance(reference, str) else None
 
 
-async def verdict_row(reader: Reader, verdict: Verdict) -> dict[str, object]:
+async def verdict_row(reader: Reader, verdict: Verdict) -> Json:
     """Return a verdict as JSON, with the judge's reply as ``raw``."""
     raw = await reader.payload(verdict.raw) if verdict.raw is not None else None
     shown = {**asdict(verdict), "raw": raw}
     del shown["parts"]  # they are in the values of the metrics
     return shown
-
-
-def _latency(item: ItemRecord) -> dict[str, dict[str, int]]:
-    return {str(phase): dict(entry.times_us) for phase, entry in item.phases.items() if entry.times_us}
-
-
-def _tokens(spent: Mapping[str, Spent]) -> dict[str, object]:
-    return {
-        role: {"input": one.usage.input_tokens, "output": one.usage.output_tokens, "estimated": one.usage.estimated}
-        for role, one in spent.items()
-        if one.usage.total_tokens
-    }
-
-
-def _cost(spent: Mapping[str, Spent]) -> dict[str, object]:
-    return {role: {"usd": one.cost_usd, "unknown_calls": one.unknown_costs} for role, one in spent.items()}
-
-
-def _error(item: ItemRecord) -> dict[str, object] | None:
-    if item.state not in (State.ERROR, State.NOT_READY):
-        return None
-    return {"kind": item.outcome, "message": item.message}
 
 
 FLAT = (
@@ -259,12 +268,12 @@ async def _csv(reader: Reader, sink: TextIO) -> int:
     return written
 
 
-def flat_row(row: ExportedRow) -> dict[str, object]:
+def flat_row(row: ExportedRow) -> Json:
     """Return the scalar columns of a row, for csv and parquet."""
-    models, error, expected = row["models"], row["error"], row.get("expected")
-    flat: dict[str, object] = dict.fromkeys(FLAT) | {name: value for name, value in row.items() if name in FLAT}
+    models, error, expected = row["models"], row["error"], row["expected"]
+    flat: Json = dict.fromkeys(FLAT) | {name: value for name, value in row.items() if name in FLAT}
     flat |= {f"{role}_model": models[role] for role in ("embedding", "answering", "judge")}
-    flat["expected"] = " | ".join(str(one) for one in expected) if isinstance(expected, list) else expected
+    flat["expected"] = None if expected is None else " | ".join(map(str, expected))
     flat["flags"] = " ".join(row["flags"]) or None
     flat["cached"] = " ".join(row["cached"]) or None
     flat["error_kind"] = error["kind"] if error else None

@@ -30,7 +30,7 @@ from bench.model import Phase, Verdict
 from bench.plan.job_record import JobRecord, read
 from bench.report.export import ITEM_PAYLOAD, payload
 from bench.report.tables import Grid, models_named
-from bench.scalars import texts_of, whole
+from bench.scalars import Json, texts_of, whole
 
 Verdicts = Mapping[tuple[str, str], tuple[Verdict, ...]]
 """(corpus, item) -> the verdicts of all judges in all epochs"""
@@ -276,12 +276,12 @@ NAMED_ITEMS = 5
 """maximum number of items that the document lists per reason"""
 
 
-def losses_json(losses: Losses) -> dict[str, object]:
+def losses_json(losses: Losses) -> Json:
     """Return the document of ``bench failures RUN --json``."""
     return {"run_id": losses.run_id, "jobs": [_job_json(job) for job in losses.jobs]}
 
 
-def _job_json(job: JobLosses) -> dict[str, object]:
+def _job_json(job: JobLosses) -> Json:
     return {
         "benchmark": job.record.benchmark,
         "provider": job.record.provider,
@@ -293,7 +293,7 @@ def _job_json(job: JobLosses) -> dict[str, object]:
     }
 
 
-def _reason_json(reason: Reason) -> dict[str, object]:
+def _reason_json(reason: Reason) -> Json:
     return {
         "loss": str(reason.loss),
         "error": reason.error,
@@ -303,7 +303,7 @@ def _reason_json(reason: Reason) -> dict[str, object]:
     }
 
 
-def _item_json(item: LostItem) -> dict[str, object]:
+def _item_json(item: LostItem) -> Json:
     return {
         "item_id": item.item,
         "corpus": item.corpus,

@@ -24,6 +24,7 @@ from bench.journal import Reader
 from bench.metrics.latency import attempt_us
 from bench.plan.job_record import JobRecord, read
 from bench.report.export import ExportedRow, flat_row, rows_of
+from bench.scalars import Json
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -48,8 +49,6 @@ COLUMNS: Mapping[str, Sequence[str]] = {
     "verdicts": (*KEYS, "evaluator", "value", "correct", "judged", "abstained", "reason", "model", "raw"),
     "calls": ("job", "owner", "endpoint", "role", "outcome", "started_at", "model", *TYPES["calls"]),
 }
-
-Record = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +75,7 @@ async def load_frames(reader: Reader) -> Frames:
         import pandas
     except ImportError:
         raise UsageError("frames need the extra [pandas]", hint="pip install 'memorybench[pandas]'") from None
-    rows: dict[str, list[Record]] = {"items": [], "hits": [], "verdicts": [], "calls": []}
+    rows: dict[str, list[Json]] = {"items": [], "hits": [], "verdicts": [], "calls": []}
     for record in read(reader.meta.extra):
         async with aclosing(rows_of(reader, reader.meta.run_id, record)) as found:
             async for row in found:
@@ -94,12 +93,12 @@ async def load_frames(reader: Reader) -> Frames:
     return Frames(**typed)
 
 
-def _columns(name: str, rows: Sequence[Record]) -> list[str] | None:
+def _columns(name: str, rows: Sequence[Json]) -> list[str] | None:
     fixed = list(COLUMNS.get(name, ()))
     return fixed or list(dict.fromkeys(column for row in rows for column in row)) or None
 
 
-def _add(rows: Mapping[str, list[Record]], record: JobRecord, row: ExportedRow) -> None:
+def _add(rows: Mapping[str, list[Json]], record: JobRecord, row: ExportedRow) -> None:
     """Add one exported row to the frames of items, hits and verdicts."""
     keys = {"job": record.key, "item_id": row["item_id"], "epoch": row["epoch"]}
     rows["items"].append(
@@ -119,8 +118,8 @@ def _add(rows: Mapping[str, list[Record]], record: JobRecord, row: ExportedRow) 
         rows["verdicts"].append({**keys, **verdict})
 
 
-async def _calls(reader: Reader, record: JobRecord) -> list[Record]:
-    found: list[Record] = []
+async def _calls(reader: Reader, record: JobRecord) -> list[Json]:
+    found: list[Json] = []
     for owner in dict.fromkeys(record.owners):
         async with aclosing(reader.calls(owner)) as calls:
             async for call in calls:

@@ -22,6 +22,7 @@ from bench.journal import Reader, RunState
 from bench.journal.records import Status
 from bench.report.export import ExportedRow, rows_of
 from bench.report.fold import JobReport, fold
+from bench.scalars import Json
 from bench.version import __version__
 
 FORMAT = 2
@@ -29,8 +30,6 @@ FORMAT = 2
 STATUS = {RunState.COMPLETE: "success", RunState.RUNNING: "started", RunState.FAILED: "error"}
 STOP = {"stop": "stop", "length": "max_tokens", "refusal": "content_filter"}
 MICROS = 1_000_000
-
-Tree = dict[str, object]
 
 
 async def export_inspect(reader: Reader, folder: Path) -> dict[str, int]:
@@ -67,7 +66,7 @@ async def _log(reader: Reader, job: JobReport, status: Status, sink: TextIO) -> 
     return written
 
 
-def _eval(reader: Reader, job: JobReport) -> Tree:
+def _eval(reader: Reader, job: JobReport) -> Json:
     record, identity = job.record, _task_id(reader, job)
     return {
         "run_id": reader.meta.run_id,
@@ -92,7 +91,7 @@ def _eval(reader: Reader, job: JobReport) -> Tree:
     }
 
 
-def _results(job: JobReport) -> Tree:
+def _results(job: JobReport) -> Json:
     scores = []
     for name, one in job.metrics.items():
         if one.value is None:
@@ -113,7 +112,7 @@ def _results(job: JobReport) -> Tree:
     return {"total_samples": job.n_planned, "completed_samples": job.n_scored, "scores": scores}
 
 
-def _stats(reader: Reader, job: JobReport, ended: datetime) -> Tree:
+def _stats(reader: Reader, job: JobReport, ended: datetime) -> Json:
     spent, model = job.usage.get("answering"), job.record.models.answering
     usage = {model: _usage(spent.usage.input_tokens, spent.usage.output_tokens)} if spent and model else {}
     return {
@@ -123,10 +122,10 @@ def _stats(reader: Reader, job: JobReport, ended: datetime) -> Tree:
     }
 
 
-def _sample(job: JobReport, row: ExportedRow) -> Tree:
+def _sample(job: JobReport, row: ExportedRow) -> Json:
     question, answer = str(row.get("question") or ""), row.get("answer")
-    messages: list[Tree] = [{"role": "user", "content": question, "source": "input"}]
-    sample: Tree = {
+    messages: list[Json] = [{"role": "user", "content": question, "source": "input"}]
+    sample: Json = {
         "id": row["item_id"],
         "epoch": row["epoch"],
         "input": question,
@@ -148,7 +147,7 @@ def _sample(job: JobReport, row: ExportedRow) -> Tree:
     return sample
 
 
-def _output(job: JobReport, row: ExportedRow, message: Tree) -> Tree:
+def _output(job: JobReport, row: ExportedRow, message: Json) -> Json:
     tokens = row["tokens"].get("answering")
     stop = STOP.get(str(row["finish"]), "unknown")
     return {
@@ -158,13 +157,13 @@ def _output(job: JobReport, row: ExportedRow, message: Tree) -> Tree:
     }
 
 
-def _scores(job: JobReport, row: ExportedRow) -> Tree:
+def _scores(job: JobReport, row: ExportedRow) -> Json:
     """Return one score per verdict and metric of the item; empty for a failed item."""
     if row["error"] is not None:
         return {}
     metrics = row["metrics"]
     names = [metric.name for metric in job.record.metrics if metric.is_score]
-    found: Tree = {name: {"value": metrics[name]} for name in names if metrics.get(name) is not None}
+    found: Json = {name: {"value": metrics[name]} for name in names if metrics.get(name) is not None}
     for verdict in row["verdicts"]:
         if verdict["value"] is not None:
             found[str(verdict["evaluator"])] = {

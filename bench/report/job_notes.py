@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from typing import TypedDict
 
 from bench.errors import NoAnswer, Truncated
 from bench.evaluators.deterministic import NO_CHOICE
@@ -43,6 +44,7 @@ from bench.models.answer_text import (
 from bench.models.dialect import AFTER_FINISH
 from bench.models.reply import BATCHED, CACHED, PROMPT_CACHED
 from bench.plan.job_record import JobRecord
+from bench.scalars import Json
 
 MIN_CUT_PROMPTS = 3
 """minimum number of cut prompts to report: fewer may come from differences between tokenizers"""
@@ -294,7 +296,13 @@ async def _rescored(reader: Reader, record: JobRecord) -> dict[str, Mapping[str,
     return found
 
 
-def gold_json(record: JobRecord, scores: Mapping[str, GoldScores]) -> dict[str, object]:
+class GoldSection(TypedDict, total=False):
+    """The report's section on the overlay."""
+
+    gold: Json
+
+
+def gold_json(record: JobRecord, scores: Mapping[str, GoldScores]) -> GoldSection:
     """Return the report's section on the overlay; empty without one."""
     if record.overlay is None:
         return {}

@@ -23,7 +23,7 @@ A sum with a call of unknown price is unknown. A value that the journal does not
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 
@@ -167,31 +167,6 @@ class MemoryCost:
     def has_money(self) -> bool:
         """True if a call of the build or the questions has a known cost above zero."""
         return any(Decimal(one.cost_usd) for one in (self.build.price, self.query.search, self.query.answer))
-
-    def to_json(self) -> dict[str, object]:
-        """Return the document ``memory_cost`` of a job; money per question is a float, sums are decimal text."""
-        build, context = self.build, self.context
-        named = {name: getattr(build, name) for name in ("fingerprint", "paid_by", "lane", "corpora", "memories")}
-        read = None if context is None else {**asdict(context), "share": context.share}
-        even = None if self.break_even is None else asdict(self.break_even)
-        if even is not None:
-            even["full_context_usd_per_question"] = _double(even["full_context_usd_per_question"])
-        return {
-            "build": {**named, **asdict(build.paid), "price": asdict(build.price)},
-            "query": {
-                "questions": self.query.questions,
-                **asdict(self.query.totals),
-                "usd_per_question": _double(self.usd_per_question),
-            },
-            "usd_per_correct_answer": _double(self.usd_per_correct_answer),
-            "context": read,
-            "context_share": self.context_share,
-            "break_even": even,
-        }
-
-
-def _double(value: Decimal | None) -> float | None:
-    return None if value is None else float(value)
 
 
 async def read_memory_cost(

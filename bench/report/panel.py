@@ -25,6 +25,7 @@ from bench.report.export import ITEM_PAYLOAD, payload
 from bench.report.results_document import interval_json
 from bench.report.review import NO_TYPE, AnswerKey
 from bench.report.tables import Grid, number
+from bench.scalars import Json
 from bench.stats import Tally, cohen_kappa, interval_of, krippendorff_alpha
 
 SHOWN = 20
@@ -68,19 +69,6 @@ class Cell:
     def interval(self) -> Interval | None:
         """The interval of the value: over corpora if ``clustered``, else over questions; without the judge's error."""
         return _interval(self.decided, clustered=self.clustered)
-
-    def to_json(self) -> dict[str, object]:
-        """Return the cell without its verdicts."""
-        return {
-            "judge": self.judge,
-            "prompt": self.prompt,
-            "prompt_sha256": list(self.sha256),
-            "class": "judged",
-            "value": self.value,
-            "interval": interval_json(self.interval),
-            "n": len(self.decided),
-            "n_without_verdict": len(self.verdicts) - len(self.decided),
-        }
 
 
 class Pair(NamedTuple):
@@ -148,13 +136,25 @@ class Panel:
         votes = {key: self.votes(key) for key in sorted(self.types)}
         return sorted((key for key, vote in votes.items() if min(vote)), key=lambda key: (-min(votes[key]), key))
 
-    def to_json(self) -> dict[str, object]:
+    def to_json(self) -> Json:
         """Return the panel as JSON, with all answers on which cells differ."""
         value, found, n, ties = self.majority()
         return {
             "side": self.side,
             "benchmark": self.benchmark,
-            "cells": [cell.to_json() for cell in self.cells],
+            "cells": [
+                {
+                    "judge": cell.judge,
+                    "prompt": cell.prompt,
+                    "prompt_sha256": list(cell.sha256),
+                    "class": "judged",
+                    "value": cell.value,
+                    "interval": interval_json(cell.interval),
+                    "n": len(cell.decided),
+                    "n_without_verdict": len(cell.verdicts) - len(cell.decided),
+                }
+                for cell in self.cells
+            ],
             "agreement": self._agreement_json(self.agreement()),
             "agreement_by_question_type": {kind: self._agreement_json(one) for kind, one in self.by_type().items()},
             "majority": {"value": value, "interval": interval_json(found), "n": n, "ties": ties},
@@ -171,7 +171,7 @@ class Panel:
             ],
         }
 
-    def _agreement_json(self, one: Agreement) -> dict[str, object]:
+    def _agreement_json(self, one: Agreement) -> Json:
         pairs = [
             {"a": self.cells[p.a].name, "b": self.cells[p.b].name, "n": p.n, "flips": p.flips, "kappa": p.kappa}
             for p in one.pairs

@@ -16,7 +16,7 @@ from typing import TextIO
 
 from bench.journal import Reader
 from bench.journal.paths import report_folder
-from bench.report.export import rows_of
+from bench.report.export import row_facts
 from bench.report.fold import Report
 from bench.report.rendering import markdown
 from bench.report.results_document import report_json
@@ -44,8 +44,9 @@ def report_markdown(report: Report) -> str:
 async def item_lines(reader: Reader, report: Report) -> AsyncIterator[str]:
     """Yield one JSON line per job and item: ids, state and values, no texts."""
     for job in report.jobs:
-        async for row in rows_of(reader, report.run_id, job.record, texts=False):
-            yield json.dumps(row, ensure_ascii=True, allow_nan=False)
+        async for item in reader.items(job.record.chain):
+            if item.state is not None:
+                yield json.dumps(row_facts(report.run_id, job.record, item), ensure_ascii=True, allow_nan=False)
 
 
 def replace_text(path: Path, text: str) -> None:

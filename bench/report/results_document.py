@@ -8,32 +8,147 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from typing import Generic, NotRequired, TypedDict, TypeVar
 
 from bench.journal.records import Spent
-from bench.model import Interval, Measurement
-from bench.report.cost_text import cost_json
+from bench.model import Interval, IntervalDocument, Measurement
+from bench.report.cost_text import MemoryCostDocument, cost_json
 from bench.report.fold import JobReport, Report
-from bench.report.job_notes import gold_json
+from bench.report.job_notes import GoldSection, gold_json
+from bench.scalars import Json
 
 MEASURED = frozenset({"performance", "cost"})
 """categories of metrics whose values differ between identical runs"""
 ROLES = ("answering", "judge", "embedding", "provider")
 
 
-def results_json(report: Report) -> dict[str, object]:
+class MetricDocument(TypedDict):
+    """One measurement; only money and tokens have ``unit``, ``n_unknown`` and ``estimated``."""
+
+    definition: str
+    value: float | None
+    value_failures_as_zero: float | None
+    n: int
+    n_excluded: int
+    n_failed: int
+    interval: IntervalDocument | None
+    breakdown: Mapping[str, Mapping[str, MetricDocument]]
+    unit: NotRequired[str]
+    n_unknown: NotRequired[int]
+    method: NotRequired[str | None]
+    estimated: NotRequired[bool]
+    excluded: NotRequired[Mapping[str, int]]
+    note: NotRequired[str]
+    spread: NotRequired[float]
+
+
+class EndedJob(TypedDict):
+    """The identity of a job and the counts of its items by state."""
+
+    benchmark: str
+    provider: str
+    models: Mapping[str, str | None]
+    epochs: int
+    n_planned: int
+    n_scored: int
+    n_pending: int
+    n_failed_repeats: int
+    counts: Mapping[str, int]
+    error_kinds: Mapping[str, int]
+    valid: bool
+
+
+class SharedBuild(TypedDict, total=False):
+    """The build of a job if it is shared or reused: its lane, the number of jobs, the run that paid."""
+
+    build: Json
+
+
+class FixedJob(EndedJob, SharedBuild, GoldSection):
+    """The results of a job that are equal between identical runs."""
+
+    track: str
+    k: int
+    selection: Mapping[str, object]
+    invalid: list[str]
+    skipped: str | None
+    metrics: Mapping[str, MetricDocument]
+
+
+class VaryingJob(TypedDict):
+    """The fields of a job that may differ between identical runs, such as usage and notes."""
+
+    isolation: Json
+    usage: Mapping[str, Json]
+    memory_cost: MemoryCostDocument | None
+    judge_calibration: list[Json]
+    notes: list[str]
+    signs: list[Json]
+
+
+class JobDocument(FixedJob, VaryingJob):
+    """All results of a job."""
+
+
+Job = TypeVar("Job", bound=JobDocument)
+
+
+class ResultsDocument(TypedDict, Generic[Job]):
+    """The document of ``bench results RUN --json``."""
+
+    run_id: str
+    status: str
+    partial: bool
+    jobs: list[Job]
+
+
+class FixedResults(TypedDict):
+    """The results of a run that are equal between identical runs."""
+
+    plan_digest: str
+    partial: bool
+    jobs: list[FixedJob]
+
+
+class TimedJob(VaryingJob):
+    """The measured values of a job."""
+
+    benchmark: str
+    provider: str
+    metrics: Mapping[str, MetricDocument]
+
+
+class MeasuredResults(TypedDict):
+    """The results of a run that depend on a clock, a network or a price."""
+
+    run_id: str
+    status: str
+    reason: str
+    gaps: list[list[int]]
+    jobs: list[TimedJob]
+
+
+class ReportDocument(TypedDict):
+    """The document ``report.json``."""
+
+    results: FixedResults
+    measured: MeasuredResults
+
+
+def results_json(report: Report) -> ResultsDocument[JobDocument]:
     """Return the document of ``bench results RUN --json``."""
     return {
         "run_id": report.run_id,
         "status": str(report.status),
         "partial": report.partial,
-        "jobs": [_whole_job(job) for job in report.jobs],
+        "jobs": [{**_job(job, list(job.metrics)), **_varying(job)} for job in report.jobs],
     }
 
 
-def report_json(report: Report) -> dict[str, object]:
+def report_json(report: Report) -> ReportDocument:
     """Return the document ``report.json``: repeatable results, and measured values."""
-    jobs = []
-    measured = []
+    jobs: list[FixedJob] = []
+    measured: list[TimedJob] = []
     for job in report.jobs:
         categories = {metric.name: metric.category for metric in job.record.metrics}
         fixed = [name for name in job.metrics if categories.get(name) not in MEASURED]
@@ -44,7 +159,7 @@ def report_json(report: Report) -> dict[str, object]:
                 "benchmark": job.record.benchmark,
                 "provider": job.record.provider,
                 "metrics": timed,
-                **_told(job),
+                **_varying(job),
             }
         )
     return {
@@ -59,25 +174,27 @@ def report_json(report: Report) -> dict[str, object]:
     }
 
 
-def _whole_job(job: JobReport) -> dict[str, object]:
-    found = _job(job, list(job.metrics))
-    return found | _told(job)
-
-
-def _told(job: JobReport) -> dict[str, object]:
-    """Return the fields of a job that may differ between identical runs, such as usage and notes."""
+def _varying(job: JobReport) -> VaryingJob:
     return {
         "isolation": asdict(job.isolation),
         "usage": _usage(job),
         "memory_cost": None if job.memory_cost is None else cost_json(job.memory_cost),
         "judge_calibration": [dict(one.stored) for one in job.calibration],
         "notes": list(job.notes),
-        "signs": [one.document for one in job.signs],
+        "signs": [
+            {
+                "kind": one.kind,
+                "count": one.count,
+                "of": one.of,
+                "items": list(dict.fromkeys(one.items)),
+                "text": one.text,
+            }
+            for one in job.signs
+        ],
     }
 
 
-def _ended(job: JobReport) -> dict[str, object]:
-    """Return the identity of a job and the counts of its items by state."""
+def _ended(job: JobReport) -> EndedJob:
     return {
         "benchmark": job.record.benchmark,
         "provider": job.record.provider,
@@ -93,7 +210,7 @@ def _ended(job: JobReport) -> dict[str, object]:
     }
 
 
-def _job(job: JobReport, names: list[str]) -> dict[str, object]:
+def _job(job: JobReport, names: list[str]) -> FixedJob:
     record = job.record
     return {
         **_ended(job),
@@ -108,8 +225,7 @@ def _job(job: JobReport, names: list[str]) -> dict[str, object]:
     }
 
 
-def _build(job: JobReport) -> dict[str, object]:
-    """Return the build of a job if it is shared or reused: its lane, the number of jobs, the run that paid."""
+def _build(job: JobReport) -> SharedBuild:
     record = job.record
     if record.n_sharing == 1 and not job.reused:
         return {}
@@ -117,9 +233,9 @@ def _build(job: JobReport) -> dict[str, object]:
     return {"build": {"lane": record.build, "searches": record.n_sharing, **reused}}
 
 
-def metric_json(one: Measurement) -> dict[str, object]:
+def metric_json(one: Measurement) -> MetricDocument:
     """Return the JSON of one measurement; money and tokens include how they were counted."""
-    found: dict[str, object] = {
+    found: MetricDocument = {
         "definition": one.definition,
         "value": one.value,
         "value_failures_as_zero": one.value_failures_as_zero,
@@ -145,22 +261,22 @@ def metric_json(one: Measurement) -> dict[str, object]:
     return found
 
 
-def interval_json(interval: Interval | None) -> dict[str, object] | None:
+def interval_json(interval: Interval | None) -> IntervalDocument | None:
     """Return ``{"low", "high", "level", "method"}``, or None without an interval."""
-    return None if interval is None else asdict(interval)
+    return None if interval is None else interval.to_json()
 
 
-def _usage(job: JobReport) -> dict[str, object]:
+def _usage(job: JobReport) -> dict[str, Json]:
     return {role: usage_json(job.usage.get(role, Spent())) for role in ROLES}
 
 
-def usage_json(spent: Spent) -> Mapping[str, object]:
+def usage_json(spent: Spent) -> Json:
     """Return the summed usage with the number of calls and their cost."""
     usage = asdict(spent.usage)
     return {**usage, "calls": spent.calls, "cost_usd": spent.cost_usd, "cost_unknown_calls": spent.unknown_costs}
 
 
-def done_job(job: JobReport) -> dict[str, object]:
+def done_job(job: JobReport) -> Json:
     """Return the JSON of a job in the ``done`` event of a run."""
     headline = job.headline
     return {

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from bench.journal import Event, Reader
-from bench.model import Interval
 from bench.plan.job_record import JobRecord
+from bench.scalars import Json
 from bench.stats import CorrectedShare, Stratum, cohen_kappa, corrected_share
 
 SAMPLE, LABEL = "review_sample", "review_label"
@@ -128,7 +128,7 @@ class Review:
             f"labels; the judge is wrong on {self.error.text} of the answers, kappa {_kappa(self.kappa)}"
         )
 
-    def to_json(self) -> dict[str, object]:
+    def to_json(self) -> Json:
         """Return the document of ``bench review --json``."""
         return {
             "judge": self.judge,
@@ -146,13 +146,9 @@ class Review:
         }
 
 
-def share_json(share: CorrectedShare) -> dict[str, object]:
+def share_json(share: CorrectedShare) -> Json:
     """Return the JSON of a share with its interval."""
-    found: Interval = share.interval
-    return {
-        "value": share.value,
-        "interval": {"low": found.low, "high": found.high, "level": found.level, "method": found.method},
-    }
+    return {"value": share.value, "interval": share.interval.to_json()}
 
 
 def _kappa(kappa: float | None) -> str:

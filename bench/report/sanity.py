@@ -57,17 +57,6 @@ class Sign:
         some = ", ".join(dict.fromkeys(self.items[:EXAMPLES]))
         return f"{self.what} in {self.count} of {self.of} checked items ({some}): {self.hint}"
 
-    @property
-    def document(self) -> dict[str, object]:
-        """The sign as JSON."""
-        return {
-            "kind": self.kind,
-            "count": self.count,
-            "of": self.of,
-            "items": list(dict.fromkeys(self.items)),
-            "text": self.text,
-        }
-
 
 async def sanity_signs(reader: Reader, record: JobRecord, facts: JobFacts) -> list[Sign]:
     """Compare a sample of the ended items of a job, and return the warning signs."""

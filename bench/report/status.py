@@ -21,7 +21,7 @@ from bench.journal.paths import CHECKPOINTS, run_ids
 from bench.model import FAILED_STATES, Phase, State
 from bench.plan.job_record import JobRecord, read
 from bench.plan.ranges import gaps_of
-from bench.scalars import texts_of
+from bench.scalars import Json, texts_of
 
 IN_ORDER = tuple(Phase)
 
@@ -118,12 +118,12 @@ async def _cost(reader: Reader, owners: set[str]) -> tuple[Decimal, int]:
     return total, unknown
 
 
-async def list_runs(workspace: Path) -> list[Mapping[str, object]]:
+async def list_runs(workspace: Path) -> list[Json]:
     """Return one row per run, newest first; the row of an unreadable journal has the error as ``reason``."""
     return [await _row(workspace, name) for name in run_ids(workspace)]
 
 
-async def _row(workspace: Path, name: str) -> dict[str, object]:
+async def _row(workspace: Path, name: str) -> Json:
     try:
         async with Reader.open(workspace / CHECKPOINTS / name) as reader:
             jobs = read(reader.meta.extra)

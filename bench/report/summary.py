@@ -9,6 +9,7 @@ Example::
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Iterator
+from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 
@@ -20,7 +21,6 @@ from bench.journal.records import Spent
 from bench.journal.results_db import ItemResult, JobSummary, MetricSummary, ResultsDb
 from bench.metrics.latency import attempt_us
 from bench.model import Measurement, Phase, State
-from bench.plan.job_record import JobRecord
 from bench.report.fold import JobReport, Report, fold
 from bench.stats import percentile
 
@@ -54,63 +54,56 @@ async def rebuild(workspace: Path) -> tuple[int, tuple[str, ...]]:
 async def _put(database: ResultsDb, reader: Reader, report: Report) -> None:
     status = await reader.status()
     finished = None if status.state in STILL_GOING else status.at
-    jobs = [
-        JobSummary(
-            run_id=report.run_id,
-            job=job.record.key,
-            benchmark=job.record.benchmark,
-            benchmark_version=job.record.benchmark_version,
-            provider=job.record.provider,
-            embedding_model=job.record.models.embedding,
-            answering_model=job.record.models.answering,
-            judge_model=job.record.models.judge,
-            track=job.record.track,
-            plan_digest=report.plan_digest,
-            created_at=reader.meta.created_at,
-            finished_at=finished,
-            state=str(report.status),
-            partial=report.partial or job.n_pending > 0,
-            valid=job.valid and not job.record.skipped,
-            n_planned=job.n_planned,
-            n_scored=job.n_scored,
-            cost_usd=_priced(job.usage.values()),
-            report=f"{report.run_id}/report.json",
-            data={**_shown(job.record), **_taken(job), "search_p50_ms": await _search_p50_ms(reader, job)},
-            metrics=tuple(_metrics(job)),
-        )
-        for job in report.jobs
-    ]
+    jobs = [await _summary(reader, report, job, finished) for job in report.jobs]
     await database.put(report.run_id, jobs, _items(reader, report))
 
 
-def _shown(record: JobRecord) -> dict[str, object]:
-    """Return the settings of a job that decide whether it can be compared with other jobs."""
-    return {
-        "k": record.k,
-        "context_budget": record.context_budget,
-        "level": record.level,
-        "provider_type": record.provider_type,
-        "prompts": dict(sorted(record.prompts.items())),  # newest of equal settings: compared as text
-        "metrics": [metric.name for metric in record.metrics],
-        "lower_is_better": [metric.name for metric in record.metrics if metric.lower_is_better],
-        "selection": dict(record.selection),
-        "dataset": dict(record.dataset),
-    }
+async def _summary(reader: Reader, report: Report, job: JobReport, finished: datetime | None) -> JobSummary:
+    record = job.record
+    costs = {owner: _priced(by_role.values()) for owner, by_role in job.spent.items()}
+    return JobSummary(
+        run_id=report.run_id,
+        job=record.key,
+        benchmark=record.benchmark,
+        benchmark_version=record.benchmark_version,
+        provider=record.provider,
+        embedding_model=record.models.embedding,
+        answering_model=record.models.answering,
+        judge_model=record.models.judge,
+        track=record.track,
+        plan_digest=report.plan_digest,
+        created_at=reader.meta.created_at,
+        finished_at=finished,
+        state=str(report.status),
+        partial=report.partial or job.n_pending > 0,
+        valid=job.valid and not record.skipped,
+        n_planned=job.n_planned,
+        n_scored=job.n_scored,
+        cost_usd=_priced(job.usage.values()),
+        report=f"{report.run_id}/report.json",
+        data={
+            "k": record.k,
+            "context_budget": record.context_budget,
+            "level": record.level,
+            "provider_type": record.provider_type,
+            "prompts": dict(sorted(record.prompts.items())),  # newest of equal settings: compared as text
+            "metrics": [metric.name for metric in record.metrics],
+            "lower_is_better": [metric.name for metric in record.metrics if metric.lower_is_better],
+            "selection": dict(record.selection),
+            "dataset": dict(record.dataset),
+            "cost_unknown_calls": sum(spent.unknown_costs for spent in job.usage.values()),
+            # by owner of rows, so that a cost that jobs share is counted once per run
+            "costs": {owner: cost for owner, cost in costs.items() if cost is not None},
+            "search_p50_ms": await _search_p50_ms(reader, job),
+        },
+        metrics=tuple(_metrics(job)),
+    )
 
 
 def _priced(spent: Iterable[Spent]) -> str | None:
     """Return the total cost of the calls with a known price as decimal text; None without such calls."""
     total = sum((Decimal(one.cost_usd) for one in spent), Decimal(0))
     return f"{total:f}" if total else None
-
-
-def _taken(job: JobReport) -> dict[str, object]:
-    """Return the costs by owner of rows, so that a cost that jobs share can be counted once per run."""
-    costs = {owner: _priced(by_role.values()) for owner, by_role in job.spent.items()}
-    return {
-        "cost_unknown_calls": sum(spent.unknown_costs for spent in job.usage.values()),
-        "costs": {owner: cost for owner, cost in costs.items() if cost is not None},
-    }
 
 
 async def _search_p50_ms(reader: Reader, job: JobReport) -> float | None:

@@ -23,6 +23,7 @@ from bench.journal.records import ItemRecord
 from bench.model import Phase, State
 from bench.plan.job_record import JobRecord, read
 from bench.report.export import HITS_PAYLOAD, payload
+from bench.scalars import Json
 from bench.version import __version__
 
 ITEMS_PER_LINE = 100
@@ -32,14 +33,13 @@ OK, ERROR = 1, 2
 """values of the status of a span"""
 
 Attributes = Mapping[str, object]
-Span = dict[str, object]
 
 
 async def export_otlp(reader: Reader, sink: TextIO) -> int:
     """Write the traces of all ended items; return their number."""
     written = 0
     for record in read(reader.meta.extra):
-        spans: list[Span] = []
+        spans: list[Json] = []
         async with aclosing(reader.items(record.chain)) as items:
             async for item in items:
                 if item.state is None:
@@ -65,7 +65,7 @@ def resource_of(reader: Reader, record: JobRecord) -> Attributes:
     }
 
 
-def _line(reader: Reader, record: JobRecord, spans: list[Span]) -> str:
+def _line(reader: Reader, record: JobRecord, spans: list[Json]) -> str:
     scope = {"scope": {"name": "memorybench", "version": __version__}, "spans": spans}
     tree = {
         "resourceSpans": [{"resource": {"attributes": _attributes(resource_of(reader, record))}, "scopeSpans": [scope]}]
@@ -73,7 +73,7 @@ def _line(reader: Reader, record: JobRecord, spans: list[Span]) -> str:
     return json.dumps(tree, ensure_ascii=True, allow_nan=False, separators=(",", ":")) + "\n"
 
 
-async def spans_of(reader: Reader, record: JobRecord, item: ItemRecord) -> list[Span]:
+async def spans_of(reader: Reader, record: JobRecord, item: ItemRecord) -> list[Json]:
     """Return the span of the item and one span per phase."""
     name = (reader.meta.run_id, record.key, item.corpus, item.item, str(item.epoch))
     phases = [await _phase(reader, record, item, phase, entry, name) for phase, entry in item.phases.items()]
@@ -103,7 +103,7 @@ async def spans_of(reader: Reader, record: JobRecord, item: ItemRecord) -> list[
 
 async def _phase(
     reader: Reader, record: JobRecord, item: ItemRecord, phase: Phase, entry: JournaledPhase, name: tuple[str, ...]
-) -> Span:
+) -> Json:
     make = {Phase.SEARCH: _search, Phase.ANSWER: _answer}.get(phase)
     known: Attributes = make(record, item, entry) if make is not None else {"gen_ai.operation.name": "evaluate"}
     title, kind = {
@@ -152,7 +152,7 @@ def _times(entry: JournaledPhase) -> Attributes:
     return {f"memorybench.time.{part}_us": value for part, value in entry.times_us.items() if part != "total"}
 
 
-def _verdicts(item: ItemRecord, at: datetime) -> Iterator[dict[str, object]]:
+def _verdicts(item: ItemRecord, at: datetime) -> Iterator[Json]:
     for verdict in item.verdicts:
         label = None if verdict.correct is None else "correct" if verdict.correct else "incorrect"
         found: Attributes = {
@@ -175,8 +175,8 @@ def _span(
     *,
     trace: tuple[str, ...] | None = None,
     error: tuple[str, str] | None,
-) -> Span:
-    status: dict[str, object] = {"code": ERROR, "message": error[1]} if error else {"code": OK}
+) -> Json:
+    status: Json = {"code": ERROR, "message": error[1]} if error else {"code": OK}
     kept = {**attributes, "error.type": error[0]} if error else attributes
     return {
         "traceId": _id(trace or name, 16),
@@ -204,11 +204,11 @@ def _id(name: tuple[str, ...], size: int) -> str:
     return sha256(json.dumps([size, *name]).encode()).hexdigest()[: 2 * size]
 
 
-def _attributes(values: Attributes) -> list[dict[str, object]]:
+def _attributes(values: Attributes) -> list[Json]:
     return [{"key": key, "value": _value(value)} for key, value in values.items() if value is not None]
 
 
-def _value(value: object) -> dict[str, object]:
+def _value(value: object) -> Json:
     match value:
         case bool():
             return {"boolValue": value}

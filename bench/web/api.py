@@ -27,13 +27,13 @@ from bench.journal.pages import Wanted
 from bench.journal.paths import CHECKPOINTS
 from bench.model import State
 from bench.report.item_outcomes import JobOutcomes, RunOutcomes
+from bench.scalars import Json
 from bench.version import __version__
 from bench.web.app_state import SITE, Site
-from bench.web.cache import Json
 from bench.web.comparison_documents import (
     BoardDocument,
-    ComparisonDocument,
     ComparisonFilter,
+    ShownComparison,
     compare_document,
     leaderboard_document,
 )
@@ -244,7 +244,7 @@ async def compare(request: web.Request) -> web.Response:
     return json_answer(await compared(request))
 
 
-async def compared(request: web.Request) -> ComparisonDocument:
+async def compared(request: web.Request) -> ShownComparison:
     """Return the comparison of the jobs in a request's query: ``a``, ``b`` ... or several ``job``."""
     query = request.query
     named = [query[name] for name in "abcdef" if query.get(name)]

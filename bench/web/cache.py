@@ -33,8 +33,8 @@ from anyio.abc import TaskGroup
 
 from bench.errors import BenchError, JournalError, UsageError
 from bench.events import log
+from bench.scalars import Json
 
-Json = dict[str, object]
 Document = TypeVar("Document", bound=Mapping[str, object])
 Make = Callable[..., Awaitable[Document]]
 Stamp = tuple[tuple[int, int], ...]

@@ -24,11 +24,14 @@ from bench.journal import Reader
 from bench.journal.paths import CHECKPOINTS
 from bench.model import Phase
 from bench.plan.job_record import JobRecord, read
+from bench.report.comparison_text import ComparedPair, ComparisonDocument
 from bench.report.export import ITEM_PAYLOAD, payload
 from bench.report.leaderboard import (
     VIEWS,
+    JobRow,
     RankedJob,
     Table,
+    TableDocument,
     board_grids,
     board_json,
     leaders,
@@ -36,14 +39,16 @@ from bench.report.leaderboard import (
     load_invalid,
     of_type,
     rank_spreads,
+    row_json,
     saying,
     tables_of,
 )
 from bench.report.tables import Grid
+from bench.scalars import Json
 from bench.web.app_state import Site
-from bench.web.cache import Json, aside, patience
+from bench.web.cache import aside, patience
 from bench.web.errors import RequestRefused, slug_of
-from bench.web.run_documents import Bounds, MeasuredValue, folder_of, journal_stamp, known, planned_items
+from bench.web.run_documents import folder_of, journal_stamp, known, planned_items
 from bench.web.workspace_documents import Signed, receipts_by_job
 
 if TYPE_CHECKING:
@@ -52,37 +57,22 @@ if TYPE_CHECKING:
 COMPARED_AT_MOST = 6
 
 
-class ComparedRow(TypedDict):
-    """The keys of a compared metric that pages read."""
+class ShownPair(ComparedPair):
+    """A compared pair of jobs with the verdict in words and the items on which one side is better."""
 
-    metric: str
-    label: str | None
-    family: str
-    n: int
-    a: float | None
-    b: float | None
-    delta: float | None
-    interval: Bounds | None
-    p: float | None
-    p_adjusted: float | None
-    verdict: str
+    conclusion: list[str]
+    load: str
+    moves_times: list[str]
+    flips: Mapping[str, list[str]]
+    flipped: Mapping[str, list[Json]]
 
 
-class ComparedPair(TypedDict):
-    """The keys of a compared pair of jobs that pages read."""
-
-    rows: list[ComparedRow]
-
-
-class ComparisonDocument(TypedDict):
-    """The document of ``bench compare --json`` as pages read it."""
-
-    comparisons: list[ComparedPair]
+ShownComparison = ComparisonDocument[ShownPair]
 
 
 async def compare_document(
     site: Site, names: Sequence[str], *, metrics: Sequence[str] = (), benchmark: str | None = None, force: bool = False
-) -> ComparisonDocument:
+) -> ShownComparison:
     """Compare jobs named ``RUN:PROVIDER[:MODEL]``.
 
     Raises:
@@ -131,7 +121,7 @@ async def _items(folder: Path) -> int:
 
 async def comparison_of(
     workspace: str, names: Sequence[str], metrics: Sequence[str], benchmark: str | None, force: bool
-) -> ComparisonDocument:
+) -> ShownComparison:
     """Compare jobs, and return the document."""
     from bench.report.compare import compare_sides
     from bench.report.comparison import conclusion, other_load
@@ -141,17 +131,18 @@ async def comparison_of(
     groups = await sides_of(Path(workspace), [ComparisonTarget.parse(name) for name in names], benchmark=benchmark)
     found = compare_sides(groups, metrics=metrics, force=force)
     document = comparison_json(found)
-    pairs = document["comparisons"]
-    assert isinstance(pairs, list)
-    for shown, pair in zip(pairs, found.comparisons, strict=True):
-        shown |= {
+    pairs: list[ShownPair] = [
+        {
+            **shown,
             "conclusion": list(conclusion(pair)),
             "load": other_load(pair),
             "moves_times": [check.name for check in pair.like_for_like.load],
             "flips": {side: list(i) for side, i in pair.items.flips.items()},
             "flipped": {side: await _flipped(Path(workspace), pair, i) for side, i in pair.items.flips.items()},
         }
-    return cast("ComparisonDocument", document)
+        for shown, pair in zip(document["comparisons"], found.comparisons, strict=True)
+    ]
+    return {**document, "comparisons": pairs}
 
 
 async def _flipped(workspace: Path, pair: PairComparison, items: Sequence[str]) -> list[Json]:
@@ -194,38 +185,30 @@ class ComparisonFilter:
     """rank by the values of this question type instead of the values over all items"""
 
 
-class BoardMetric(MeasuredValue):
-    """The keys of a metric of the leaderboard that pages read."""
-
-    low: float | None
-    high: float | None
-
-
-class BoardRow(TypedDict):
-    """The keys of a row of the leaderboard that pages read."""
+class BoardRow(JobRow):
+    """A row of the leaderboard with its name, its cost as text and its receipt."""
 
     name: str
-    provider: str
-    bound: bool
-    run_id: str
-    headline: str | None
-    metrics: Mapping[str, BoardMetric]
-    question_types: Mapping[str, BoardMetric]
-    search_p50_ms: float | None
+    cost: str
     per_question: float | None
+    receipt: str | None
+    ranks: tuple[int, int] | None
 
 
-class BoardTable(TypedDict):
-    """The keys of a table of the leaderboard that pages read; a table with a ``grid`` has rows of another form."""
+class BoardTable(TableDocument[BoardRow]):
+    """A table of the leaderboard; one with a ``grid`` has rows of another form, which pages do not read."""
 
-    benchmark: str | None
-    rows: list[BoardRow]
+    saying: list[str]
+    leaders: tuple[str, str] | None
+    not_ranked: list[Json]
     grid: Json | None
 
 
 class BoardDocument(TypedDict):
-    """The document of ``bench leaderboard --json`` as pages read it."""
+    """The document of ``bench leaderboard --json`` with further fields for pages."""
 
+    benchmarks: list[str]
+    filters: Json
     view: str
     tables: list[BoardTable]
 
@@ -243,24 +226,25 @@ async def leaderboard_document(site: Site, asked: ComparisonFilter) -> BoardDocu
     tables = tables_of(shown, asked.view)
     if asked.question_type and asked.view not in MATRICES:
         tables = [of_type(table, asked.question_type) for table in tables]
-    document = board_json(asked.view, tables)
     receipts = receipts_by_job(site, {place.job.run_id for place in shown})
-    listed = document["tables"]
-    assert isinstance(listed, list)
     grids = board_grids(tables, asked.view) if asked.view in MATRICES else [None] * len(tables)
-    for one, table, grid in zip(listed, tables, grids, strict=bool(tables)):
-        one |= {
-            "saying": [_about(text, asked) for text in saying(table, command=False)],
-            "leaders": leaders(table),
-            "not_ranked": _not_ranked(site, table, invalid) if asked.view in ("benchmark", "type") else [],
-            "grid": _grid(grid),
-        }
-        if grid is None:
-            one["rows"] = _ranked(one["rows"], table, receipts, asked)
-            for row, spread in zip(one["rows"], rank_spreads(table), strict=True):
-                row["ranks"] = spread
-    known_names = sorted({place.job.benchmark for place in board})
-    return cast("BoardDocument", {"benchmarks": known_names, "filters": _filters(board), **document})
+    documents = board_json(asked.view, tables)["tables"]
+    return {
+        "benchmarks": sorted({place.job.benchmark for place in board}),
+        "filters": _filters(board),
+        "view": asked.view,
+        "tables": [
+            {
+                **one,
+                "rows": _ranked(table, receipts, asked) if grid is None else cast("list[BoardRow]", one["rows"]),
+                "saying": [_about(text, asked) for text in saying(table, command=False)],
+                "leaders": leaders(table),
+                "not_ranked": _not_ranked(site, table, invalid) if asked.view in ("benchmark", "type") else [],
+                "grid": _grid(grid),
+            }
+            for one, table, grid in zip(documents, tables, grids, strict=bool(tables))
+        ],
+    }
 
 
 def _about(text: str, asked: ComparisonFilter) -> str:
@@ -314,20 +298,20 @@ def _known(names: Iterable[str]) -> list[str]:
     return sorted(set(names))
 
 
-def _ranked(rows: Sequence[Json], table: Table, receipts: Mapping[Signed, str], asked: ComparisonFilter) -> list[Json]:
-    """Add the name, the cost as text and the receipt to each row."""
-    return [_row(row, standing.first, receipts, asked) for row, standing in zip(rows, table.standings, strict=True)]
-
-
-def _row(row: Json, place: RankedJob, receipts: Mapping[Signed, str], asked: ComparisonFilter) -> Json:
-    job = place.job
-    return {
-        **row,
-        "name": job.answering_model or "none" if asked.view == "model" else _name(place),
-        "cost": place.cost,
-        "per_question": _per_question(place),
-        "receipt": receipts.get((job.run_id, job.benchmark, job.provider, job.answering_model, job.judge_model)),
-    }
+def _ranked(table: Table, receipts: Mapping[Signed, str], asked: ComparisonFilter) -> list[BoardRow]:
+    return [
+        {
+            **row_json(standing),
+            "name": job.answering_model or "none" if asked.view == "model" else _name(place),
+            "cost": place.cost,
+            "per_question": _per_question(place),
+            "receipt": receipts.get((job.run_id, job.benchmark, job.provider, job.answering_model, job.judge_model)),
+            "ranks": spread,
+        }
+        for standing, spread in zip(table.standings, rank_spreads(table), strict=True)
+        for place in [standing.first]
+        for job in [place.job]
+    ]
 
 
 def _per_question(place: RankedJob) -> float | None:

@@ -10,9 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TypedDict
 
+from bench.report.comparison_text import ComparedPair, ComparedRow
+from bench.report.leaderboard import BoardMetric
+from bench.report.results_document import MetricDocument
 from bench.web.charts import Measured, RowChart, Scatter, forest, intervals, latencies, pace, scatter
-from bench.web.comparison_documents import BoardMetric, BoardRow, ComparedPair, ComparedRow
-from bench.web.run_documents import JobCounts, JobDigests, JobResult, ReportedRun, ResultMetric
+from bench.web.comparison_documents import BoardRow
+from bench.web.run_documents import JobCounts, JobDigests, JobResult, ReportedRun
 
 LINES = ("oracle", "no-memory", "random")
 """controls that plots show as lines; full-context, which can be used in practice, is a point"""
@@ -20,7 +23,7 @@ PHASES = ("search", "answer")
 """phases whose times are compared between jobs"""
 
 
-class Headline(ResultMetric):
+class Headline(MetricDocument):
     """The headline metric of a job; ``so_far`` = items are pending."""
 
     metric: str
@@ -110,7 +113,7 @@ def _types(title: str, jobs: Sequence[tuple[RunJob, Headline]]) -> RowChart | No
     return intervals(rows, title=f"{title} by question type") if len(labels) > 1 else None
 
 
-def measured(name: str, one: ResultMetric, group: str = "") -> Measured:
+def measured(name: str, one: MetricDocument, group: str = "") -> Measured:
     bounds = one["interval"]
     low, high = (bounds["low"], bounds["high"]) if bounds else (None, None)
     return Measured(name=name, group=group, value=one["value"], low=low, high=high, n=one["n"])

@@ -32,9 +32,8 @@ from bench.model import Call, Phase
 from bench.plan.job_record import JobRecord, read
 from bench.report.export import HITS_PAYLOAD, ITEM_PAYLOAD, JUDGE_PAYLOAD, answer_facts, payload, verdict_row
 from bench.report.failures import facts_of, said_of
-from bench.scalars import texts_of
+from bench.scalars import Json, texts_of
 from bench.web.app_state import Site
-from bench.web.cache import Json
 from bench.web.errors import NotFound, slug_of
 from bench.web.run_documents import folder_of
 

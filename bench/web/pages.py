@@ -27,9 +27,9 @@ from aiohttp import web
 from bench.config.catalog import builtin_root
 from bench.errors import BenchError, UsageError
 from bench.events import redact
+from bench.scalars import Json
 from bench.web import api
 from bench.web.app_state import SITE
-from bench.web.cache import Json
 from bench.web.charts import RowChart
 from bench.web.comparison_documents import BoardRow, BoardTable, choice_of
 from bench.web.errors import Busy, NotFound, item_of, status_of

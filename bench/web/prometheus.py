@@ -18,8 +18,9 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from bench.engine import Progress
 from bench.journal import Reader
 from bench.journal.paths import CHECKPOINTS
+from bench.scalars import Json
 from bench.web.app_state import Site
-from bench.web.cache import HURRY_S, Json
+from bench.web.cache import HURRY_S
 from bench.web.run_documents import journal_stamp
 
 

@@ -23,8 +23,8 @@ from bench.plan.job_record import read
 from bench.plan.shared_builds import BUILD
 from bench.report.leaderboard import RankedJob
 from bench.report.summary import FILE
+from bench.scalars import Json
 from bench.web.app_state import Site
-from bench.web.cache import Json
 from bench.web.charts import Measured, intervals
 from bench.web.errors import NotFound
 from bench.web.run_list import runs_document

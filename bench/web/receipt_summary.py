@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from html import escape
 
+from bench.scalars import Json
 from bench.visible import visible
-from bench.web.cache import Json
 
 HEADLINE = "accuracy"
 SCORES = ("judged", "deterministic")

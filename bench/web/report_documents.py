@@ -18,12 +18,14 @@ from bench.journal import Reader
 from bench.journal.paths import CHECKPOINTS
 from bench.plan.job_record import read
 from bench.report import Report, fold, results_json
+from bench.report.comparison_text import ComparedRow
 from bench.report.item_outcomes import RunOutcomes, item_outcomes
 from bench.report.publish import report_markdown
 from bench.report.rendering import csv_text
+from bench.scalars import Json
 from bench.web.app_state import Site
-from bench.web.cache import Json, Shown, aside, patience
-from bench.web.comparison_documents import ComparedRow, ComparisonDocument, compare_document, comparison_of
+from bench.web.cache import Shown, aside, patience
+from bench.web.comparison_documents import ShownComparison, compare_document, comparison_of
 from bench.web.errors import Busy
 from bench.web.rendering import standalone
 from bench.web.report_page import leaders_of, report_page_of
@@ -85,7 +87,7 @@ async def _tested(site: Site, run: ReportedRun) -> tuple[dict[str, ComparedRow],
     return found, waiting
 
 
-def _headline_of(key: str, document: ComparisonDocument) -> dict[str, ComparedRow]:
+def _headline_of(key: str, document: ShownComparison) -> dict[str, ComparedRow]:
     rows = [row for pair in document["comparisons"] for row in pair["rows"] if not row["label"]]
     metric = key.rpartition(": ")[2]
     return next(({key: row} for row in rows if row["metric"] == metric), {})

@@ -16,24 +16,19 @@ from typing import Literal, TypedDict
 from bench.config.builtin_providers import is_bound
 from bench.metrics.failure_reason import LossKind
 from bench.report.comparison import UNDECIDED
+from bench.report.comparison_text import ComparedRow
+from bench.report.cost_text import MemoryCostDocument, QueryCostDocument
 from bench.report.item_outcomes import JobOutcomes, RunOutcomes
+from bench.report.leaderboard import BoardMetric
 from bench.report.outcome_text import READS_BY_RULE, RULE
+from bench.report.results_document import MetricDocument
 from bench.report.tables import brief
-from bench.web.cache import Json
+from bench.scalars import Json
 from bench.web.charts import Line, Scatter, intervals, scatter
-from bench.web.comparison_documents import ComparedRow
 from bench.web.figures import LINES, Headline, RunJob, jobs_of, measured
 from bench.web.formatting import number
 from bench.web.item_filter import LOSS_WORDS
-from bench.web.run_documents import (
-    LatencySpread,
-    MeasuredValue,
-    MemoryPrice,
-    QueryPrice,
-    ReportedRun,
-    ResultMetric,
-    side_names,
-)
+from bench.web.run_documents import LatencySpread, ReportedRun, side_names
 
 LOSERS = 5
 """maximum number of systems whose losses are stated in sentences; the chart has all of them"""
@@ -86,7 +81,7 @@ class ReportRow(RunJob):
     found_within: Sequence[tuple[int, float]]
     context_tokens: float | None
     search: LatencySpread | None
-    memory_cost: MemoryPrice | None
+    memory_cost: MemoryCostDocument | None
     cost_unknown: bool
     per_question: float | None
 
@@ -192,7 +187,7 @@ def _bar(parts: Sequence[tuple[str, str, int]], whole: int) -> list[BarPart]:
     return found
 
 
-def _per_question(query: QueryPrice) -> float | None:
+def _per_question(query: QueryCostDocument) -> float | None:
     """Return USD per question; None if no price is known."""
     usd = float(query["cost_usd"])
     return usd / query["questions"] if usd > 0 else None
@@ -286,7 +281,9 @@ def _heat(rows: Sequence[tuple[ReportRow, Headline]]) -> Json | None:
     return heat_map(names, [one["breakdown"].get("question_type", {}) for _, one in rows])
 
 
-def heat_map(names: Sequence[Mapping[str, object]], split: Sequence[Mapping[str, MeasuredValue]]) -> Json | None:
+def heat_map(
+    names: Sequence[Mapping[str, object]], split: Sequence[Mapping[str, MetricDocument | BoardMetric]]
+) -> Json | None:
     """Build a table of question types by systems; None if there is only one type."""
     labels = sorted({label for one in split for label in one})
     if len(labels) < 2:
@@ -299,7 +296,7 @@ def heat_map(names: Sequence[Mapping[str, object]], split: Sequence[Mapping[str,
     }
 
 
-def _heat_cell(one: MeasuredValue | None, scale: float) -> Json | None:
+def _heat_cell(one: MetricDocument | BoardMetric | None, scale: float) -> Json | None:
     if one is None or one["value"] is None:
         return None
     value, n = one["value"], one["n"]
@@ -324,7 +321,7 @@ def _matrix(rows: Sequence[ReportRow]) -> Json:
     }
 
 
-def _matrix_cell(row: ReportRow, one: ResultMetric | None) -> ResultMetric | None:
+def _matrix_cell(row: ReportRow, one: MetricDocument | None) -> MetricDocument | None:
     return one if one is None or not row["pending"] else {**one, "interval": None}
 
 

@@ -13,8 +13,8 @@ from collections.abc import Mapping
 
 from bench.journal import Reader
 from bench.report.review_sheet import draw_sheet, read_sheet, record_labels, words_to_label
+from bench.scalars import Json
 from bench.web.app_state import Site
-from bench.web.cache import Json
 from bench.web.errors import RequestRefused
 from bench.web.run_documents import folder_of
 

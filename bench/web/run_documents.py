@@ -28,7 +28,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import NotRequired, TypedDict, cast
+from typing import TypedDict, cast
 
 from bench.journal import Reader
 from bench.journal.pages import ends_of, sampled_times
@@ -40,10 +40,11 @@ from bench.plan.ranges import gaps_of
 from bench.report import fold, results_json
 from bench.report.fold import repeats_of, whether_invalid
 from bench.report.job_data import OutcomeCounts
-from bench.scalars import tree
+from bench.report.results_document import FixedJob, JobDocument, ReportDocument, ResultsDocument, TimedJob
+from bench.scalars import Json
 from bench.stats import percentile
 from bench.web.app_state import Site
-from bench.web.cache import Document, Json, Shown, Stamp, aside, patience, stamp_of
+from bench.web.cache import Document, Shown, Stamp, aside, patience, stamp_of
 from bench.web.errors import Busy, NotFound
 from bench.web.errors import run_id as checked
 
@@ -68,59 +69,14 @@ class LatencySpread(TypedDict):
     histogram: Sequence[tuple[int, int, int]]
 
 
-class Bounds(TypedDict):
-    """The ends of an interval."""
+class JobResult(JobDocument):
+    """The results of a job with times and ends, which only pages have."""
 
-    low: float
-    high: float
-
-
-class MeasuredValue(TypedDict):
-    """A value, and the number of its items."""
-
-    value: float | None
-    n: int
-
-
-class ResultMetric(MeasuredValue):
-    """The keys of a metric that pages read."""
-
-    value_failures_as_zero: float | None
-    interval: Bounds | None
-    breakdown: Mapping[str, Mapping[str, ResultMetric]]
-    unit: NotRequired[str | None]
-
-
-class QueryPrice(TypedDict):
-    """The keys of a job's query cost that pages read."""
-
-    questions: int
-    cost_usd: str
-    cost_unknown_calls: int
-
-
-class MemoryPrice(TypedDict):
-    """The keys of a job's memory cost that pages read."""
-
-    query: QueryPrice
-
-
-class JobResult(TypedDict):
-    """The keys of a job's results that pages read, with ``times`` and ``ends``, which only pages have."""
-
-    valid: bool
-    invalid: list[str]
-    notes: list[str]
-    metrics: Mapping[str, ResultMetric]
-    memory_cost: MemoryPrice | None
     times: dict[str, LatencySpread]
     ends: list[tuple[float, int]]
 
 
-class Results(TypedDict):
-    """The document of ``bench results --json`` as pages read it."""
-
-    jobs: list[JobResult]
+Results = ResultsDocument[JobResult]
 
 
 def spread(sample: Sequence[Mapping[str, int]], count: int) -> LatencySpread:
@@ -176,13 +132,17 @@ async def document_of(place: str, run_id: str) -> Results:
         return await with_times(reader, document, records)
 
 
-async def with_times(reader: Reader, document: Json, records: Sequence[JobRecord]) -> Results:
-    """Add times and ends to each job of a document of results."""
-    results = cast("Results", document)
-    for job, record in zip(results["jobs"], records, strict=True):
-        job["times"] = await _times(reader, record)
-        job["ends"] = await ends_of(reader, record.key, record.epochs)
-    return results
+async def with_times(reader: Reader, document: ResultsDocument[JobDocument], records: Sequence[JobRecord]) -> Results:
+    """Return a document of results with times and ends of each job."""
+    jobs: list[JobResult] = [
+        {
+            **job,
+            "times": await _times(reader, record),
+            "ends": await ends_of(reader, record.key, record.epochs),
+        }
+        for job, record in zip(document["jobs"], records, strict=True)
+    ]
+    return {**document, "jobs": jobs}
 
 
 async def _times(reader: Reader, record: JobRecord) -> dict[str, LatencySpread]:
@@ -194,24 +154,24 @@ async def _times(reader: Reader, record: JobRecord) -> dict[str, LatencySpread]:
     return found
 
 
-def _stored(workspace: Path, run_id: str) -> Json | None:
+def _stored(workspace: Path, run_id: str) -> ReportDocument | None:
     """Read the published report; None if it is missing or older than the journal."""
     path = workspace / "results" / run_id / "report.json"
     newest = max(at for at, _ in journal_stamp(workspace / CHECKPOINTS / run_id))
     try:
         if path.stat().st_mtime_ns < newest:
             return None
-        found = json.loads(path.read_bytes())
+        found: ReportDocument = json.loads(path.read_bytes())
     except (OSError, ValueError):
         return None
-    return found if isinstance(found, dict) else None
+    return found
 
 
-def _joined(report: Json, records: tuple[JobRecord, ...]) -> Json | None:
+def _joined(report: ReportDocument, records: tuple[JobRecord, ...]) -> ResultsDocument[JobDocument] | None:
     """Join the parts ``results`` and ``measured`` of a report; None if the file has another structure."""
     try:
-        results, measured = tree(report["results"]), tree(report["measured"])
-        pairs = list(zip(results["jobs"], measured["jobs"], records, strict=True))  # type: ignore[call-overload]
+        results, measured = report["results"], report["measured"]
+        pairs = list(zip(results["jobs"], measured["jobs"], records, strict=True))
         return {
             "run_id": measured["run_id"],
             "status": measured["status"],
@@ -222,14 +182,14 @@ def _joined(report: Json, records: tuple[JobRecord, ...]) -> Json | None:
         return None
 
 
-def _whole(fixed: Mapping[str, object], timed: Mapping[str, object], record: JobRecord) -> Json:
-    both = {**tree(fixed["metrics"]), **tree(timed["metrics"])}
+def _whole(fixed: FixedJob, timed: TimedJob, record: JobRecord) -> JobDocument:
+    both = {**fixed["metrics"], **timed["metrics"]}
     order = [metric.name for metric in record.metrics]
     names = [name for name in order if name in both] + [name for name in both if name not in order]
-    rest = {name: timed[name] for name in ("usage", "memory_cost", "isolation", "notes")}
-    rest |= {name: timed.get(name, []) for name in ("judge_calibration", "signs")}
-    epochs = fixed["epochs"]  # a report that does not say it counts each repeat as an item
-    return {**fixed, "epochs": epochs, **rest, "metrics": {name: both[name] for name in names}}
+    found: JobDocument = {**fixed, **timed, "metrics": {name: both[name] for name in names}}
+    if not JobDocument.__required_keys__ <= found.keys():
+        raise KeyError("an earlier version wrote the report")
+    return found
 
 
 def folder_of(site: Site, run_id: str) -> Path:

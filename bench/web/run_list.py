@@ -19,8 +19,9 @@ from bench.journal.results_db import JobSummary, MetricSummary, ResultsDb
 from bench.plan.job_record import read
 from bench.report.leaderboard import RankedJob
 from bench.report.summary import FILE
+from bench.scalars import Json
 from bench.web.app_state import Site
-from bench.web.cache import Json, Stamp, stamp_of
+from bench.web.cache import Stamp, stamp_of
 from bench.web.errors import run_id as checked
 from bench.web.run_documents import journal_stamp, progress_of, side_names
 

@@ -14,9 +14,9 @@ from collections.abc import Iterable, Mapping
 import anyio.to_thread
 
 from bench.config.catalog import Catalog
+from bench.scalars import Json
 from bench.settings import Rehearsal
 from bench.web.app_state import Site
-from bench.web.cache import Json
 from bench.web.run_documents import AGAIN
 from bench.web.workspace_documents import needs_of
 

@@ -22,8 +22,8 @@ from bench.errors import BenchError
 from bench.events import redact
 from bench.journal import Reader, RunState
 from bench.plan.job_record import read
+from bench.scalars import Json
 from bench.web.app_state import Site
-from bench.web.cache import Json
 from bench.web.run_documents import event_json, folder_of, progress_of
 
 EVERY_S = 1.0

@@ -26,8 +26,9 @@ import anyio.to_thread
 from bench.config.catalog import Catalog, CatalogEntry
 from bench.errors import BenchError, CanonicalError, ConfigError
 from bench.events import redact
+from bench.scalars import Json
 from bench.web.app_state import Site
-from bench.web.cache import HURRY_S, PATIENT_S, SMALL_ITEMS, Json, aside, stamp_of
+from bench.web.cache import HURRY_S, PATIENT_S, SMALL_ITEMS, aside, stamp_of
 from bench.web.errors import NotFound
 from bench.web.receipt_summary import summary_of
 

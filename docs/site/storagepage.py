@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum
 
 from bench.cli.schema import schema_of
+from bench.config.json_schema import docstrings
 from bench.journal.file import MIGRATIONS, VERSION
 from bench.journal.rows import CorpusKind, RunState
 from bench.metrics.failure_reason import LossKind
 from bench.model import Phase, State
-from bench.report.export import FIELDS, TEXT_FIELDS
+from bench.report.export import AnswerFacts, RowFacts, RowTexts
 from docs.site.markdown import code, page, table
 
 LEAD = f"""\
@@ -55,12 +56,17 @@ def text() -> str:
         table(["event", "fields"], _events()),
         "## Rows of items",
         ROWS,
-        table(["field", "content"], ([code(name), said] for name, said in FIELDS.items())),
+        _fields(RowFacts, AnswerFacts),
         "Texts, only in exports:",
-        table(["field", "content"], ([code(name), said] for name, said in TEXT_FIELDS.items())),
+        _fields(RowTexts),
         "## Tables",
         *(f"```sql\n{sql.strip()}\n```" for _, sql in sorted(MIGRATIONS.items())),
     )
+
+
+def _fields(*rows: type) -> str:
+    texts = {name: " ".join(text.split()) for row in rows for name, text in docstrings(row).items()}
+    return table(["field", "content"], ([code(name), text] for name, text in texts.items()))
 
 
 def _events() -> Iterator[list[str]]:

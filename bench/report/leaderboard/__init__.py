@@ -22,13 +22,24 @@ from bench.report.leaderboard.standings import (
     saying,
     tables_of,
 )
-from bench.report.leaderboard.tables import board_csv, board_grids, board_json
+from bench.report.leaderboard.tables import (
+    BoardMetric,
+    JobRow,
+    TableDocument,
+    board_csv,
+    board_grids,
+    board_json,
+    row_json,
+)
 
 __all__ = [
     "VIEWS",
+    "BoardMetric",
+    "JobRow",
     "RankedJob",
     "Standing",
     "Table",
+    "TableDocument",
     "board_csv",
     "board_grids",
     "board_json",
@@ -37,6 +48,7 @@ __all__ = [
     "load_invalid",
     "of_type",
     "rank_spreads",
+    "row_json",
     "saying",
     "tables_of",
 ]

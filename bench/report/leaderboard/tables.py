@@ -12,29 +12,111 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Generic, TypedDict, TypeVar
 
 from bench.journal.results_db import JobSummary, MetricSummary
 from bench.report.leaderboard.standings import RankedJob, Standing, Table, saying, spanned
 from bench.report.tables import Grid, number, safe_row
 
 
-def board_json(view: str, tables: Sequence[Table]) -> dict[str, object]:
-    """Return the document of ``bench leaderboard --json``; numbers are not rounded."""
+class BoardMetric(TypedDict):
+    """A value of a row with the ends of its interval."""
+
+    definition: str
+    value: float | None
+    value_failures_as_zero: float | None
+    n: int
+    low: float | None
+    high: float | None
+    unit: str | None
+
+
+class PlaceDocument(TypedDict):
+    """One job."""
+
+    provider: str
+    bound: bool
+    provider_type: object
+    models: Mapping[str, str | None]
+    track: str
+    k: object
+    run_id: str
+    created_at: str
+    n_planned: int
+    n_scored: int
+    cost_usd: str | None
+    cost_unknown_calls: object
+    search_p50_ms: float | None
+    headline: str | None
+    metrics: Mapping[str, BoardMetric]
+    question_types: Mapping[str, BoardMetric]
+
+
+class JobRow(PlaceDocument):
+    """A row of one job."""
+
+    value: float | None
+
+
+class BenchmarkPlace(PlaceDocument):
+    """One job of a row of several benchmarks."""
+
+    benchmark: str
+
+
+class JobsRow(TypedDict):
+    """A row of one job per benchmark."""
+
+    provider: str
+    bound: bool
+    models: Mapping[str, str | None]
+    track: str
+    value: float | None
+    places: list[BenchmarkPlace]
+
+
+BoardRows = TypeVar("BoardRows")
+
+
+class TableDocument(TypedDict, Generic[BoardRows]):
+    """One table of a view."""
+
+    setting: str
+    benchmark: str | None
+    rows: list[BoardRows]
+    notes: list[str]
+
+
+class ViewDocument(TypedDict):
+    """The document of ``bench leaderboard --json``; numbers are not rounded."""
+
+    view: str
+    tables: list[TableDocument[JobRow | JobsRow]]
+
+
+def board_json(view: str, tables: Sequence[Table]) -> ViewDocument:
+    """Return the document of ``bench leaderboard --json``."""
     return {"view": view, "tables": [_table_json(table) for table in tables]}
 
 
-def _table_json(table: Table) -> dict[str, object]:
+def _table_json(table: Table) -> TableDocument[JobRow | JobsRow]:
     one_task = len(table.tasks) == 1 and all(len(one.places) == 1 for one in table.standings)
-    rows = [
-        {**_place_json(one.first), "value": one.value} if one_task else _several_json(one) for one in table.standings
-    ]
     names = {place.job.benchmark for one in table.standings for place in one.places}
-    benchmark = next(iter(names)) if len(names) == 1 else None
-    return {"setting": table.title, "benchmark": benchmark, "rows": rows, "notes": list(table.notes)}
+    return {
+        "setting": table.title,
+        "benchmark": next(iter(names)) if len(names) == 1 else None,
+        "rows": [row_json(one) if one_task else _several_json(one) for one in table.standings],
+        "notes": list(table.notes),
+    }
 
 
-def _several_json(one: Standing) -> dict[str, object]:
+def row_json(one: Standing) -> JobRow:
+    """Return the row of a standing of one job."""
+    return {**_place_json(one.first), "value": one.value}
+
+
+def _several_json(one: Standing) -> JobsRow:
     job = one.first.job
     return {
         "provider": job.provider,
@@ -46,11 +128,11 @@ def _several_json(one: Standing) -> dict[str, object]:
     }
 
 
-def _models_json(job: JobSummary) -> dict[str, object]:
+def _models_json(job: JobSummary) -> Mapping[str, str | None]:
     return {"embedding": job.embedding_model, "answering": job.answering_model, "judge": job.judge_model}
 
 
-def _place_json(place: RankedJob) -> dict[str, object]:
+def _place_json(place: RankedJob) -> PlaceDocument:
     job, headline = place.job, place.headline
     return {
         "provider": job.provider,
@@ -72,9 +154,16 @@ def _place_json(place: RankedJob) -> dict[str, object]:
     }
 
 
-def _metric_json(one: MetricSummary) -> dict[str, object]:
-    names = ("definition", "value", "value_failures_as_zero", "n", "low", "high", "unit")
-    return {name: getattr(one, name) for name in names}
+def _metric_json(one: MetricSummary) -> BoardMetric:
+    return {
+        "definition": one.definition,
+        "value": one.value,
+        "value_failures_as_zero": one.value_failures_as_zero,
+        "n": one.n,
+        "low": one.low,
+        "high": one.high,
+        "unit": one.unit,
+    }
 
 
 def board_csv(tables: Sequence[Table]) -> str:
