@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -29,7 +30,7 @@ def builds_list() -> int:
     """List every build of this workspace, newest run first."""
     found = _every(current.get().workspace)
     if current.get().json:
-        console.json_value({"builds": [one.as_json for one in found]})
+        console.json_value({"builds": [asdict(one) for one in found]})
     elif not found:
         console.note("no run of this workspace has ingested anything")
     else:
@@ -48,10 +49,10 @@ def builds_show(name: str, /) -> int:
     """
     found = _named(name)
     if current.get().json:
-        console.json_value({"builds": [one.as_json for one in found]})
+        console.json_value({"builds": [asdict(one) for one in found]})
         return 0
     for one in found:
-        rows = [(key, _text(value)) for key, value in one.as_json.items()]
+        rows = [(key, _text(value)) for key, value in asdict(one).items()]
         console.table(("field", "value"), rows, title=f"{one.run_id}: {one.build}")
     return 0
 

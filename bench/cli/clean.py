@@ -28,6 +28,7 @@ from bench.journal.paths import CHECKPOINTS, public_logs, run_ids
 
 if TYPE_CHECKING:
     from bench.plan.leftover import Leftover
+    from bench.scalars import Json
     from bench.settings import Environment
 
 
@@ -155,7 +156,7 @@ class Cleanable:
     def namespaces(self) -> int:
         return sum(len(one.attempts) for one in self.left)
 
-    def as_json(self) -> dict[str, object]:
+    def as_json(self) -> Json:
         known = self.namespaces if self.readable else None
         return {"run_id": self.folder.name, "bytes": self.size, "namespaces": known, "running": self.running}
 

@@ -18,6 +18,7 @@ from bench.errors import UsageError
 
 if TYPE_CHECKING:
     from bench.datasets import Selection
+    from bench.scalars import Json
 
 Switch = Annotated[bool, Parameter(negative=())]
 
@@ -120,7 +121,7 @@ def _run(workspace: Path, name: str) -> Mapping[str, object]:
     from bench.journal import Reader
     from bench.journal.paths import find_run
 
-    async def read() -> dict[str, object]:
+    async def read() -> Json:
         async with Reader.open(find_run(workspace, name)) as reader:
             meta, events = reader.meta, await reader.events()
             return {

@@ -8,13 +8,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Group, Parameter, Token
 
 from bench.cli import console
 from bench.cli.global_flags import current
 from bench.errors import UsageError
+
+if TYPE_CHECKING:
+    from bench.scalars import Json
 
 Many = Annotated[list[str] | None, Parameter(consume_multiple=True, negative=())]
 Maybe = Annotated[str | None, Parameter()]
@@ -189,13 +192,13 @@ class RunFlags(SelectionFlags):
 NOT_IN_REQUEST = frozenset({"config", "resume", "set_", "no_circuit_breaker", "dry_run"})
 
 
-def given(flags: SelectionFlags) -> dict[str, object]:
+def given(flags: SelectionFlags) -> Json:
     """Return the flags that were given on the command line, under the names that a run file uses.
 
     Raises:
         UsageError: a list flag without a value.
     """
-    found: dict[str, object] = {}
+    found: Json = {}
     for field in fields(flags):
         value = getattr(flags, field.name)
         if value == []:

@@ -15,6 +15,9 @@ from bench.errors import UsageError
 
 if TYPE_CHECKING:
     from bench.config.catalog import Catalog, CatalogEntry
+    from bench.scalars import Json
+
+    Rows = list[Json]
 
 KINDS = ("benchmarks", "providers", "metrics", "evaluators", "models", "runs")
 USAGE = f"bench list [{'|'.join(KINDS)}] [--tags T] [--json]"
@@ -26,8 +29,6 @@ PAGE = re.compile(r"^  page: (\S+)", re.MULTILINE)
 EXTENDS = re.compile(r"^extends\s*:\s*(\S+)", re.MULTILINE)
 DATA_FILE = re.compile(r'"data_file"\s*:\s*"([^"]+)"')
 GAP = 2
-
-Rows = list[dict[str, object]]
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -271,7 +272,7 @@ def runs(workspace: Path) -> Rows:
 
     from bench.report.status import list_runs
 
-    return [dict(row) for row in anyio.run(list_runs, workspace)]
+    return anyio.run(list_runs, workspace)
 
 
 LISTERS: dict[str, Callable[[Path], Rows]] = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from pydantic import BaseModel
 
@@ -15,6 +16,7 @@ from bench.journal.paths import CHECKPOINTS
 from bench.plan import Lane, Plan
 from bench.plan.cost_estimate import Estimate, batch_of, estimate
 from bench.plan.model import BenchmarkPlan
+from bench.scalars import Json
 from bench.stats.significance import CORRELATED, DISAGREEING, clusters_needed, planned_mde
 
 
@@ -26,7 +28,10 @@ def show_plan(plan: Plan, flags: RunFlags, *, unset: Sequence[str] = (), detect:
     found = estimate(plan)
     powers = [] if detect is None else [_power(one, detect) for one in _benchmarks(plan)]
     if current.get().json:
-        console.json_value(_json(plan, found, flags, unset) | ({"detect": powers} if detect is not None else {}))
+        console.json_value(
+            _json(plan, found, flags, unset)
+            | ({"detect": [one._asdict() for one in powers]} if detect is not None else {})
+        )
         return
     _jobs(plan)
     if detect is not None:
@@ -50,31 +55,42 @@ def _benchmarks(plan: Plan) -> list[BenchmarkPlan]:
     return list({lane.benchmark.name: lane.benchmark for lane in plan.lanes}.values())
 
 
-def _power(benchmark: BenchmarkPlan, detect: float) -> dict[str, object]:
-    """Return the smallest difference that the selected items can show, and how many items ``detect`` needs."""
+class PlannedPower(NamedTuple):
+    """The smallest difference that the selected items can show, and how many items a wanted difference needs."""
+
+    benchmark: str
+    unit: str
+    clusters: int
+    items: int
+    smallest_difference: float | None
+    clusters_needed: int | None
+    items_needed: int | None
+
+
+def _power(benchmark: BenchmarkPlan, detect: float) -> PlannedPower:
     items = benchmark.n_selected
     clustered = benchmark.config.cluster_by is not None
     clusters = len({ref.corpus for ref in benchmark.dataset.items(benchmark.selection)}) if clustered else items
     each = items / clusters if clusters else 1.0
     needed = clusters_needed(detect, each) if clusters else None
-    return {
-        "benchmark": benchmark.name,
-        "unit": "conversation" if clustered else "question",
-        "clusters": clusters,
-        "items": items,
-        "smallest_difference": planned_mde(clusters, each),
-        "clusters_needed": needed,
-        "items_needed": None if needed is None else math.ceil(needed * each),
-    }
+    return PlannedPower(
+        benchmark=benchmark.name,
+        unit="conversation" if clustered else "question",
+        clusters=clusters,
+        items=items,
+        smallest_difference=planned_mde(clusters, each),
+        clusters_needed=needed,
+        items_needed=None if needed is None else math.ceil(needed * each),
+    )
 
 
-def _show_powers(powers: Sequence[dict[str, object]], detect: float) -> None:
+def _show_powers(powers: Sequence[PlannedPower], detect: float) -> None:
     rows = []
     for one in powers:
-        smallest = one["smallest_difference"]
-        shown = "-" if smallest is None else f"{100 * float(str(smallest)):.1f} points"
-        needed = [str(one[name] or "-") for name in ("clusters_needed", "items_needed")]
-        rows.append((str(one["benchmark"]), str(one["clusters"]), str(one["items"]), shown, *needed))
+        smallest = one.smallest_difference
+        shown = "-" if smallest is None else f"{100 * smallest:.1f} points"
+        needed = (str(one.clusters_needed or "-"), str(one.items_needed or "-"))
+        rows.append((one.benchmark, str(one.clusters), str(one.items), shown, *needed))
     head = ("benchmark", "conversations", "questions", "can detect", "conversations needed", "questions needed")
     console.table(head, rows, title=f"to detect {100 * detect:g} points between two systems", right=tuple(range(1, 6)))
     console.line(
@@ -200,7 +216,7 @@ def _worded(value: object) -> str:
     return "none" if value is None else str(value)
 
 
-def _json(plan: Plan, found: Estimate, flags: RunFlags, unset: Sequence[str]) -> dict[str, object]:
+def _json(plan: Plan, found: Estimate, flags: RunFlags, unset: Sequence[str]) -> Json:
     return {
         "plan_digest": plan.digest,
         "items": found.items,

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from bench.engine.run_context import Errand
     from bench.plan import Plan
     from bench.report.panel import Panel
+    from bench.scalars import Json
 
 
 FINISHED_BADLY = 4
@@ -119,7 +120,7 @@ def rescore(
 
     catalog, environment = surroundings()
     named = {"judge_model": judge_model, "judge_prompt": judge_prompt, "evaluators": evaluators, "metrics": metrics}
-    flags: dict[str, object] = {name: value for name, value in named.items() if value is not None}
+    flags: Json = {name: value for name, value in named.items() if value is not None}
     generations: dict[int, str] = {}
     scorings = _scorings(judge_prompt, catalog.workspace)
     for name, prompts in scorings:

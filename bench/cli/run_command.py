@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from bench.journal import RunMeta
     from bench.plan import Plan
     from bench.report import Report
+    from bench.scalars import Json
     from bench.settings import Environment
 
 
@@ -72,7 +73,7 @@ def _next_steps(outcome: Outcome, report: Report) -> list[str]:
     return [f"{command(words)}  ({purpose})" for words, purpose in steps]
 
 
-def done_event(outcome: Outcome, report: Report, code: int) -> dict[str, object]:
+def done_event(outcome: Outcome, report: Report, code: int) -> Json:
     from bench.report.results_document import done_job
 
     return {
@@ -306,7 +307,7 @@ def _for_planning(environment: Environment, cluster: object) -> Environment:
     return Rehearsal(values=environment.values, dotenv=environment.dotenv)
 
 
-def asked(catalog: Catalog, flags: RunFlags) -> dict[str, object]:
+def asked(catalog: Catalog, flags: RunFlags) -> Json:
     """Return the flags that were given, merged over those of the run file.
 
     Raises:

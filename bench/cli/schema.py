@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal, assert_never
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+    from bench.scalars import Json
+
 Kind = Literal["benchmark", "manifest", "provider", "run", "receipt", "event"]
 TIMES = ("maxTime", "timeout", "itemTimeout")
 PAIRS = ("set", "rate", "label", "minScore")
@@ -31,7 +33,7 @@ def schema_of(kind: Kind) -> dict[str, Any]:
     return {"$schema": DRAFT, **schema}
 
 
-def editors_schema(kind: Kind) -> dict[str, object]:
+def editors_schema(kind: Kind) -> Json:
     """Return a schema of one kind for editors, which accepts all forms that the program reads.
 
     It accepts both spellings of a key, and one entry instead of a list, so that an editor does not mark a valid file.
@@ -145,11 +147,11 @@ def _model(kind: Literal["provider", "run", "receipt"]) -> type[BaseModel]:
             assert_never(kind)
 
 
-def _events() -> dict[str, object]:
+def _events() -> Json:
     """Return the schema of the lines of ``bench run --json``."""
     text, count, number = {"type": "string"}, {"type": "integer", "minimum": 0}, {"type": ["number", "null"]}
     jobs = {"type": "array", "items": {"type": "object"}}
-    fields: dict[str, dict[str, object]] = {
+    fields: dict[str, Json] = {
         "launch": {"run_id": text, "started_at": text, "jobs": jobs},
         "progress": {
             "run_id": text,

@@ -16,6 +16,7 @@ from typing import Literal
 from bench.config.catalog import Catalog, builtin_root
 from bench.config.file import Source, load, show
 from bench.errors import BenchError, ConfigError, UsageError
+from bench.scalars import Json
 from bench.settings import Environment
 
 Kind = Literal["benchmarks", "providers", "models", "runs"]
@@ -57,7 +58,7 @@ class Checked:
             )
         return lines
 
-    def as_json(self) -> dict[str, object]:
+    def as_json(self) -> Json:
         """Return the document of ``bench validate --json``."""
         return {
             "checked": self.checked,

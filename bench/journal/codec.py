@@ -22,6 +22,7 @@ import zstandard
 
 from bench.errors import JournalError
 from bench.model import Phase, Usage
+from bench.scalars import Json
 
 INLINE_BYTES = 1024
 """size up to which a payload is stored in its row: a hash and an index entry would cost more"""
@@ -73,11 +74,11 @@ def encode(value: Mapping[str, object]) -> str | bytes | None:
     return text if len(text) <= PLAIN_CHARS else compress(text.encode("ascii"))
 
 
-def decode(column: str | bytes | None) -> dict[str, object]:
+def decode(column: str | bytes | None) -> Json:
     """Return the mapping from the output of ``encode``."""
     if column is None:
         return {}
-    mapping: dict[str, object] = from_json(column if isinstance(column, str) else decompress(column).decode("ascii"))
+    mapping: Json = from_json(column if isinstance(column, str) else decompress(column).decode("ascii"))
     return mapping
 
 

@@ -27,6 +27,7 @@ from bench.journal.sql import blocks
 from bench.model import Phase
 from bench.plan.job_record import EXTRA_KEY, cuts_inside_range, joined
 from bench.plan.ranges import Range, Ranges, covered, gaps_of, union_of
+from bench.scalars import Json
 
 _MERGE = blocks("merge")
 _STAGING = ("stage", "stage_steps", "stage_probes", "stage_events", "stage_resumes")
@@ -142,7 +143,7 @@ def _merged_meta(sources: Sequence[_Source], run_id: str) -> RunMeta:
         for key, value in first.extra.items()
         if key not in ("merged", PARTS) and all(source.meta.extra.get(key) == value for source in sources)
     }
-    shards: dict[str, object] = {}
+    shards: Json = {}
     for source in sources:
         earlier = source.meta.extra.get("merged")
         shards.update(earlier if isinstance(earlier, Mapping) else {source.uuid: _shard(source.meta)})
@@ -172,7 +173,7 @@ def selected_from(meta: RunMeta) -> Ranges | None:
     return None if not isinstance(parts, Sequence) else tuple((start, end) for start, end in parts)
 
 
-def _shard(meta: RunMeta) -> dict[str, object]:
+def _shard(meta: RunMeta) -> Json:
     return {
         "run_id": meta.run_id,
         "created_us": micros(meta.created_at),

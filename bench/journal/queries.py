@@ -43,6 +43,7 @@ from bench.journal.rows import (
 )
 from bench.journal.sql import blocks
 from bench.model import Call, Phase, State, Verdict
+from bench.scalars import Json
 
 Unit = tuple[str, str, int]
 """corpus, item, epoch"""
@@ -263,7 +264,7 @@ class HolderRow(NamedTuple):
     heartbeat_us: int
 
 
-async def read_meta(connection: aiosqlite.Connection) -> dict[str, object]:
+async def read_meta(connection: aiosqlite.Connection) -> Json:
     """Return all meta values by key."""
     return {key: json.loads(value) for key, value in await connection.execute_fetchall(READ["meta"])}
 

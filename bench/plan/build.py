@@ -35,6 +35,7 @@ from bench.plan.provider import choose
 from bench.plan.ranges import Ranges, ranges_of
 from bench.plan.shared_builds import with_shared_builds
 from bench.plan.validity import related
+from bench.scalars import Json
 from bench.settings import Environment
 from bench.version import __version__, release_of
 
@@ -118,7 +119,7 @@ def model_files(catalog: Catalog) -> dict[str, ModelFile]:
     return {entry.name: read_model_file(entry.path) for entry in catalog.models() if not entry.shadowed}
 
 
-def versions(installed: Installed) -> dict[str, object]:
+def versions(installed: Installed) -> Json:
     """Return the versions that are recorded in addition to the identity; they may differ on resume."""
     return {
         "bench": __version__,

@@ -13,7 +13,7 @@ same version of the same provider and embedding model.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from decimal import Decimal
 
 from bench.canonical import digest
@@ -23,6 +23,7 @@ from bench.journal.records import CorpusRecord
 from bench.metrics.latency import attempt_us
 from bench.plan.job_record import JobRecord, read
 from bench.plan.shared_builds import BUILD, version_of
+from bench.scalars import Json
 
 SHORT = 12
 """number of hex digits of a fingerprint in a table"""
@@ -60,10 +61,6 @@ class Build:
     ingest_us: int
     """microseconds of all batches, without waiting in queue and rate limiter, which is not part of the ingest"""
 
-    @property
-    def as_json(self) -> dict[str, object]:
-        return {**asdict(self), "searched_by": list(self.searched_by), "lent_to": list(self.lent_to)}
-
 
 async def builds_of(reader: Reader) -> list[Build]:
     """Return every build of a run, in the order of its jobs."""
@@ -84,7 +81,7 @@ class BuildTotals:
 
     identity: Mapping[str, object]
     """the settings of the ingest"""
-    texts: dict[str, object] = field(default_factory=dict)
+    texts: Json = field(default_factory=dict)
     """corpus -> digest of its memories, for completely ingested corpora"""
     sizes: dict[str, int | None] = field(default_factory=dict)
     """corpus -> tokens of all its memories, including corpora that another run ingested; None = unknown"""

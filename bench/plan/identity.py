@@ -29,6 +29,7 @@ from bench.plan.model import BenchmarkPlan, Lane, ProviderPlan
 from bench.plan.plugins import Installed
 from bench.plan.provider import filled, from_outside, told
 from bench.plan.scoring import Scoring
+from bench.scalars import Json
 from bench.settings import Environment, shown
 
 SCHEMA = "bench.plan/1"
@@ -67,7 +68,7 @@ def identity_of(
     }
 
 
-def _benchmark(one: BenchmarkPlan, installed: Installed) -> dict[str, object]:
+def _benchmark(one: BenchmarkPlan, installed: Installed) -> Json:
     config = one.config
     return {
         "version": config.version,
@@ -76,7 +77,7 @@ def _benchmark(one: BenchmarkPlan, installed: Installed) -> dict[str, object]:
         "items": len(one.dataset),
         "k": one.k,
         "context_budget": one.context_budget,
-        "prompts": one.prompts.identity,
+        "prompts": {**one.prompts.digests, "fidelity": one.prompts.fidelity},
         "method": config.evaluation.method,
         "evaluators": list(one.scoring.rules),
         "code": {**one.scoring.code, **_distributions(one.scoring, installed)},
@@ -99,7 +100,7 @@ def _distributions(scoring: Scoring, installed: Installed) -> dict[str, str]:
     }
 
 
-def _provider(one: ProviderPlan, environment: Environment, installed: Installed) -> dict[str, object]:
+def _provider(one: ProviderPlan, environment: Environment, installed: Installed) -> Json:
     config = one.config
     base_url = config.base_url
     return {
@@ -122,9 +123,7 @@ def _of_adapter(adapter: str | None, installed: Installed) -> dict[str, str] | N
     return installed.distributions("bench.providers", names) or None
 
 
-def _model(
-    name: str, environment: Environment, files: Mapping[str, ModelFile], installed: Installed
-) -> dict[str, object]:
+def _model(name: str, environment: Environment, files: Mapping[str, ModelFile], installed: Installed) -> Json:
     from bench.models.names import is_local, target
     from bench.models.scripted import NAME, VARIABLE
 
@@ -151,7 +150,7 @@ def _file_digest(path: str | None) -> str | None:
     return None if path is None else sha256(Path(path).read_bytes()).hexdigest()
 
 
-def _job(lane: Lane, answering: str, judge: str) -> dict[str, object]:
+def _job(lane: Lane, answering: str, judge: str) -> Json:
     return {
         "lane": lane.key,
         "benchmark": lane.benchmark.name,
@@ -166,7 +165,7 @@ def _job(lane: Lane, answering: str, judge: str) -> dict[str, object]:
     }
 
 
-def _selection(request: RunRequest) -> dict[str, object]:
+def _selection(request: RunRequest) -> Json:
     return {
         "items": list(request.items),
         "items_of": list(request.items_of),

@@ -27,6 +27,7 @@ from bench.errors import JournalError
 from bench.journal.rows import Chain
 from bench.model import Phase
 from bench.plan.ranges import Ranges
+from bench.scalars import Json
 
 if TYPE_CHECKING:
     from bench.metrics import Measure
@@ -209,7 +210,11 @@ def _record(plan: Plan, lane: Lane, job: Job, n_sharing: int) -> JobRecord:
         groups=config.groups,
         selection=_selection(plan),
         dataset=_dataset(benchmark),
-        prompts=_flat({role: benchmark.prompts.identity[role] for role in ("answer", "judge")}),
+        prompts={
+            f"{role}.{name}": sha256
+            for role, named in benchmark.prompts.digests.items()
+            for name, sha256 in named.items()
+        },
         config_sha256={"benchmark": _digest_of(plan, benchmark.name), "provider": lane.provider.config.sha256},
         marks=config.marks,
         data_notes=benchmark.dataset.data_notes,
@@ -256,7 +261,7 @@ def _named(model: str) -> str | None:
     return None if model == "none" else model
 
 
-def _selection(plan: Plan) -> dict[str, object]:
+def _selection(plan: Plan) -> Json:
     request = plan.request
     flags = {
         "items": list(request.items),
@@ -270,7 +275,7 @@ def _selection(plan: Plan) -> dict[str, object]:
     return {name: value for name, value in flags.items() if value}
 
 
-def _dataset(benchmark: BenchmarkPlan) -> dict[str, object]:
+def _dataset(benchmark: BenchmarkPlan) -> Json:
     dataset, config = benchmark.dataset, benchmark.config
     return {
         "path": config.data.path,
@@ -280,14 +285,6 @@ def _dataset(benchmark: BenchmarkPlan) -> dict[str, object]:
         "source": config.source,
         "license": config.license,
     }
-
-
-def _flat(tree: object, path: str = "") -> dict[str, str]:
-    """Return nested digests as one map with dotted names."""
-    if isinstance(tree, Mapping):
-        parts = [_flat(value, f"{path}.{name}" if path else str(name)) for name, value in tree.items()]
-        return {name: text for part in parts for name, text in part.items()}
-    return {path: tree} if isinstance(tree, str) else {}
 
 
 _JOBS: TypeAdapter[tuple[JobRecord, ...]] = TypeAdapter(tuple[JobRecord, ...])
@@ -306,9 +303,9 @@ def read(extra: Mapping[str, object]) -> tuple[JobRecord, ...]:
         raise JournalError(text, hint="use the version of bench that started the run") from error
 
 
-def dump(jobs: Sequence[JobRecord]) -> list[dict[str, object]]:
+def dump(jobs: Sequence[JobRecord]) -> list[Json]:
     """Return the jobs as JSON data."""
-    found: list[dict[str, object]] = _JOBS.dump_python(tuple(jobs), mode="json")
+    found: list[Json] = _JOBS.dump_python(tuple(jobs), mode="json")
     return found
 
 
@@ -317,9 +314,7 @@ def cuts_inside_range(names: Container[str]) -> bool:
     return "sample" in names or "limit" in names
 
 
-def joined(
-    parts: Sequence[tuple[Ranges, Mapping[str, object]]], shared: Mapping[tuple[str, Phase], int]
-) -> list[dict[str, object]]:
+def joined(parts: Sequence[tuple[Ranges, Mapping[str, object]]], shared: Mapping[tuple[str, Phase], int]) -> list[Json]:
     """Return the jobs of merged runs, as JSON data.
 
     The jobs have every item that the filters select, even if no range covers it. With a sample or limit, which applies

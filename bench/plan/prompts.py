@@ -111,13 +111,12 @@ class Prompts:
         return self.answers[OPEN]
 
     @property
-    def identity(self) -> dict[str, object]:
-        """Return the names and digests of all prompts, and the fidelity, for the identity of the plan."""
+    def digests(self) -> dict[str, dict[str, str]]:
+        """Return role -> name -> digest of all prompts."""
         judges = {DEFAULT: self.judges.default, ABSTENTION: self.judges.abstention, **self.judges.by_type}
         return {
             "answer": {name: prompt.sha256 for name, prompt in self.answers.items()},
             "judge": {name: prompt.sha256 for name, prompt in judges.items()},
-            "fidelity": self.fidelity,
         }
 
 

@@ -40,6 +40,7 @@ from bench.events import HIDDEN, redact
 from bench.models.names import named, resolve_name
 from bench.plan.model import BUILT_IN_EMBEDDING, ProviderPlan
 from bench.redaction import is_setting
+from bench.scalars import Json
 from bench.settings import VARIABLE, Environment, is_secret, shown
 
 KEYLESS = ("bm25", "full-context", "no-memory", "oracle", "random")
@@ -184,12 +185,12 @@ def at_cutoff(label: str, k: int) -> str:
     return f"{label}{'-' if '@' in label else '@'}k{k}"
 
 
-def _by_label(chosen: Sequence[_Chosen], overrides: Mapping[str, object]) -> dict[str, dict[str, object]]:
+def _by_label(chosen: Sequence[_Chosen], overrides: Mapping[str, object]) -> dict[str, Json]:
     """Group the overrides of ``--set`` by the label of the provider.
 
     An override that names no provider of the run exactly applies to each variant of the provider that it names.
     """
-    found: dict[str, dict[str, object]] = {one.label: {} for one in chosen}
+    found: dict[str, Json] = {one.label: {} for one in chosen}
     for key, value in sorted(overrides.items(), key=lambda one: "@" in one[0]):
         owners = [(one, one.exact) for one in chosen if key.startswith(one.exact)]
         owners = owners or [(one, one.plain) for one in chosen if key.startswith(one.plain)]
@@ -247,7 +248,7 @@ def _changed(config: ProviderConfig, sets: Mapping[str, object]) -> ProviderConf
     return load_provider(Source(path=source.path, tree=tree, places=source.places))
 
 
-def _put(tree: dict[str, object], path: str, value: object) -> None:
+def _put(tree: Json, path: str, value: object) -> None:
     """Set one value in a tree. Keys match in either spelling, and missing maps are created."""
     *parents, last = path.split(".")
     node = tree

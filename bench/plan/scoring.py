@@ -31,6 +31,7 @@ from bench.metrics.selection import CUSTOM
 from bench.model import JUDGED, Embedder
 from bench.models import resolve_name
 from bench.plan.prompts import Prompts
+from bench.scalars import Json
 
 Settings = Mapping[str, object]
 
@@ -263,7 +264,7 @@ def _own(
     config: BenchmarkConfig, name: str, pack: PromptPack | None, settings: Mapping[str, object] | None = None
 ) -> EvaluatorSpec:
     """Return one evaluator with its options from the benchmark's config, and with the settings of a metric."""
-    options: dict[str, object] = {}
+    options: Json = {}
     where = config.place("evaluation", "method")
     if name.startswith(CUSTOM):
         named = [getattr(entry, "evaluator", None) for entry in config.metrics]

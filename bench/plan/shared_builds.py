@@ -21,7 +21,7 @@ from bench import canonical
 from bench.config.provider import ProviderConfig, identity
 from bench.plan.model import Lane
 from bench.plan.provider import filled, from_outside, told
-from bench.scalars import tree
+from bench.scalars import Json, tree
 from bench.settings import Environment
 
 BUILD = "build"
@@ -57,7 +57,7 @@ def can_share(lane: Lane) -> bool:
     return lane.skipped is None and lane.benchmark.config.deletion is None and config.determinism != "search_mutates"
 
 
-def _ingested(lane: Lane) -> dict[str, object]:
+def _ingested(lane: Lane) -> Json:
     provider = lane.provider
     return {
         "benchmark": lane.benchmark.name,
@@ -69,7 +69,7 @@ def _ingested(lane: Lane) -> dict[str, object]:
     }
 
 
-def ingest_identity(config: ProviderConfig) -> dict[str, object]:
+def ingest_identity(config: ProviderConfig) -> Json:
     """Return the part of a provider's config that can change the stored memories, as a JSON tree.
 
     It is the whole identity for an adapter, whose use of its settings is unknown, and for an MCP server that is a
@@ -88,7 +88,7 @@ def ingest_identity(config: ProviderConfig) -> dict[str, object]:
     return {**kept, "vars": used}
 
 
-def build_identity(lane: Lane, environment: Environment) -> dict[str, object]:
+def build_identity(lane: Lane, environment: Environment) -> Json:
     """Return all settings of a build, with variables filled in and secrets hidden, without memories and versions."""
     from bench.plan.cost_estimate import batch_of
 

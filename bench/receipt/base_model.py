@@ -21,7 +21,9 @@ from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, ValidationError
 from pydantic.alias_generators import to_camel
+from pydantic_core import ErrorDetails
 
+from bench.canonical import JSON
 from bench.errors import VerificationError
 
 
@@ -110,22 +112,21 @@ def admit(model: type[Document], value: object) -> Document:
 
 def misfit_of(error: ValidationError) -> Misfit:
     """Convert a pydantic error to a Misfit with our codes."""
-    return Misfit([_problem(dict(detail)) for detail in error.errors(include_url=False)])
+    return Misfit(
+        [
+            Problem(code=_code(detail), path=_path(detail["loc"]), message=detail["msg"])
+            for detail in error.errors(include_url=False)
+        ]
+    )
 
 
-def emit(document: BaseModel) -> dict[str, object]:
+def emit(document: BaseModel) -> dict[str, JSON]:
     """Return the JSON value of a model, with its camelCase names."""
     return document.model_dump(mode="json", by_alias=True)
 
 
-def _problem(detail: dict[str, object]) -> Problem:
-    location = detail["loc"]
-    assert isinstance(location, tuple)
-    return Problem(code=_code(detail), path=_path(location), message=str(detail["msg"]))
-
-
-def _code(detail: dict[str, object]) -> str:
-    kind = str(detail["type"])
+def _code(detail: ErrorDetails) -> str:
+    kind = detail["type"]
     if kind == "missing":
         return "field_missing"
     if kind == "extra_forbidden":

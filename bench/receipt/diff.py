@@ -58,7 +58,7 @@ class Difference:
         """True if configuration and selection are the same."""
         return not any(change.part in ("config", "selection") for change in self.changes)
 
-    def value(self) -> dict[str, object]:
+    def value(self) -> dict[str, JSON]:
         """Return the JSON value."""
         return {
             "equal": self.equal,
@@ -123,7 +123,7 @@ def _config(receipt: Receipt) -> dict[str, JSON]:
     )
 
 
-def _code(receipt: Receipt) -> dict[str, object]:
+def _code(receipt: Receipt) -> dict[str, JSON]:
     environment = receipt.environment
     return {
         "benchVersion": receipt.bench_version,
@@ -133,12 +133,12 @@ def _code(receipt: Receipt) -> dict[str, object]:
     }
 
 
-def _environment(receipt: Receipt) -> dict[str, object]:
+def _environment(receipt: Receipt) -> dict[str, JSON]:
     told = emit(receipt.environment)
     return {name: told[name] for name in told if name not in ("git", "codeTreeSha256", "lockSha256", "hostHash")}
 
 
-def _scores(receipt: Receipt) -> dict[str, object]:
+def _scores(receipt: Receipt) -> dict[str, JSON]:
     by_class = {"deterministic": receipt.scores.deterministic, "judged": receipt.scores.judged}
     return {
         kind: {

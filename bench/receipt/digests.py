@@ -47,8 +47,7 @@ def config_tree(
             "configSha256": provider.config_sha256,
         },
         "models": [
-            {name: emit(model)[name] for name in ("role", "provider", "requested", "params")}  # type: ignore[misc]
-            for model in models
+            {name: emit(model)[name] for name in ("role", "provider", "requested", "params")} for model in models
         ],
         "prompts": [{"role": prompt.role, "sha256": prompt.sha256} for prompt in prompts],
         "metrics": [{"name": metric.name, "definition": metric.definition} for metric in metrics],

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal
 
+from bench.canonical import JSON
+
 Status = Literal["ok", "warn", "fail", "skip"]
 
 CHECKS = (
@@ -75,9 +77,9 @@ class Finding:
     code: str | None = None
     detail: str = ""
 
-    def value(self) -> dict[str, str]:
+    def value(self) -> dict[str, JSON]:
         """Return the JSON value; ``code`` only if the finding has a code."""
-        told = {"id": self.check, "status": str(self.status), "detail": self.detail}
+        told: dict[str, JSON] = {"id": self.check, "status": str(self.status), "detail": self.detail}
         return told if self.code is None else {**told, "code": self.code}
 
     @property

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from bench.canonical import dumps
+from bench.canonical import JSON, dumps
 from bench.config.value_rules import portable
 from bench.errors import UsageError
 from bench.receipt.base_model import SEGMENT, emit
@@ -49,7 +49,7 @@ class KeyChange:
     """changed paths that are not committed: until then, others do not know the key"""
 
 
-def list_keys(ring: Keyring) -> list[dict[str, object]]:
+def list_keys(ring: Keyring) -> list[dict[str, JSON]]:
     """Return every trusted key with its range of log indices, without the key bytes."""
     return [{name: value for name, value in emit(key).items() if name != "publicKey"} for key in ring.trusted().keys]
 

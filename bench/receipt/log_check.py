@@ -104,7 +104,7 @@ class LogOutcome:
         """The worst verdict of the findings."""
         return judge(self.findings)
 
-    def value(self) -> dict[str, object]:
+    def value(self) -> dict[str, JSON]:
         """Return the JSON value."""
         return {
             "verdict": str(self.verdict),

@@ -310,7 +310,7 @@ def rebuilt(name: str, score: ReceiptScore) -> Measure | None:
     This holds for retrieval metrics, and for metrics that follow from states and verdicts.
     """
     definition = read_definition(score.definition)
-    options: dict[str, object] = dict(definition.options)
+    options = dict(definition.options)
     try:
         if registry().take_apart(name) is None:
             return None  # a plug-in: a receipt must not choose what code is loaded

@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from bench.canonical import JSON
 from bench.config.catalog import Catalog
 from bench.config.run import RunRequest
 from bench.engine import execute
@@ -98,7 +99,7 @@ class Reproduction:
         """0 = same, 8 = differs."""
         return 0 if self.same else DIFFERS
 
-    def value(self) -> dict[str, object]:
+    def value(self) -> dict[str, JSON]:
         """Return the JSON value."""
         return {
             "level": self.level,
@@ -147,7 +148,7 @@ def request_of(receipt: Receipt, run_id: str) -> RunRequest:
         )
     filters = {name: value for name, value in selection.filter.items() if name in FILTERS}
     by_role = {use.role: f"{use.provider}/{use.requested}" if use.provider else use.requested for use in receipt.models}
-    flags: dict[str, object] = {
+    flags = {
         "benchmarks": (receipt.benchmark.name,),
         "providers": (receipt.provider.name,),
         "seed": run.seed,
@@ -201,7 +202,7 @@ def _refuse_other_plan(receipt: Receipt, plan: Plan, environment: Environment) -
     return tuple(f"{name}: {there} -> {now}" for name, there, now in pairs if there != now)
 
 
-def _without_version(tree: Mapping[str, object]) -> dict[str, object]:
+def _without_version(tree: Mapping[str, JSON]) -> dict[str, JSON]:
     """Return the tree without the provider's version, which is known only after a call; results compare it."""
     provider = tree["provider"]
     assert isinstance(provider, Mapping)

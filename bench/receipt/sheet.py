@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.canonical import JSON
 from bench.config.catalog import Catalog
 from bench.journal import Reader
 from bench.journal.pages import sampled_times
@@ -54,11 +55,6 @@ class EvidenceFact:
         """The fact as text for a table."""
         return "; known: ".join(filter(None, (f"missing: {self.missing}" if self.missing else "", self.value)))
 
-    def to_json(self) -> dict[str, object]:
-        """Return the name, whether the fact is known, its value, and its missing part."""
-        known = not self.missing
-        return {"name": self.name, "known": known, "value": self.value or None, "missing": self.missing or None}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceSheet:
@@ -81,7 +77,7 @@ class EvidenceSheet:
         """The number of unknown facts."""
         return len(self.facts) - self.known
 
-    def to_json(self) -> dict[str, object]:
+    def to_json(self) -> dict[str, JSON]:
         """Return the document of ``bench sheet --json``."""
         return {
             "source": self.source,
@@ -89,7 +85,10 @@ class EvidenceSheet:
             "provider": self.provider,
             "n_known": self.known,
             "n_missing": self.missing,
-            "facts": [fact.to_json() for fact in self.facts],
+            "facts": [
+                {"name": one.name, "known": not one.missing, "value": one.value or None, "missing": one.missing or None}
+                for one in self.facts
+            ],
         }
 
     def grid(self) -> Grid:

@@ -146,7 +146,7 @@ class SignOutcome:
         """4 if a job was refused, else 0; other jobs are signed nevertheless."""
         return ReceiptRefused.exit_code if self.refused else 0
 
-    def value(self) -> dict[str, object]:
+    def value(self) -> dict[str, JSON]:
         """Return the JSON value."""
         return {
             "receipts": [
@@ -236,7 +236,7 @@ async def _sign_job(reader: Reader, job: JobReport, order: ReceiptOrder, key: Si
     draft = await build(reader, job, order)
     try:
         refuse_secrets(draft)
-        body: dict[str, JSON] = emit(draft.body)  # type: ignore[assignment]
+        body = emit(draft.body)
         there = earlier([path] if path == output else order.folder.glob("*.json"), body, key)
         if there is not None:
             draft.items.unlink()

@@ -94,7 +94,7 @@ class VerificationOutcome:
         """The parts that were not checked."""
         return tuple(dict.fromkeys(finding.detail for finding in self.findings if finding.status == "skip"))
 
-    def value(self) -> dict[str, object]:
+    def value(self) -> dict[str, JSON]:
         """Return the JSON value."""
         named = {"receiptId": self.receipt_id, "fingerprint": self.fingerprint}
         return {
@@ -136,9 +136,9 @@ class Verification:
             receipt_id = self.successors.get(receipt_id or "", receipt_id)
         return receipt_id
 
-    def value(self) -> dict[str, object]:
+    def value(self) -> dict[str, JSON]:
         """Return the JSON value; ``logs`` is present only if a folder has a log."""
-        told: dict[str, object] = {
+        told: dict[str, JSON] = {
             "verdict": str(self.verdict),
             "exitCode": self.verdict.exit_code,
             "receipts": [outcome.value() for outcome in self.outcomes],

@@ -122,7 +122,7 @@ async def new(request: web.Request) -> web.Response:
     return await _new(request, flags_of(request.query.items()))
 
 
-async def _new(request: web.Request, flags: dict[str, object], error: BenchError | None = None) -> web.Response:
+async def _new(request: web.Request, flags: Json, error: BenchError | None = None) -> web.Response:
     site, plan = request.app[SITE], None
     if flags and error is None:
         try:

@@ -2,7 +2,7 @@
 
 Example::
 
-    one = summary_of(document, outcome.value())
+    one = summary_of(document, outcome)
     one["headline"], one["signer"]          # {"metric": "accuracy", "value": 0.79, ...}, "ops"
     badge("demo bm25", "accuracy 0.79", "VALID")       # an SVG for a README
 
@@ -11,11 +11,15 @@ A receipt is not trusted: a value of an unexpected type is left out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from html import escape
+from typing import TYPE_CHECKING
 
 from bench.scalars import Json
 from bench.visible import visible
+
+if TYPE_CHECKING:
+    from bench.receipt.verify import VerificationOutcome
 
 HEADLINE = "accuracy"
 SCORES = ("judged", "deterministic")
@@ -23,6 +27,8 @@ COLORS = {"VALID": "#1a7f4b", "UNTRUSTED": "#8a5a00", "SUPERSEDED": "#8a5a00"}
 CHAR = 7.2
 """maximum width of a character of a badge in pixels"""
 LONGEST = 60
+TRUSTED = ("trust", "ok")
+"""check and status of the finding that names the key in the trust store"""
 WORDS = {
     "tagged_commit": "a tagged commit of bench",
     "clean_tree": "no local changes",
@@ -34,17 +40,14 @@ WORDS = {
 """the names of the checklist in words"""
 
 
-def summary_of(document: Mapping[str, object], verified: Mapping[str, object]) -> Json:
+def summary_of(document: Mapping[str, object], outcome: VerificationOutcome) -> Json:
     """Return the columns of a receipt in the list."""
-    checks = verified.get("checks")
-    checklist = verified.get("checklist")
-    answers = checklist if isinstance(checklist, Mapping) else {}
     return {
         "headline": headline_of(document),
         "n": _inside(document, "counts", "scored"),
-        "signer": _signer(checks if isinstance(checks, Sequence) else ()),
+        "signer": next((one.detail or None for one in outcome.findings if (one.check, one.status) == TRUSTED), None),
         "commit": _inside(document, "environment", "git", "commit"),
-        "missing": [WORDS.get(str(name), str(name)) for name, answer in answers.items() if answer != "yes"],
+        "missing": [WORDS.get(name, name) for name, answer in outcome.checklist.items() if answer != "yes"],
     }
 
 
@@ -67,14 +70,6 @@ def headline_of(document: Mapping[str, object]) -> Json | None:
 
 def _number(value: object) -> float | None:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
-
-
-def _signer(checks: Sequence[object]) -> str | None:
-    """Return the name of the key in the trust store; None if the key is not trusted."""
-    for one in checks:
-        if isinstance(one, Mapping) and one.get("id") == "trust" and one.get("status") == "ok":
-            return str(one.get("detail") or "") or None
-    return None
 
 
 def _inside(value: object, *names: str) -> object:

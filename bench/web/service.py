@@ -52,6 +52,7 @@ from bench.journal.paths import CHECKPOINTS, JOURNAL, run_ids
 from bench.report import fold
 from bench.report.publish import publish
 from bench.report.summary import remember
+from bench.scalars import Json
 from bench.settings import Environment
 from bench.web.errors import RequestRefused
 
@@ -202,7 +203,7 @@ class Service:
         """Return the known cost of each live run so far."""
         return {name: format(one.progress.cost_usd, "f") for name, one in self.active.items() if one.progress}
 
-    def live(self, run_id: str) -> dict[str, object] | None:
+    def live(self, run_id: str) -> Json | None:
         """Return the progress of a live run of this service; None if it does not run here."""
         one = self.active.get(run_id)
         if one is None or one.progress is None:

@@ -24,7 +24,7 @@ SEVERAL = frozenset({"benchmarks", "providers", "k"})
 """flags that take several values"""
 
 
-def flags_of(fields: Iterable[tuple[str, object]]) -> dict[str, object]:
+def flags_of(fields: Iterable[tuple[str, object]]) -> Json:
     """Return the filled-in fields of a query or form."""
     found: dict[str, list[str]] = {}
     for name, value in fields:

@@ -197,9 +197,8 @@ async def verified(place: str, names: Sequence[str]) -> Json:
 def _receipt(workspace: Path, outcome: VerificationOutcome) -> Json:
     document = outcome.document if isinstance(outcome.document, dict) else {}
     statement = {name: document[name] for name in SHOWN if name in document}
-    verified = outcome.value()
     place = str(outcome.file.relative_to(workspace))
-    return {**verified, **summary_of(document, verified), "file": place, "statement": statement}
+    return {**outcome.value(), **summary_of(document, outcome), "file": place, "statement": statement}
 
 
 def receipts_by_job(site: Site, runs: Iterable[str]) -> dict[Signed, str]:

@@ -56,10 +56,9 @@ def test_without_a_prompt_of_its_own_a_benchmark_is_asked_with_the_generic_ones(
     found = prompts(world)
     assert answers(found) == {"default": generic_answer()}
     assert found.fidelity is None
-    assert found.identity == {
+    assert found.digests == {
         "answer": {"default": found.answer(None).sha256},
         "judge": {"default": found.judges.default.sha256, "abstention": found.judges.abstention.sha256},
-        "fidelity": None,
     }
 
 

@@ -14,23 +14,26 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from bench.config.json_schema import docstrings
 from bench.errors import UsageError
 from bench.journal import Reader
 from bench.metrics import score
 from bench.model import Phase, State, Verdict
-from bench.plan.job_record import JobRecord, ModelNames, read
+from bench.plan.job_record import JobRecord, ModelNames
 from bench.report import export, fold
 from bench.report.export import (
-    FIELDS,
     FLAT,
-    TEXT_FIELDS,
+    AnswerFacts,
+    ExportedRow,
+    RowFacts,
+    RowTexts,
     encoded,
     export_parquet,
     export_rows,
     export_trec,
     named,
-    rows_of,
 )
+from bench.report.publish import item_lines
 from tests.rows import each_row
 from tests.small_journal import measuring, record
 from tests.told_journal import Told, call, told
@@ -124,10 +127,9 @@ async def test_a_row_has_the_documented_fields_and_texts_only_where_they_are_ask
     folder = await journal(tmp_path, Told(item="q1"))
     (whole,) = await rows(folder)
     async with Reader.open(folder) as reader:
-        (job,) = read(reader.meta.extra)
-        (plain,) = [row async for row in rows_of(reader, "r1", job, texts=False)]
-    assert list(plain) == list(FIELDS)
-    assert list(whole) == [*FIELDS, *TEXT_FIELDS]
+        (plain,) = [json.loads(line) async for line in item_lines(reader, await fold(reader))]
+    assert plain.keys() == RowFacts.__required_keys__ == docstrings(RowFacts).keys() | docstrings(AnswerFacts).keys()
+    assert whole.keys() == ExportedRow.__required_keys__ == plain.keys() | docstrings(RowTexts).keys()
 
 
 async def test_times_of_a_row_are_whole_microseconds_whatever_unit_its_metrics_are_shown_in(tmp_path: Path) -> None:
@@ -139,7 +141,7 @@ async def test_times_of_a_row_are_whole_microseconds_whatever_unit_its_metrics_a
     assert row["metrics"] == {"latency_p50": 1000.0} and (shown.value, shown.unit) == (1.0, "ms")
     times = row["latency"]["search"]
     assert (times["network"] + times["provider"], times["total"]) == (1000, 1003)
-    assert all("microseconds" in FIELDS[name] for name in ("metrics", "latency"))
+    assert all("microseconds" in docstrings(RowFacts)[name] for name in ("metrics", "latency"))
 
 
 @pytest.mark.parametrize(
