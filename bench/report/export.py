@@ -40,7 +40,7 @@ JUDGE_PAYLOAD = "judge_prompts"
 
 
 class AnswerFacts(TypedDict):
-    """How an answer ended."""
+    """The way an answer ended, with its flags."""
 
     finish: object
     """how the answer ended: stop, length (the token limit), refusal (the model or a filter) or other"""
