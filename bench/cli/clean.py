@@ -213,7 +213,7 @@ def _own(workspace: Path, run_id: str) -> Path:
     if folder.resolve().parent != (workspace / CHECKPOINTS).resolve():
         raise UsageError(
             f"{run_id} is not a run of this workspace",
-            hint="name a run of bench list runs; delete a journal elsewhere yourself",
+            hint="name a run that bench list runs shows; bench clean deletes no folder outside the workspace",
         )
     return folder
 

@@ -372,7 +372,7 @@ def _to_file(run_id: str, form: str, path: Path) -> int:
             count = read_run(run_id, lambda reader: write(reader, sink))
         part.replace(path)
     except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror}") from error
+        raise UsageError(f"cannot write {path}: {error.strerror}", hint="name a file that can be written") from error
     finally:
         part.unlink(missing_ok=True)
     return count

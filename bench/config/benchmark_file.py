@@ -501,10 +501,12 @@ def _instructions(manifest: Manifest, origin: ConfigOrigin) -> dict[str, str]:
         values = json.loads(text)
     except json.JSONDecodeError as error:
         raise ConfigError(
-            f"the instructions are not JSON: {error}", where=origin.place(path), hint="correct the file"
+            f"the type_instructions_file is not JSON: {error}", where=origin.place(path), hint="correct the file"
         ) from error
     if not isinstance(values, dict) or not all(isinstance(value, str) for value in values.values()):
         raise ConfigError(
-            "the instructions must map each type to a text", where=origin.place(path), hint="correct the file"
+            "the type_instructions_file must be a JSON object that maps each question type to a text",
+            where=origin.place(path),
+            hint="correct the file",
         )
     return values

@@ -413,7 +413,10 @@ def _known(slot: _Slot, names: Collection[str], where: str | None) -> _Slot:
 
 
 def _line_template(match: re.Match[str], where: str | None) -> str:
-    """Return the template of a line in a ``session.map`` expression, as the argument of the filter ``lines``."""
+    """Return the template of one line: the text between backticks in ``${session.map(turn => `...`).join(...)}``.
+
+    In the result, ``${turn.speaker}`` is written as ``${speaker}``, as the filter ``lines`` expects it.
+    """
     line = match["line"]
     if any(name not in ("speaker", "text", "role", "content") for name in _TURN.findall(line)):
         raise _no_code(match[0], where)

@@ -243,9 +243,10 @@ _PART = re.compile(r"(?P<before>[\[(<]?)\$\{(?P<name>speaker|when|content)\}(?P<
 
 
 def _turn_text(text: str | None) -> TurnText:
-    """Return the function that renders a turn: by the benchmark's rule, or by the provider's form ``text``.
+    """Return the function that renders a turn as text.
 
-    A form omits a missing speaker or date together with its punctuation.
+    ``text`` is the provider's ``ingest.text``: a template, or the name of one. If it is None, a turn is rendered as
+    ``speaker: content``. A missing speaker or date is left out together with its punctuation.
     """
     if text is None:
         return lambda session, turn: render_turn(turn)

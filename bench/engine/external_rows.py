@@ -22,7 +22,7 @@ from bench.events import log
 
 KEYS = ("item", "hits", "answer")
 TREC_FIELDS = 6
-JSONL_HINT = 'a row is {"item": ID, "hits": [ids in order], "answer": TEXT}; hits or answer may be absent'
+JSONL_HINT = 'a row is {"item": ID, "hits": [ids in order], "answer": TEXT}; one of hits and answer may be absent'
 TREC_HINT = "a line is ITEM Q0 HIT RANK SCORE TAG"
 
 Hits = tuple[tuple[str, ...], ...]
@@ -89,7 +89,7 @@ def _lines(path: Path) -> Iterator[tuple[str, str]]:
                 if text.strip():
                     yield f"{path}:{number}", text
     except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}") from error
+        raise UsageError(f"cannot read {path}: {error.strerror}", hint="name a readable file") from error
 
 
 def _torn(text: str) -> bool:

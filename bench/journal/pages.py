@@ -141,7 +141,7 @@ async def cells_of(reader: Reader, job: str, units: Sequence[Unit]) -> dict[Unit
 
 
 async def payloads_of(reader: Reader, entries: Sequence[int], name: str) -> dict[int, object]:
-    """Return one payload of each entry; entries whose payload was removed are left out."""
+    """Map each entry to its payload ``name``; an entry that has no such payload, or no longer has it, is left out."""
     rows = await _all(reader, "payload_names", to_json(list(entries)))
     found = {}
     for entry, column in rows:

@@ -46,7 +46,11 @@ def order_agreement(order: Sequence[int], events: int) -> float:
 
 
 def _ranks(order: Sequence[int], events: int) -> tuple[list[int], list[int]]:
-    """Return the ranks of every event of the union on both sides; the expected events come first."""
+    """Return the rank of each event in the expected order, and its rank in the answer.
+
+    Both lists have the same events: first the expected events, then the unmatched events of the answer. An event that
+    an order lacks has the last rank in it.
+    """
     first: dict[int, int] = {}
     others = []
     for place, event in enumerate(order, start=1):

@@ -307,7 +307,10 @@ REPAIR = (
 
 
 class SchemaJudge:
-    """A model as a judge; a reply that does not fit the prompt's schema is repaired by one further request."""
+    """A model as a judge. If a reply does not fit the prompt's schema, the model is asked once more.
+
+    A reply that was cut at the token limit, or a refusal, is returned as it is.
+    """
 
     def __init__(self, model: Model) -> None:
         self._model = model
@@ -317,7 +320,7 @@ class SchemaJudge:
         return self._model.name
 
     async def ask(self, prompt: Prompt) -> Completion:
-        """Return the model's reply, or the repaired one with the usage and cost of both."""
+        """Return the model's reply, or its second reply with the usage and cost of both."""
         answer = await self._model.complete(prompt)
         schema = prompt.json_schema
         if schema is None or answer.finish in ("length", "refusal"):

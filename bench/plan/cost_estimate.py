@@ -2,17 +2,19 @@
 
 Also in this module:
 
-* The check of the names in a run's prices: an unknown name is an error, a name that the run does not use gives a note.
+* Checks of a run's prices: an unknown name is an error. A name that the run does not use, or a token price that is too
+  low for USD per million tokens, gives a note.
 
 Example::
 
     found = estimate(plan)
     found.calls, found.cost_usd, found.least_s          # 5958, Decimal("1.24") or None, 119.2 or None
-    check_prices(catalog, request.prices, files)         # UsageError: "mem1" in prices; did you mean "mem0"?
+    check_prices(catalog, request.prices, files)         # UsageError: prices contains "mem1", ...
     call_prices(request.prices, lane.provider).search    # Decimal, or None
 
-The estimate is an upper limit: every item is run, and every prompt has as much context as k memories and the token
-limit allow. If a price is unknown, the whole cost is unknown, never 0. Without rate limits, the time is unknown.
+The estimate assumes that every item is run, and that every prompt has as much context as k memories and the token
+limit allow. The lengths of questions, answers and verdicts are assumed too, and the size of a memory is the mean of a
+few corpora. If a price is unknown, the whole cost is unknown, never 0. Without rate limits, the time is unknown.
 """
 
 from __future__ import annotations

@@ -216,7 +216,8 @@ def _chosen(report: Report, request: SigningRequest) -> list[JobReport]:
         and request.provider in (None, job.record.provider, job.record.provider.partition("@")[0])
     ]
     if not found:
-        raise UsageError(f"run {report.run_id} has no such job", hint="bench results shows the jobs of a run")
+        wanted = " on ".join(one for one in (request.provider, request.benchmark) if one) or "any provider"
+        raise UsageError(f"run {report.run_id} has no job of {wanted}", hint="bench results shows its jobs")
     if request.output.suffix == ".json" and len(found) != 1:
         raise UsageError(
             f"--output is one file, but {len(found)} jobs would be signed",

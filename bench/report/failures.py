@@ -121,7 +121,8 @@ async def lost_items(
     ]
     if not chosen:
         known = ", ".join(dict.fromkeys(f"{one.benchmark} x {one.provider}" for one in records))
-        raise UsageError(f"run {reader.meta.run_id} has no such job", hint=f"its jobs: {known}")
+        asked = " on ".join(one for one in (provider, benchmark) if one) or "any provider"
+        raise UsageError(f"run {reader.meta.run_id} has no job of {asked}", hint=f"its jobs: {known}")
     jobs = [await _losses(reader, record, records, wanted) for record in chosen]
     return Losses(run_id=reader.meta.run_id, jobs=tuple(jobs))
 

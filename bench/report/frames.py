@@ -7,7 +7,8 @@ Example::
     frames.hits[frames.hits["rank"] == 1]
 
 Every frame has the column ``job``. All frames except ``calls`` also have ``item_id`` and ``epoch`` to join on.
-Durations are microseconds as integers, money is USD, and a missing value is ``pandas.NA``. ``polars.from_pandas``
+Durations are in microseconds, money is in USD. ``isna()`` finds missing values: they are NaN in the columns of metrics
+and of the times of phases (``search_us``), NaT in dates, and ``pandas.NA`` or None elsewhere. ``polars.from_pandas``
 accepts each frame.
 """
 

@@ -172,7 +172,10 @@ def _is_word(value: object) -> bool:
 
 
 def _block_of(annotation: object) -> type[BaseModel] | None:
-    """Return the config model in an annotation; None if there is none, or if it is the model of a call."""
+    """Return the only config model in an annotation.
+
+    Return None if the annotation has none or several, or if its config model describes an HTTP call.
+    """
     found = [one for one in _members(annotation) if isinstance(one, type) and issubclass(one, BaseModel)]
     if len(found) != 1 or {"method", "path", "body"} & found[0].model_fields.keys():
         return None

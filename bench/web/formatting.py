@@ -3,6 +3,8 @@
 Also in this module:
 
 * ``Scale``: map values to percent of a width, with round numbers as ticks.
+* ``pieces``: find the words that two texts share, to mark them.
+* ``setting`` and ``judge_reason``: describe the setting of a table, and read the reason in a judge's reply.
 
 Example::
 

@@ -80,7 +80,8 @@ async def grid_document(
         jobs = read(reader.meta.extra)
         shown = chosen(jobs, benchmark=benchmark, provider=provider)
         if not shown:
-            raise NotFound("this run has no such job", "see the page of the run")
+            asked = " on ".join(one for one in (provider, benchmark) if one) or "any provider"
+            raise NotFound(f"this run has no job of {asked}", "see the page of the run")
         if chosen_units is None:
             page, looked_at = await page_of(reader, [job.key for job in shown], wanted, after=cursor, limit=limit), 0
         elif wanted.text:

@@ -189,8 +189,8 @@ def test_what_lies_around_a_copied_journal_is_never_deleted(bench: Bench, tmp_pa
     (downloads / "thesis.txt").write_text("mine")
     told = bench("clean", name, "--yes", check=2).stderr
     assert (
-        told == f"error: {name} is not a run of this workspace\nhint: name a run of bench list runs; delete a journal "
-        "elsewhere yourself\n"
+        told == f"error: {name} is not a run of this workspace\nhint: name a run that bench list runs shows; bench "
+        "clean deletes no folder outside the workspace\n"
     )
     assert (downloads / "thesis.txt").read_text() == "mine"
 

@@ -514,17 +514,20 @@ def test_the_instructions_of_types_come_from_a_file_beside_the_manifest(home: Ho
     assert home.manifest(evaluation=judged).type_instructions == {"when": "dates", "_default": "all"}
 
 
+TYPES_MAP = "the type_instructions_file must be a JSON object that maps each question type to a text"
+
+
 @pytest.mark.parametrize(
     ("content", "text"),
     [
         (None, 'the file "types.json" is not there'),
         (
             "{",
-            "the instructions are not JSON: Expecting property name enclosed in double quotes: "
+            "the type_instructions_file is not JSON: Expecting property name enclosed in double quotes: "
             "line 1 column 2 (char 1)",
         ),
-        ("[]", "the instructions must map each type to a text"),
-        ('{"when": 5}', "the instructions must map each type to a text"),
+        ("[]", TYPES_MAP),
+        ('{"when": 5}', TYPES_MAP),
     ],
 )
 def test_instructions_that_cannot_be_read(home: Home, content: str | None, text: str) -> None:

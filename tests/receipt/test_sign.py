@@ -179,7 +179,7 @@ async def test_nothing_is_overwritten_and_output_may_name_one_file(ring: Keyring
     target = tmp_path / "out" / "one.json"
     with pytest.raises(UsageError, match="2 jobs"):
         await signed(ring, run, output=target)
-    with pytest.raises(UsageError, match="no such job"):
+    with pytest.raises(UsageError, match="no job of "):
         await signed(ring, run, provider="chroma")
     made = (await signed(ring, run, output=target, provider="random")).receipts[0]
     assert (made.file, made.items_file.parent) == (target, target.parent)

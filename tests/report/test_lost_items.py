@@ -159,11 +159,14 @@ async def test_names_of_which_there_is_nothing_are_refused_with_what_there_is(tm
             await lost_items(reader, kinds=["error", "nope"])
         assert str(refused.value) == '"nope" is not a reason why items are lost'
         assert refused.value.hint == f"known: {', '.join(LossKind)}"
-        for names in ({"provider": "z"}, {"benchmark": "tales"}, {"benchmark": "facts", "provider": "z"}):
+        for names, named in (
+            ({"provider": "z"}, "z"), ({"benchmark": "tales"}, "tales"),
+            ({"benchmark": "facts", "provider": "z"}, "z on facts"),
+        ):  # fmt: skip
             with pytest.raises(UsageError) as refused:
                 await lost_items(reader, **names)
             assert (str(refused.value), refused.value.hint) == (
-                "run r has no such job", "its jobs: facts x p, facts x q",
+                f"run r has no job of {named}", "its jobs: facts x p, facts x q",
             )  # fmt: skip
         assert [job.record.provider for job in (await lost_items(reader, provider="q")).jobs] == ["q"]
         assert len((await lost_items(reader, benchmark="FACTS")).jobs) == 2

@@ -333,11 +333,14 @@ async def test_a_query_of_items_that_makes_no_sense_is_told_so(workspace: Path, 
         assert (await visit.get(f"/runs/r1/items?{query}"))[0] == 400
 
 
-@pytest.mark.parametrize("query", ["provider=nope", "benchmark=nope", "benchmark=facts&provider=nope"])
-async def test_a_job_that_the_run_has_not_is_404(workspace: Path, query: str) -> None:
+@pytest.mark.parametrize(
+    ("query", "named"),
+    [("provider=nope", "nope"), ("benchmark=nope", "nope"), ("benchmark=facts&provider=nope", "nope on facts")],
+)
+async def test_a_job_that_the_run_has_not_is_404(workspace: Path, query: str, named: str) -> None:
     async with visiting(workspace) as visit:
         status, error = await refused(visit, f"/runs/r1/items?{query}")
-        assert (status, error["message"]) == (404, "this run has no such job")
+        assert (status, error["message"]) == (404, f"this run has no job of {named}")
 
 
 async def test_an_item_shows_each_side_with_hits_answer_verdicts_attempts_and_loss(workspace: Path) -> None:
