@@ -15,6 +15,7 @@ Example::
 from __future__ import annotations
 
 import functools
+import html
 import re
 import unicodedata
 from collections.abc import Iterable, Mapping
@@ -28,6 +29,8 @@ _READ = 600
 _SPACES = pattern(r"[\s\ufeff]+")
 _MARKS = str.maketrans("", "", '*_`"“”„«»「」『』\u200c')
 """quotes, emphasis and the zero-width non-joiner of Persian, which do not count"""
+_APOSTROPHES = str.maketrans(dict.fromkeys("’‘ʼ´", "'"))
+_TAG = pattern(r"</?[a-zA-Z][^<>]{0,200}>")
 _LABEL = pattern(
     r"(?:#+ *(?:final |short )?(?:answer|response)\s*\n|\s|[>#•–-]+(?=\s)|\(?\d{1,2}[.)](?=\s)"
     r"|(?:final |short )?(?:answer|response|antwort|réponse|respuesta|resposta|risposta|antwoord|odpowied[źz]|svar|vastaus|odpov[eě][dď]|válasz|r[aă]spuns|απάντηση|ответ|відповідь|cevap|trả lời|jawaban|תשובה|پاسخ|الإجابة|उत्तर|উত্তর|คำตอบ|答案|回答|答え|答|답변|답)\s*[:：])+"
@@ -38,13 +41,29 @@ _SENTENCE_END = pattern(r"[.!?。！？।؟۔]")
 
 REVISION = 2
 """number of the version of the rule in this module: increased when it decides differently on any text"""
-TALK = (
-    r"(?:con(?:ver[sz]|te[xs]t)|kon(?:ver[sz]|te(?:xt|kst))|dial[oóò]g|memor|mémoir|erinner|souvenir|recuerd|ricord|inform|histor"
-    r"|te(?:xt|kst|sto)|gespr|unterhalt|samtal|samman|minne|rozm|rozhov|wspomn|spomien|vzpom|keskust|muist|tieto|beszélg|párbesz|szöveg"
-    r"|emlék|discu[tțţ]|разгов|розмов|контекст|бесед|д[иі]алог|воспом|спогад|[иі]нформ|текст|συνομιλ|συζ[ηή]τ|διάλογ|κείμεν|μνήμ"
-    r"|πλαίσι)\w*"
-)
-"""a word for the conversation or for what is known of it; in patterns as TALK"""
+WORDS = {
+    "TALK": (
+        r"(?:con(?:ver[sz]|te[xs]t)|kon(?:ver[sz]|te(?:xt|kst))|dial[oóò]g|memor|mémoir|erinner|souvenir|recuerd|ricord"
+        r"|inform|histor|te(?:xt|kst|sto)|gespr|unterhalt|samtal|samman|minne|rozm|rozhov|wspomn|spomien|vzpom|keskust"
+        r"|muist|tieto|beszélg|párbesz|szöveg|emlék|discu[tțţ]|разгов|розмов|контекст|бесед|д[иі]алог|воспом|спогад"
+        r"|[иі]нформ|текст|συνομιλ|συζ[ηή]τ|διάλογ|κείμεν|μνήμ|πλαίσι)\w*"
+    ),
+    "TEXT": (
+        "(?:conversations?|context|memory|memories|dialogues?|text|texts|history|information|messages|chats?|transcripts?"
+        "|logs?|notes|passages?|documents?|records|excerpts?|sessions?)"
+    ),
+    "INFO": (
+        r"(?:information|info|details?|mentions?|records?|references?|indications?|data|memory|memories|recollection|knowledge)"
+        r"(?=\W*$|[.,;!]| (?:of|on|about|regarding|concerning|for|that|to|in|from|available|whether|here|is|was|are|were|has"
+        r"|have|can|could|exists?|yet|provided|given|found|stored|recorded|related)\b)"
+    ),
+    "ISNOT": r"(?: is| was| are| were| has| have|'s|'re)(?: not|n't| never)(?: been)?(?: \w+ly)?",
+    "SAY": (
+        r"(?:say|mention|contain|includ|provid|specif|hold|tell|stat|discuss|indicat|reveal|giv|record|describ|cover|have|refer"
+        r"|address)\w*"
+    ),
+}
+"""words in the patterns: TALK is the conversation, or what is known of it, in any language; the others are English"""
 
 
 class Language(NamedTuple):
@@ -61,24 +80,30 @@ class Language(NamedTuple):
 
 LANGUAGES: Mapping[str, Language] = {
     "en": Language(
-        "i'm sorry|i am sorry|sorry|unfortunately",
+        "i'm (?:so |very )?sorry|i am (?:so |very )?sorry|sorry|unfortunately|(?:i |my )?apolog(?:ies|i[sz]e)|i'm afraid|i am afraid|hmm+|well|honestly|as an ai[^,.]{0,40}",
         "but|though|although|however",
-        r"(?:based on|according to|from|in) (?:[\w-]+ ){0,4}TALK[^,.]{0,40}",
-        r"(?:"
-        r"i (?:really |just |honestly )?(?:do not|don't|dont) (?:know|remember|recall|have (?:that|this|the|any|enough))"
-        r"|i'?m (?:not sure|unsure)|i am (?:not sure|unsure)"
-        r"|i (?:cannot|can't|could not|couldn't|am unable to|'m unable to) "
-        r"(?:answer|tell|find|determine|say|recall|remember|help)"
-        r"|(?:there is |there's )?(?:no|not enough|insufficient) (?:such )?"
-        r"(?:information|info|mention|memory|memories|data|record)"
-        r"|(?:it |this |that |the answer )?(?:is |was )?(?:not|never) "
-        r"(?:mentioned|stated|specified|known|available|provided|given)"
-        r"|(?:it is |it's |it was )?(?:not possible|impossible) to (?:answer|tell|find|determine|say|know|infer)"
-        r"|(?:the answer is:? |it is |it's )?(?:unknown|unclear|n/a|not applicable|unanswerable)\W*$"
-        r"|(?:the )?(?:memories|context|conversations?|information|provided [\w ]+) (?:do|does|did) ?(?:not|n't) "
-        r"(?:say|mention|contain|include|provide|specify|hold|tell)"
-        r"|(?:you|the user) (?:did not|didn't|have not|haven't|has not|hasn't|never) (?:mention|specif|sa[iy]|state|told)"
-        r")",
+        r"(?:based on|according to|from|in|given) (?:[\w-]+ ){0,4}TALK[^,.]{0,40}|(?:regarding|as for|concerning) [^,.]{0,60}",
+        r"i (?:(?:really|just|honestly|simply|actually) )?(?:do not|don't|dont|did not|didn't) (?:actually |really )?(?:know(?! how to)|remember|recall|have access"
+        r"|(?:have|see|find|recall) (?:[\w-]+ ){0,4}?INFO|have (?:that|this)\W*$|have (?:an|the) answer)"
+        r"|i(?:'m| am| was) (?:(?:really|just|honestly|quite) )?(?:not (?:sure|certain|aware)|unsure|uncertain|unaware|(?:not able|unable) to (?:\w+ )?(?:answer|tell|find|determine|say|recall|help|confirm|provide))"
+        r"|i (?:cannot|can't|could not|couldn't|can not) (?:\w+ly )?(?:answer|tell|find|determine|say|recall|remember|help|confirm|infer|provide|locate|see any)\b"
+        r"|(?:i have )?no (?:idea|clue)(?=\W*$|[.,;!]| (?:about|who|what|where|when|which|why|how|whether|if)\b)|not sure(?=\W*$|[.,;!]| (?:about|who|what|where|when|which|why|how|whether|if)\b)"
+        r"|(?:unable to|cannot|can't|can not) (?:determine|answer|say|tell|infer|confirm)\b"
+        r"|(?:(?:there (?:is|was|are|were)|there's|i have|i see|i find|i found|we have) )?(?:no|not enough|not any|insufficient) (?:[\w-]+ ){0,2}?INFO"
+        r"|there (?:is|was|are|were)(?:n't| not) (?:any |enough |sufficient )?(?:[\w-]+ ){0,2}?INFO|(?:there is|there's|there was|i see|i find|i found) nothing (?:about|on|regarding)\b"
+        r"|(?:there is |there's |there was )?nothing in (?:the|our|your|these|this|my) (?:[\w-]+ ){0,2}TEXT\b|not in (?:the|our|your|these|this|my) (?:[\w-]+ ){0,2}TEXT\b"
+        r"|(?:it|this|that|(?:this|that|the|such|any|specific) (?:[\w-]+ ){0,2}?(?:information|info|answer|details?|data))ISNOT (?:mentioned|stated|specified|provided|known|disclosed|revealed|indicated|discussed"
+        r"|(?:available|given|recorded|included|found|contained|present|in)(?=\W*$|[.,;!]| (?:[\w-]+ ){0,4}TEXT\b))\b"
+        r"|(?:the|her|his|their|your|my|its|this|that|[\w-]+'s)(?: (?!(?:whose|which|who|and|but|though)\b)[\w'-]+){1,6}?ISNOT (?:mentioned|stated|specified|disclosed|revealed|indicated|known(?! (?:for|as|to)))\b"
+        r"|(?:not|never) (?:\w+ly )?(?:mentioned|stated|specified|provided|disclosed|revealed|indicated|discussed|known(?! (?:for|as|to)))\b"
+        r"|not (?:available|given|recorded|found)(?=\W*$| in (?:[\w-]+ ){0,3}TEXT\b)"
+        r"|(?:(?:it|this|that|the|her|his|their|your)(?: [\w'-]+){0,6}? )?(?:cannot|can't|could not|couldn't|can not) be (?:\w+ly )?(?:determined|answered|inferred|established|confirmed|known)\b"
+        r"|(?:it is |it's |it was )?(?:not possible|impossible) to (?:answer|tell|find|determine|say|know|infer|confirm)\b"
+        r"|(?:it is |it's |it remains )?(?:unclear|not clear|uncertain)(?=\W*$| (?:whether|if|what|which|who|where|when|how|from|based)\b)|it isn't clear\b"
+        r"|(?:the answer is:? |it is |it's )?(?:unknown|n/a|not applicable|unanswerable)\W*$"
+        r"|(?:none of )?(?:the |our |your |my |these |this |any )?(?:[\w-]+ ){0,3}?TEXT (?:[\w-]+ ){0,3}?(?:(?:do|does|did|has|have)(?: not|n't)|never) (?:\w+ly )?SAY|none of (?:the|our|your|my|these) (?:[\w-]+ ){0,3}?TEXT (?:\w+ly )?SAY"
+        r"|neither (?:[\w-]+ ){1,3}?(?:mention|specif|discuss)\w*|(?:it|he|she|they|[\w-]+) (?:does|do)(?: not|n't) (?:\w+ly )?(?:mention|specify|state|indicate|reveal|disclose)\b|it (?:does not|doesn't|didn't|did not) say\b"
+        r"|(?:you|we|the user|the speakers?) (?:(?:did|have|has|do|does)(?: not|n't)|never) (?:\w+ly )?(?:mention|specif|sa[iy]|stat|told|tell|discuss|(?:talk|sp[eo]k)\w* (?:about|of)\b|disclos)",
     ),
     "zh": Language(
         "(?:非常|很|十分)?(?:抱歉|遗憾|遺憾)(?:的是)?|对不起|對不起|不好意思",
@@ -137,7 +162,7 @@ LANGUAGES: Mapping[str, Language] = {
         r"|(?:(?:die|der|das|den) )?(?:erinnerungen|kontext|gespräche?|unterhaltung(?:en)?|informationen|konversation|bereitgestellten? \w+)"
         r" (?:enth\w+|erwähn\w+|nenn\w+|sag\w+|g[ie]b\w+)(?: \w+){0,4} (?:nicht|keine)"
         r"|(?:in (?:den|der|dem|diesem|diesen)|im) (?:\w+ )?(?:gespräch\w*|unterhaltung\w*|erinnerungen|konversation\w*|kontext|text)"
-        r" (?:wird|wurde|werden|gibt|ist|sind|steht|finde\w*)(?: \w+){0,6} (?:nicht|keine)|(?:unbekannt|unklar)\W*$)",
+        r" (?:wird|wurde|werden|gibt|ist|sind|steht|finde\w*)(?: \w+){0,6} (?:nicht|keine)|(?:das |dies |es )?geht (?:daraus|aus [^,.]{0,40}) nicht (?:eindeutig )?hervor|(?:unbekannt|unklar)\W*$)",
     ),
     "fr": Language(
         "(?:je suis )?(?:vraiment )?désolée?|(?:toutes )?mes excuses|malheureusement|pardon",
@@ -148,7 +173,7 @@ LANGUAGES: Mapping[str, Language] = {
         r"|peux (?:pas )?(?:\w+ )?(?:répondre|dire|déterminer|savoir)|ai (?:pas|aucune?)(?: assez)? ?(?:d'|de |l')?(?:cette )?"
         r"(?:information|souvenir|donnée|mention|réponse|idée))"
         r"|je l'ignore|j'ignore|il n'(?:y a|existe) (?:pas|aucune?) ?(?:assez )?(?:d'|de )?(?:information|mention|donnée|détail|indication)"
-        r"|aucune (?:information|mention|donnée|indication)|on ne (?:sait|peut) pas|impossible (?:de|à) (?:répondre|savoir|dire|déterminer)"
+        r"|(?:je n'ai )?aucune (?:idée\W*$|information|mention|donnée|indication)|je n'en (?:sais rien|ai aucune)|on ne (?:sait|peut) pas|impossible (?:de|à) (?:répondre|savoir|dire|déterminer)"
         r"|(?:ce|cela|ceci|c'|il|elle|l'information|cette information|la réponse)(?: \w+){0,2}? ?(?:n'est|n'a|ne sont|n'ont) pas(?: été)? "
         r"(?:mentionn|précis|indiqu|connu|spécifi|fourni|donn|disponible)|(?:non|pas) (?:mentionn|précis|indiqu|spécifi|connu)"
         r"|(?:la |les |le |l'|cette |ces )?(?:conversations?|contexte|mémoires?|souvenirs|informations|texte|dialogue)(?: \w+){0,3} "
@@ -167,7 +192,7 @@ LANGUAGES: Mapping[str, Language] = {
         r"|(?:la |el |las |los |esta )?(?:conversaci[oó]n(?:es)?|contexto|memorias?|recuerdos|información|texto|diálogo)(?: \w+){0,3} no "
         r"(?:\w+ )?(?:menciona|indica|contiene|dice|especifica|proporciona|incluye|da|habla)\w*"
         r"|(?:eso|esto|la respuesta|esa información|la información)(?: \w+){0,2}? no (?:se|está|fue|es)(?: \w+){0,2} "
-        r"?(?:menciona|especifica|conocid|disponible|indica|proporciona)|se desconoce|desconocid[oa]\W*$|ningun[ao] (?:mención|información)"
+        r"?(?:menciona|especifica|conocid|disponible|indica|proporciona)|(?:no tengo )?(?:ni|la menor|ninguna) idea\W*$|no tengo idea|se desconoce|desconocid[oa]\W*$|ningun[ao] (?:mención|información)"
         r"|en (?:la|las|el) (?:conversaci\w+|contexto|memorias?|texto) no (?:se|hay))",
     ),
     "pt": Language(
@@ -182,7 +207,7 @@ LANGUAGES: Mapping[str, Language] = {
         r"|(?:a |o |as |os |essa )?(?:conversas?|contexto|memórias?|informaç(?:ão|ões)|texto|diálogo)(?: \w+){0,3} não "
         r"(?:\w+ )?(?:mencion|indic|cont[eéê]m|diz|especific|fornec|inclu|inform|é|foi|está)\w*"
         r"|(?:isso|isto|a resposta|ele|ela) não (?:é|foi|está) (?:mencionad|informad|especificad|disponív|conhecid)"
-        r"|desconhecid[oa]\W*$|nenhuma (?:menção|informação)|na conversa não)",
+        r"|desconhecid[oa]\W*$|nenhuma (?:menção|informação)|(?:eu )?não faço (?:a menor )?ideia|sem ideia\W*$|na conversa não)",
     ),
     "it": Language(
         r"mi (?:di)?spiace|spiacente|scus\w+|purtroppo",
@@ -195,7 +220,7 @@ LANGUAGES: Mapping[str, Language] = {
         r"|(?:la |le |il |i |l'|gli )?(?:conversazion[ei]|contesto|memori[ae]|ricordi|informazioni|testo|dialogo)(?: \w+){0,3} non "
         r"(?:\w+ )?(?:menzion|indic|conten|contien|dic|specific|forni|includ)\w*"
         r"|(?:questo|ciò|l'informazione|questa informazione|la risposta) non (?:è|viene)(?: \w+)? (?:menzionat|specificat|disponibil|not[oa])"
-        r"|(?:sconosciut[oa]|ignot[oa])\W*$|nessuna (?:menzione|informazione))",
+        r"|(?:sconosciut[oa]|ignot[oa])\W*$|nessuna (?:menzione|informazione|idea\W*$)|non ne ho (?:la minima |alcuna )?idea)",
     ),
     "ru": Language(
         r"извини\w*|прости\w*|к сожалению|прошу прощения|сожалею",
@@ -205,7 +230,7 @@ LANGUAGES: Mapping[str, Language] = {
         r"|могу (?:\w+ ){0,3}(?:ответить|сказать|определить|найти|вспомнить))"
         r"|(?:у меня )?(?:нет|недостаточно) (?:\w+ ){0,2}?(?:информации|данных|сведений|упоминани\w+)"
         r"|(?:(?:об этом|это|этого|в \w+(?: \w+){0,2}) )?(?:\w+ )?не (?:упомин\w+|упомян\w+|указан\w*|сказано|говорится|сообща\w+|известно)"
-        r"|(?:ответ )?неизвест\w+\W*$|неизвестно"
+        r"|(?:ответ )?неизвест\w+\W*$|неизвестно|(?:я )?(?:без понятия|понятия не имею)"
         r"|(?:разговор\w*|контекст\w*|воспоминани\w*|бесед\w*|диалог\w*)(?: \w+){0,3} не (?:упомин|содерж|указ|говор)\w*"
         r"|информаци[ия] (?:\w+ ){0,4}(?:отсутству|не (?:указан|найден|упомян)|нет)"
         r"|в (?:\w+ ){1,3}(?:нет|отсутству\w+) (?:\w+ )?(?:информаци|упоминани|данных|сведени))",
@@ -217,7 +242,7 @@ LANGUAGES: Mapping[str, Language] = {
         r"(?:(?:أنا )?(?:لا|لم|لست) (?:أعرف|اعرف|أعلم|اعلم|أدري|ادري|أتذكر|اتذكر|متأكد\w*|أستطيع|استطيع|أملك|امتلك|أجد)"
         r"|لا (?:يمكن|يمكنني) (?:\w+ )?(?:الإجابة|تحديد|معرفة|القول)"
         r"|(?:لا|ليس|ليست|لم) ?(?:توجد|يوجد|هناك|تتوفر|يتوفر|لدي|لدى|ترد|يرد)(?: \w+){0,2} (?:معلوم|ذكر|إشارة|بيانات)"
-        r"|لم (?:يتم )?(?:ذكر|يذكر|تذكر|يذكر|يرد|يحدد|تحدد)|(?:هذا |الإجابة )?غير (?:معروف|مذكور|محدد|متوفر|معلوم)"
+        r"|لم (?:يتم )?(?:ذكر|يذكر|تذكر|يذكر|يرد|يحدد|تحدد)|(?:ما عندي|ليس لدي) (?:\w+ )?(?:معلوم|فكرة|علم)|(?:هذا |الإجابة )?غير (?:معروف|مذكور|محدد|متوفر|معلوم)"
         r"|(?:في )?(?:هذه )?(?:المحادث\w+|السياق|الذاكرة|الذكريات|النص|الحوار|المعلومات)(?: \w+){0,3} (?:لا|لم) \w+"
         r"|(?:لا|لم) (?:تذكر|يذكر|تحتوي|يحتوي|تشير|يشير|توضح|تتضمن) (?:\w+ )?(?:المحادث\w+|السياق|الذاكرة|الذكريات|النص|الحوار|المعلومات))",
     ),
@@ -261,7 +286,7 @@ LANGUAGES: Mapping[str, Language] = {
         r"(?:według|na podstawie|zgodnie z) [^,.]{0,50}|w (?:\w+ ){0,3}TALK[^,.]{0,40}",
         r"(?:(?:ja )?nie (?:wiem|pamiętam|jestem (?:pew|w stanie)|mogę (?:\w+ ){0,3}(?:odpowiedzieć|powiedzieć|określić)"
         r"|mam(?: \w+){0,2} informacji|ma(?: \w+){0,2} (?:informacji|wzmianki)|wspomniano|podano|wiadomo)"
-        r"|(?:rozmow\w+|kontekst\w*)(?: \w+){0,3} nie (?:wspomin|zawier|poda)\w*|brak (?:informacji|danych|wzmianki)|nieznan\w+\W*$)",
+        r"|(?:rozmow\w+|kontekst\w*)(?: \w+){0,3} nie (?:wspomin|zawier|poda)\w*|brak (?:informacji|danych|wzmianki)|nie mam pojęcia|nieznan\w+\W*$)",
     ),
     "vi": Language(
         "(?:tôi )?(?:rất )?(?:xin lỗi|tiếc)(?: là)?",
@@ -414,7 +439,8 @@ def _declines(text: str, pattern: re.Pattern[str], but: re.Pattern[str]) -> bool
 
 
 def _plain(text: str) -> str:
-    text = unicodedata.normalize("NFKC", text[:_READ].replace("’", "'").translate(_MARKS)).lower()
+    text = html.unescape(_TAG.sub(" ", text[:_READ])).translate(_APOSTROPHES).translate(_MARKS)
+    text = unicodedata.normalize("NFKC", text).lower().strip()
     label = _LABEL.match(text)
     return _SPACES.sub(" ", OPTIONAL.sub("", text[label.end() :] if label else text)).strip(" ([")
 
@@ -427,7 +453,9 @@ def _patterns() -> list[tuple[re.Pattern[str], re.Pattern[str]]]:
         whole = (
             rf"(?:(?:{sorry}){_BREAK}){{0,2}}(?:(?:{but}){_BREAK})?"
             rf"(?:(?P<source>{source}){_BREAK}(?:(?:{sorry}){_BREAK})?)?(?P<refusal>{refusal})"
-        ).replace("TALK", TALK)
+        )
+        for name, words in WORDS.items():
+            whole = whole.replace(name, words)
         between = but if is_cut(but) else rf"(?<=\s)(?:{but})(?=\s)"
         found.append(
             (re.compile(unicodedata.normalize("NFKC", whole)), re.compile(unicodedata.normalize("NFKC", between)))

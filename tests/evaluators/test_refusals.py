@@ -5,11 +5,40 @@ from __future__ import annotations
 import hashlib
 
 from bench.evaluators import is_refusal
-from bench.evaluators.refusals import LANGUAGES, REVISION, TALK
+from bench.evaluators.refusals import LANGUAGES, REVISION, WORDS
 from tests.cpu_time import at_most
 from tests.rows import each_row
 
 REFUSALS = """
+I don't have information about that.|I don't have access to that information.|I don't have a record of that.
+I do not have specific information about her cat.|No idea.|I have no idea.|I have no information about that.
+I have no record of this.|I'm afraid I don't know.|Not sure.|I'm not aware of any cat.|I am not certain.
+I'm uncertain.|The conversation does not mention it.
+The provided conversation does not contain any information about the cat.
+The cat's name is not mentioned in the conversation.|Her cat's name was not mentioned.
+The name of the cat isn't mentioned.|It isn't mentioned.|That's not mentioned.|That information is not available.
+This information is not provided in the context.|The information is not provided.|No information available.
+No relevant information found.|There is no information about that in the conversation.
+There's nothing about that in our conversation.|There isn't any information on this.
+There is not enough information to answer.|Not enough information.|Insufficient information.|Cannot be determined.
+It cannot be determined from the context.|Cannot determine.|Unable to determine.
+I couldn't find any information about it.|Based on the conversation, it is not possible to say.
+Based on the provided memories, I cannot determine that.|Based on our conversation history, you haven't mentioned it.
+You haven't told me that.|You never mentioned a cat.|We haven't discussed that.|We never talked about that.
+Tove does not mention a cat.|The user has not mentioned it.|The speaker doesn't say.|Unknown.|The answer is unknown.
+Unanswerable.|The question cannot be answered based on the given information.|This question can't be answered.
+<p>I don't know</p>|I don&#39;t know|I don´t know|Hmm, I don't know.|Well, I'm not sure about that.
+I apologize, but I don't have that information.|Apologies, I don't know.
+As an AI, I don't have access to personal information.|None of the memories mention it.
+Nothing in the conversation mentions her cat.|Neither speaker mentions it.|I don't recall.
+I can't recall you mentioning it.|I don't see any mention of that.|I see no mention of that.
+I do not find any reference to it.|No mention of it.|Not mentioned.|Not specified.|Not in the context.|N/A
+It's unclear.|It's not clear from the conversation.|It is unclear whether she has a cat.|It does not say.
+There was no mention of a cat.|The memories don't say.|My memory does not include that.
+Ich habe dazu keine Informationen.|Dazu liegen mir keine Informationen vor.|Das geht aus dem Gespräch nicht hervor.
+Keine Ahnung.|Keine Angabe.|Je n'en sais rien.|Ce n'est pas mentionné.|Aucune idée.|Ni idea.|No tengo ni idea.
+Non ne ho idea.|Nessuna idea.|Não faço ideia.|Не могу сказать.|Понятия не имею.|ما عندي معلومات|Geen idee.
+Nie mam pojęcia.|Brak danych.
 Based on the provided memories, there is no information about it.
 对话中没有提到护照放在哪里。|抱歉，我不知道。|根据对话内容，没有提到护照。|没有提到|護照的位置沒有提及。|无法确定。
 会話の中ではパスポートの場所について言及されていません。
@@ -52,6 +81,15 @@ Tidak ada informasi tentang itu dalam percakapan.
 Svar: Jag vet inte|Vastaus: en tiedä|Sorry, but I don't know|But I don't know|抱歉，但我不知道。
 """
 ANSWERS = """
+Not sure-footed|No information desk|I have no idea bank|She isn't mentioned often|We haven't met|Nothing|None|Neither
+No cat|Not available on Mondays|They did not go|She didn't like it|There isn't any cat|There's nothing in the box
+Unable to swim|Cannot swim|Unclear water|It is not clear water|You haven't a cat|Nothing in the drawer|Nobody
+The information desk|The name of the cat is Pelle|I have no cat|I don't have a cat|I don't have siblings
+I have no record player|I do not have specific allergies|We haven't talked in a while|I haven't told her
+She never mentioned it to her mother|There was no answer|The room is not available
+Her sister, whose name isn't mentioned|The shop whose price is not mentioned|It is not available on Mondays
+Nothing about the cat|I don't know how to swim|She is not known for singing|I'm afraid of dogs|Well, in Lund
+No details but the date|The historian did not tell his wife
 没有|没有养猫|她没有养猫，养了狗|没有找到工作|不是杭州|在蓝色花盆下面
 東京ですが、正確な住所は分かりません。|知らない人に会った|여권은 서랍에 있습니다.
 Nicht im Keller, sondern im Garten|Keine Katze, einen Hund|Es ist nicht weit|Je n'ai pas de chat.|Non
@@ -93,8 +131,8 @@ def test_a_refusal_is_known_in_its_language(answer: str) -> None:
 
 
 def test_other_patterns_are_another_revision() -> None:
-    digest = hashlib.sha256(repr((sorted(LANGUAGES.items()), TALK)).encode()).hexdigest()
-    assert (REVISION, digest[:12]) == (2, "fb9db6a4f677")
+    digest = hashlib.sha256(repr((sorted(LANGUAGES.items()), WORDS)).encode()).hexdigest()
+    assert (REVISION, digest[:12]) == (2, "e2580bf36acd")
 
 
 def test_a_refusal_below_a_heading_is_one() -> None:
@@ -111,6 +149,9 @@ def test_a_benchmark_adds_phrases_of_its_own() -> None:
     assert is_refusal("Kein Eintrag vorhanden.", ("kein eintrag",))
     assert not is_refusal("Paris. Kein Eintrag zur Straße.", ("kein eintrag",))
     assert not is_refusal("Paris", ("",))
+
+
+STARTS = ("В ", "i samtal ", "در این ", "আমি ", "a beszélgetés ", "की ", "in the context of a ", "会話の")
 
 
 STARTS = ("В ", "i samtal ", "در این ", "আমি ", "a beszélgetés ", "की ", "in the context of a ", "会話の")

@@ -17,6 +17,7 @@ __all__ = ["job", "serve", "workspace"]
     ("refusal", "detail"),
     [
         ("Jag vet inte.", "I Lund, men gatan nämns inte."),
+        ("I don't have information about that.", "The shop whose price is not mentioned."),
         ("در این مکالمه به آن اشاره نشده است.", "در لوند، اما خیابان ذکر نشده است."),
         ("V rozhovoru o tom není žádná zmínka.", "V Brně, ale ulice není uvedena."),
     ],
