@@ -16,7 +16,7 @@ from figures import Figure, child, number
 from journal_scale import entries
 
 from bench.journal import Journal, JournaledPhase, RunMeta
-from bench.journal.file import create, open_writing
+from bench.journal.file import at_once, create, open_writing
 from bench.journal.row_writer import RowWriter
 
 ROUNDS = 3
@@ -98,7 +98,7 @@ async def _one_by_one(items: Sequence[Sequence[JournaledPhase]]) -> float:
                 for entry in item:
                     # keeps true that a transaction holds the rows of one phase only
                     async with one_transaction:
-                        await connection.run(partial(transact, entry=entry))
+                        await at_once(connection, partial(transact, entry=entry))
 
             started = time.perf_counter()
             await _share_out(items, write)

@@ -23,12 +23,12 @@ import threading
 import uuid
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, closing, contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
 import aiosqlite
-from anyio import CancelScope
+from anyio import CancelScope, to_thread
 
 from bench.config.value_rules import unreserved
 from bench.errors import DiskFull, JournalError, Locked, UsageError, is_disk_full
@@ -43,21 +43,29 @@ MIGRATIONS: Mapping[int, str] = {1: blocks("schema")["schema"]}
 VERSION = max(MIGRATIONS)
 
 
-async def migrate(connection: aiosqlite.Connection, migrations: Mapping[int, str] = MIGRATIONS) -> int:
+T = TypeVar("T")
+
+
+async def at_once(connection: aiosqlite.Connection, work: Callable[[sqlite3.Connection], T]) -> T:
+    """Run ``work`` in the thread of a connection; many statements together take less time than one by one."""
+    done: T = await connection._execute(work, connection._conn)  # type: ignore[no-untyped-call]
+    return done
+
+
+def version_of(raw: sqlite3.Connection) -> int:
+    """Return the version of the journal's schema."""
+    return int(raw.execute("PRAGMA user_version").fetchone()[0])
+
+
+def migrate(raw: sqlite3.Connection, migrations: Mapping[int, str] = MIGRATIONS) -> int:
     """Migrate a file to the newest version, one transaction per step; return its previous version."""
-    async with connection.execute("PRAGMA user_version") as cursor:
-        row = await cursor.fetchone()
-    found = int(row[0]) if row else 0
+    found = version_of(raw)
     for number in sorted(migrations):
         if number > found:
             # executescript commits first, so the transaction is part of the script
-            await connection.executescript(
-                f"BEGIN IMMEDIATE;\n{migrations[number]}\nPRAGMA user_version = {number};\nCOMMIT;"
-            )
+            raw.executescript(f"BEGIN IMMEDIATE;\n{migrations[number]}\nPRAGMA user_version = {number};\nCOMMIT;")
     return found
 
-
-T = TypeVar("T")
 
 NAME = "journal.sqlite"
 BUSY_TIMEOUT_S = 30.0
@@ -189,7 +197,7 @@ async def examine(path: Path) -> None:
 async def create(path: Path, meta: RunMeta) -> None:
     """Create a journal file with its first rows atomically; raise UsageError if the file exists."""
     async with drafted(path, meta.run_id) as draft:
-        await draw_up(draft, meta)
+        await to_thread.run_sync(draw_up, draft, meta)
 
 
 @asynccontextmanager
@@ -244,45 +252,35 @@ def _sync(path: Path) -> None:
         os.close(handle)
 
 
-async def draw_up(draft: Path, meta: RunMeta) -> None:
+def draw_up(draft: Path, meta: RunMeta) -> None:
     """Write the schema and the first rows of a new file."""
-    async with aiosqlite.connect(draft, isolation_level="IMMEDIATE") as connection:
-        await connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-        await migrate(connection)
+    with closing(sqlite3.connect(draft, isolation_level="IMMEDIATE")) as raw:
+        raw.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        migrate(raw)
         values = {name: getattr(meta, name) for name in RunMeta.__dataclass_fields__ if name != "created_at"}
         rows = [(name, to_json(value)) for name, value in values.items()]
         rows += [("created_us", str(micros(meta.created_at))), ("state", '["running",""]')]
         rows += [("state_us", str(micros(meta.created_at)))]
-        await connection.executemany(blocks("write")["set_meta"], rows)
+        raw.executemany(blocks("write")["set_meta"], rows)
         origin = (uuid.uuid4().hex, meta.run_id, micros(meta.created_at), to_json(meta.ranges))
-        await connection.execute(blocks("write")["origin"], origin)
-        await connection.commit()
-        await connection.execute("PRAGMA journal_mode = WAL")
-
-
-class Writing(aiosqlite.Connection):
-    """The only writing connection; a whole transaction is sent to its thread at once."""
-
-    async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """Run ``work`` in the connection's thread, with all its statements together."""
-        done: T = await self._execute(work, self._conn)  # type: ignore[no-untyped-call]
-        return done
+        raw.execute(blocks("write")["origin"], origin)
+        raw.commit()
+        raw.execute("PRAGMA journal_mode = WAL")
 
 
 @asynccontextmanager
-async def open_writing(path: Path) -> AsyncIterator[Writing]:
+async def open_writing(path: Path) -> AsyncIterator[aiosqlite.Connection]:
     """Open the only writing connection: WAL mode, ``synchronous = FULL``, a large automatic checkpoint."""
 
-    def connect() -> sqlite3.Connection:
-        return sqlite3.connect(path, isolation_level="IMMEDIATE", timeout=BUSY_TIMEOUT_S)
+    def set_up(raw: sqlite3.Connection) -> None:
+        raw.execute("PRAGMA journal_mode = WAL")
+        raw.execute("PRAGMA synchronous = FULL")
+        raw.execute(f"PRAGMA wal_autocheckpoint = {AUTOCHECKPOINT_PAGES}")
 
     with connected(path):
-        connection = Writing(connect, iter_chunk_size=64)
-        async with connection:
+        async with aiosqlite.connect(path, isolation_level="IMMEDIATE", timeout=BUSY_TIMEOUT_S) as connection:
             with reported(path):
-                await connection.execute("PRAGMA journal_mode = WAL")
-                await connection.execute("PRAGMA synchronous = FULL")
-                await connection.execute(f"PRAGMA wal_autocheckpoint = {AUTOCHECKPOINT_PAGES}")
+                await at_once(connection, set_up)
             yield connection
 
 
@@ -291,44 +289,63 @@ async def open_reading(path: Path) -> AsyncIterator[aiosqlite.Connection]:
     """Open a read-only connection to a live, crashed, finished or copied file, even in a read-only folder."""
     examine_header(path)
     with connected(path):
-        async with readable(path) as uri, aiosqlite.connect(uri, uri=True, timeout=BUSY_TIMEOUT_S) as connection:
-            with reported(path):
-                version = await connection.execute_fetchall("PRAGMA user_version")
-            refuse_newer(path, int(next(iter(version))[0]))
-            try:
-                yield connection
-            finally:
-                with CancelScope(shield=True):  # a canceled close leaves the query of a canceled reader without a file
-                    await connection.close()
+        async with _reading(path) as (connection, _):
+            yield connection
 
 
 @asynccontextmanager
 async def readable(path: Path) -> AsyncIterator[str]:
     """Yield a URI by which SQLite can read the file in its current state."""
-    uri = path.resolve().as_uri()
-    if await _can_read(f"{uri}?mode=ro", path):
-        yield f"{uri}?mode=ro"
-    elif not _has_wal(path):
-        yield f"{uri}?immutable=1"
-    else:
-        # a WAL in a read-only folder can only be read where SQLite may make its index beside it
-        with tempfile.TemporaryDirectory(prefix="bench-journal-") as folder:
-            copy = Path(shutil.copy(path, folder))
-            shutil.copy(_wal(path), folder)
-            yield f"{copy.as_uri()}?mode=ro"
+    async with _reading(path) as (connection, uri):
+        await connection.close()
+        yield uri
 
 
-async def _can_read(uri: str, path: Path) -> bool:
+@asynccontextmanager
+async def _reading(path: Path) -> AsyncIterator[tuple[aiosqlite.Connection, str]]:
+    """Yield a read-only connection and its URI."""
+    with ExitStack() as copies:
+        uri = f"{path.resolve().as_uri()}?mode=ro"
+        with reported(path):
+            try:
+                connection = await _connected_to(uri, path)
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF not in _UNWRITABLE:
+                    raise
+                uri = _uri_in_read_only_folder(path, copies)
+                connection = await _connected_to(uri, path)
+        try:
+            yield connection, uri
+        finally:
+            with CancelScope(shield=True):  # a canceled close leaves the query of a canceled reader without a file
+                await connection.close()
+
+
+async def _connected_to(uri: str, path: Path) -> aiosqlite.Connection:
+    """Connect and read the schema."""
+
+    def read(raw: sqlite3.Connection) -> None:
+        raw.execute("SELECT count(*) FROM sqlite_schema").fetchall()
+        refuse_newer(path, version_of(raw))
+
+    connection = await aiosqlite.connect(uri, uri=True, timeout=BUSY_TIMEOUT_S)
     try:
-        async with aiosqlite.connect(uri, uri=True, timeout=BUSY_TIMEOUT_S) as connection:
-            await connection.execute_fetchall("SELECT count(*) FROM sqlite_schema")
-    except sqlite3.OperationalError as error:
-        if error.sqlite_errorcode & 0xFF in _UNWRITABLE:
-            return False
-        raise _as_journal_error(path, error) from error
-    except sqlite3.Error as error:
-        raise _as_journal_error(path, error) from error
-    return True
+        await at_once(connection, read)
+    except BaseException:
+        with CancelScope(shield=True):
+            await connection.close()
+        raise
+    return connection
+
+
+def _uri_in_read_only_folder(path: Path, copies: ExitStack) -> str:
+    if not _has_wal(path):
+        return f"{path.resolve().as_uri()}?immutable=1"
+    # a WAL in a read-only folder can only be read where SQLite may make its index beside it
+    folder = copies.enter_context(tempfile.TemporaryDirectory(prefix="bench-journal-"))
+    copy = Path(shutil.copy(path, folder))
+    shutil.copy(_wal(path), folder)
+    return f"{copy.as_uri()}?mode=ro"
 
 
 def _wal(path: Path) -> Path:

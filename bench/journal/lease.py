@@ -3,9 +3,9 @@
 Example::
 
     hold = Hold(path)
-    await hold.take(connection)         # Locked when another live process has it
-    hold.beat(raw, oldest_s=1.2)        # inside the transaction of a batch, in SQLite's thread
-    await hold.release(connection)
+    await at_once(connection, hold.take)        # Locked when another live process has it
+    hold.beat(raw, oldest_s=1.2)                # inside the transaction of a batch, in SQLite's thread
+    await at_once(connection, hold.release)
 """
 
 from __future__ import annotations
@@ -14,11 +14,9 @@ import sqlite3
 from pathlib import Path
 from time import monotonic
 
-import aiosqlite
-
 from bench.errors import Locked
 from bench.journal.codec import micros, to_json
-from bench.journal.queries import read_holder
+from bench.journal.queries import READ, holder_of
 from bench.journal.rows import HEARTBEAT_S, Holder, RunState, set_clock, wall
 from bench.journal.sql import blocks
 
@@ -37,20 +35,24 @@ class Hold:
         self._me = Holder.me()
         self._beaten = 0.0
 
-    async def take(self, writing: aiosqlite.Connection) -> None:
-        """Take the lock and mark the run as running; the lock row is read and written in one transaction."""
+    def take(self, raw: sqlite3.Connection) -> None:
+        """Take the lock and mark the run as running; the lock row is read and written in one transaction.
+
+        Raises:
+            Locked: another live process has the lock.
+        """
         set_clock()
-        await writing.execute("BEGIN IMMEDIATE")
-        held = await read_holder(writing)
+        raw.execute("BEGIN IMMEDIATE")
+        held = holder_of(raw.execute(READ["holder"]).fetchall())
         stamp = micros(wall())
         if held is not None and held.holder.lives(heartbeat_age_s=(stamp - held.heartbeat_us) / 1e6):
-            await writing.rollback()
+            raw.rollback()
             raise Locked(f"the run is locked by {held.holder}", where=str(self._path))
         me = self._me
-        await writing.execute(_WRITE["hold"], (me.pid, me.host, me.boot, me.started, me.token, stamp, stamp))
+        raw.execute(_WRITE["hold"], (me.pid, me.host, me.boot, me.started, me.token, stamp, stamp))
         state = [("state", to_json([RunState.RUNNING, ""])), ("state_us", str(stamp))]
-        await writing.executemany(_WRITE["set_meta"], state)
-        await writing.commit()
+        raw.executemany(_WRITE["set_meta"], state)
+        raw.commit()
         me.take()
 
     def beat(self, raw: sqlite3.Connection, oldest_s: float | None) -> None:
@@ -68,16 +70,16 @@ class Hold:
         sent_us = None if oldest_s is None else stamp - int(oldest_s * 1e6)
         raw.execute(_WRITE["set_meta"], (OLDEST_SENT, to_json(sent_us)))
 
-    async def release(self, writing: aiosqlite.Connection) -> None:
+    def release(self, raw: sqlite3.Connection) -> None:
         """Release the lock and empty the WAL, if disk and readers allow."""
         try:
-            await writing.execute(_WRITE["release"], (self._me.token,))
-            await writing.commit()
-            await writing.execute(f"PRAGMA busy_timeout = {PATIENCE_MS}")
-            await writing.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            raw.execute(_WRITE["release"], (self._me.token,))
+            raw.commit()
+            raw.execute(f"PRAGMA busy_timeout = {PATIENCE_MS}")
+            raw.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         except sqlite3.Error:
             # a holder that could not sign off is seen to be dead by the next one; the WAL stays valid
-            await writing.rollback()
+            raw.rollback()
 
     def leave(self) -> None:
         """Mark this process as no longer holding the lock, even if the file could not be written."""

@@ -17,6 +17,7 @@ from hashlib import blake2b
 from pathlib import Path
 
 import aiosqlite
+from anyio import to_thread
 
 from bench.errors import IdentityError, JournalError, Locked, MergeConflict, UsageError
 from bench.journal.codec import PHASE_OF, decode, micros, to_json
@@ -82,7 +83,7 @@ async def merge(
     state = _merged_state(known, gaps)
     path = into / NAME
     async with drafted(path, run_id) as draft:
-        await draw_up(draft, meta)
+        await to_thread.run_sync(draw_up, draft, meta)
         phases = await _fill(draft, known, meta, state)
     return MergeOutcome(path=path, phases=phases, gaps=gaps, state=state)
 

@@ -8,6 +8,7 @@ Also in this module:
 from __future__ import annotations
 
 import json
+import sqlite3
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -266,7 +267,12 @@ class HolderRow(NamedTuple):
 
 async def read_meta(connection: aiosqlite.Connection) -> Json:
     """Return all meta values by key."""
-    return {key: json.loads(value) for key, value in await connection.execute_fetchall(READ["meta"])}
+    return meta_of(await connection.execute_fetchall(READ["meta"]))
+
+
+def meta_of(rows: Iterable[Sequence[Any]]) -> dict[str, object]:
+    """Return all meta values by key, by the rows of their table."""
+    return {key: json.loads(value) for key, value in rows}
 
 
 def run_meta(values: Mapping[str, object]) -> RunMeta:
@@ -281,15 +287,21 @@ def run_meta(values: Mapping[str, object]) -> RunMeta:
     return RunMeta(**known)  # type: ignore[arg-type]
 
 
-async def read_resumes(connection: aiosqlite.Connection) -> tuple[ResumeRow, ...]:
-    """Return the later processes of this run, oldest first."""
-    rows = await connection.execute_fetchall(READ["resumes"])
-    return tuple(ResumeRow(at=instant(at_us), data=json.loads(data)) for at_us, data in rows)
+def read_head(raw: sqlite3.Connection) -> tuple[RunMeta, tuple[ResumeRow, ...]]:
+    """Return the metadata of a run and its later processes, oldest first."""
+    resumes = raw.execute(READ["resumes"])
+    later = tuple(ResumeRow(at=instant(at_us), data=json.loads(data)) for at_us, data in resumes)
+    return run_meta(meta_of(raw.execute(READ["meta"]))), later
 
 
 async def read_holder(connection: aiosqlite.Connection) -> HolderRow | None:
     """Return the holder of the journal, dead or alive; None if there is none."""
-    for pid, host, boot, started, token, since_us, heartbeat_us in await connection.execute_fetchall(READ["holder"]):
+    return holder_of(await connection.execute_fetchall(READ["holder"]))
+
+
+def holder_of(rows: Iterable[Sequence[Any]]) -> HolderRow | None:
+    """Return the holder by the rows of its table."""
+    for pid, host, boot, started, token, since_us, heartbeat_us in rows:
         holder = Holder(pid=pid, host=host, boot=boot, started=started, token=token)
         return HolderRow(holder, since_us, heartbeat_us)
     return None

@@ -12,6 +12,7 @@ This module has the complete reading interface, one method per query; ``queries`
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable, Sequence
 from contextlib import aclosing, asynccontextmanager
@@ -28,7 +29,7 @@ import aiosqlite
 
 from bench.errors import Locked
 from bench.journal.codec import PHASE_OF, PHASES, clean, decode, from_json, instant, micros, pack, to_json
-from bench.journal.file import locate, open_reading, reported
+from bench.journal.file import at_once, locate, open_reading, reported
 from bench.journal.lease import OLDEST_SENT
 from bench.journal.queries import (
     READ,
@@ -44,14 +45,13 @@ from bench.journal.queries import (
     corpus_row_of,
     entry_of,
     read_counts,
+    read_head,
     read_holder,
     read_meta,
     read_payload,
-    read_resumes,
     read_said,
     read_spending,
     record_of,
-    run_meta,
 )
 from bench.journal.records import (
     Alike,
@@ -140,9 +140,8 @@ class Reader:
         file = locate(path)
         async with open_reading(file) as connection:
             with reported(file):
-                meta = run_meta(await read_meta(connection))
-                reader = Reader(file, connection, meta, await read_resumes(connection))
-            yield reader
+                meta, resumes = await at_once(connection, read_head)
+            yield Reader(file, connection, meta, resumes)
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[None]:
@@ -311,6 +310,7 @@ class Reader:
             for name, corpus, n, kind, ok, at, data, last in await self._all("probes", clean(lane))
         ]
 
+    @asked_once
     async def events(self, *, after: int = 0) -> list[tuple[int, Event]]:
         """Return the events with an id above ``after``, oldest first."""
         return [
@@ -587,10 +587,19 @@ class Reader:
         return bool((await self._all(query))[0][0])
 
     async def _chunks(self, query: str, size: int, *columns: str | int) -> AsyncGenerator[list[SqlRow], None]:
+        def begin(raw: sqlite3.Connection) -> tuple[sqlite3.Cursor, list[SqlRow]]:
+            cursor = raw.execute(READ[query], columns)
+            return cursor, cursor.fetchmany(size)
+
         with reported(self.path):
-            async with self._connection.execute(READ[query], columns) as cursor:
-                while rows := await cursor.fetchmany(size):
-                    yield list(rows)  # type: ignore[arg-type]
+            cursor, rows = await at_once(self._connection, begin)
+            try:
+                while rows:
+                    yield rows
+                    rows = await at_once(self._connection, lambda _: cursor.fetchmany(size)) if rows[size - 1 :] else []
+            finally:
+                if rows:  # the stream was left before its end
+                    await at_once(self._connection, lambda _: cursor.close())
 
 
 def _names(chain: Chain) -> tuple[str, str, str]:

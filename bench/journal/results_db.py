@@ -17,6 +17,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator, Ma
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ import aiosqlite
 
 from bench.errors import JournalError
 from bench.journal.codec import clean
-from bench.journal.file import BUSY_TIMEOUT_S, reported
+from bench.journal.file import BUSY_TIMEOUT_S, at_once, reported
 from bench.journal.sql import blocks
 
 VERSION = 1
@@ -119,7 +120,7 @@ class ResultsDb:
         path.parent.mkdir(parents=True, exist_ok=True)
         async with aiosqlite.connect(path, timeout=BUSY_TIMEOUT_S, isolation_level="IMMEDIATE") as connection:
             with _rebuildable(path):
-                await _prepare(path, connection)
+                await at_once(connection, partial(_prepare, path))
             yield ResultsDb(path, connection)
 
     @staticmethod
@@ -141,42 +142,12 @@ class ResultsDb:
         """Replace all data of a run, in one transaction; ``items`` may be a stream."""
         with _rebuildable(self.path):
             try:
-                await self._connection.execute(_SQL["forget"], (run_id,))
-                await self._connection.executemany(_SQL["add_run"], [_run_columns(job) for job in jobs])
-                metrics = [_metric_columns(job, metric) for job in jobs for metric in job.metrics]
-                await self._connection.executemany(_SQL["add_run_metric"], metrics)
+                await at_once(self._connection, partial(_put_jobs, run_id, jobs))
                 async for part in _parts(items):
-                    await self._put_items(run_id, part)
+                    await at_once(self._connection, partial(_put_items, run_id, part))
                 await self._connection.commit()
             finally:
                 await self._connection.rollback()
-
-    async def _put_items(self, run_id: str, items: Sequence[ItemResult]) -> None:
-        await self._connection.executemany(
-            _SQL["add_result"],
-            [
-                (
-                    run_id,
-                    item.job,
-                    clean(item.corpus),
-                    clean(item.item_id),
-                    item.epoch,
-                    None if item.question_type is None else clean(item.question_type),
-                    item.state,
-                    item.correct,
-                    item.error_kind,
-                )
-                for item in items
-            ],
-        )
-        await self._connection.executemany(
-            _SQL["add_result_metric"],
-            (
-                (run_id, item.job, clean(item.item_id), item.epoch, metric, value)
-                for item in items
-                for metric, value in item.values.items()
-            ),
-        )
 
     async def forget(self, run_id: str) -> None:
         """Remove a run."""
@@ -219,11 +190,11 @@ class ResultsDb:
         return [_job_of(dict(zip(names, row, strict=False))) for row in rows]
 
 
-async def _prepare(path: Path, connection: aiosqlite.Connection) -> None:
-    await connection.execute("PRAGMA foreign_keys = ON")
-    version = next(iter(await connection.execute_fetchall("PRAGMA user_version")))[0]
-    owner = next(iter(await connection.execute_fetchall("PRAGMA application_id")))[0]
-    tables = next(iter(await connection.execute_fetchall("SELECT count(*) FROM sqlite_schema")))[0]
+def _prepare(path: Path, raw: sqlite3.Connection) -> None:
+    raw.execute("PRAGMA foreign_keys = ON")
+    version = raw.execute("PRAGMA user_version").fetchone()[0]
+    owner = raw.execute("PRAGMA application_id").fetchone()[0]
+    tables = raw.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
     if owner not in (0, APPLICATION_ID) or (owner == 0 and tables):
         raise JournalError(
             "this SQLite file belongs to another program", where=str(path), hint="move the file to another folder"
@@ -235,10 +206,45 @@ async def _prepare(path: Path, connection: aiosqlite.Connection) -> None:
             hint=_REBUILD,
         )
     if version == 0:
-        await connection.executescript(
+        raw.executescript(
             f"BEGIN IMMEDIATE;\n{_SQL['schema']}\nPRAGMA application_id = {APPLICATION_ID};\n"
             f"PRAGMA user_version = {VERSION};\nCOMMIT;"
         )
+
+
+def _put_jobs(run_id: str, jobs: Sequence[JobSummary], raw: sqlite3.Connection) -> None:
+    raw.execute(_SQL["forget"], (run_id,))
+    raw.executemany(_SQL["add_run"], [_run_columns(job) for job in jobs])
+    metrics = [_metric_columns(job, metric) for job in jobs for metric in job.metrics]
+    raw.executemany(_SQL["add_run_metric"], metrics)
+
+
+def _put_items(run_id: str, items: Sequence[ItemResult], raw: sqlite3.Connection) -> None:
+    raw.executemany(
+        _SQL["add_result"],
+        [
+            (
+                run_id,
+                item.job,
+                clean(item.corpus),
+                clean(item.item_id),
+                item.epoch,
+                None if item.question_type is None else clean(item.question_type),
+                item.state,
+                item.correct,
+                item.error_kind,
+            )
+            for item in items
+        ],
+    )
+    raw.executemany(
+        _SQL["add_result_metric"],
+        (
+            (run_id, item.job, clean(item.item_id), item.epoch, metric, value)
+            for item in items
+            for metric, value in item.values.items()
+        ),
+    )
 
 
 def _run_columns(job: JobSummary) -> tuple[object, ...]:

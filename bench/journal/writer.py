@@ -35,7 +35,7 @@ from anyio.abc import TaskGroup, TaskStatus
 
 from bench.errors import DiskFull, JournalError
 from bench.journal.codec import micros, storable, to_json
-from bench.journal.file import NAME, Writing, create, examine, locate, migrate, open_reading, open_writing, reported
+from bench.journal.file import NAME, at_once, create, examine, locate, migrate, open_reading, open_writing, reported
 from bench.journal.lease import Hold
 from bench.journal.queries import (
     READ,
@@ -43,12 +43,10 @@ from bench.journal.queries import (
     read_corpus,
     read_counts,
     read_finished,
+    read_head,
     read_latest,
-    read_meta,
-    read_resumes,
     read_said,
     read_spending,
-    run_meta,
 )
 from bench.journal.reader import Reader
 from bench.journal.row_writer import RowWriter, Statement, Writable
@@ -309,7 +307,7 @@ class Journal:
                     self._waiting.release_all()
 
     @asynccontextmanager
-    async def _opened(self) -> AsyncIterator[tuple[Writing, RowWriter]]:
+    async def _opened(self) -> AsyncIterator[tuple[aiosqlite.Connection, RowWriter]]:
         if self._new is not None:
             await create(self.path, self._new)
         else:
@@ -318,19 +316,22 @@ class Journal:
         try:
             async with open_writing(self.path) as writing:
                 with reported(self.path):
-                    await hold.take(writing)
-                    await migrate(writing)
-                    last = await writing.execute_fetchall(_WRITE["last_id"])
-                    self.meta = run_meta(await read_meta(writing))
-                    self.resumes = await read_resumes(writing)
-                    self.uuid = str(next(iter(await writing.execute_fetchall(READ["origins"])))[0])
+                    last_id = await at_once(writing, self._begin)
                 async with open_reading(self.path) as self._reading:
-                    yield writing, RowWriter(int(next(iter(last))[0]))
-                await hold.release(writing)
+                    yield writing, RowWriter(last_id)
+                await at_once(writing, hold.release)
         finally:
             hold.leave()
 
-    async def _write_until_closed(self, writing: Writing, store: RowWriter) -> None:
+    def _begin(self, raw: sqlite3.Connection) -> int:
+        """Take the lock, migrate the file, read its metadata, and return its last row id; runs in SQLite's thread."""
+        self._hold.take(raw)
+        migrate(raw)
+        self.meta, self.resumes = read_head(raw)
+        self.uuid = str(raw.execute(READ["origins"]).fetchone()[0])
+        return int(raw.execute(_WRITE["last_id"]).fetchone()[0])
+
+    async def _write_until_closed(self, writing: aiosqlite.Connection, store: RowWriter) -> None:
         while self._queue or not self._closing:
             with move_on_after(HEARTBEAT_S):
                 await self._wake.wait()
@@ -338,13 +339,13 @@ class Journal:
                 await self._hurry.wait()
             await self._commit(writing, store)
 
-    async def _commit(self, writing: Writing, store: RowWriter) -> None:
+    async def _commit(self, writing: aiosqlite.Connection, store: RowWriter) -> None:
         batch = self._committing = self._queue[:LARGEST_BATCH]
         del self._queue[:LARGEST_BATCH]
         self._rearm()
         oldest_s = self.oldest_s()
         with reported(self.path), storable(self.path):
-            await writing.run(lambda raw: self._transact(raw, store, batch, oldest_s))
+            await at_once(writing, lambda raw: self._transact(raw, store, batch, oldest_s))
         self._committing = ()
         self.acknowledged += len(batch)
         self._tell(batch)
@@ -373,7 +374,7 @@ class Journal:
         if rows and self.on_commit is not None:
             self.on_commit(rows)
 
-    async def _explain(self, writing: Writing, error: JournalError) -> JournalError:
+    async def _explain(self, writing: aiosqlite.Connection, error: JournalError) -> JournalError:
         """Roll back the failed batch; if the disk is full, return an error with the number of durable phases."""
         with suppress(sqlite3.Error):
             await writing.rollback()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
-import aiosqlite
 import pytest
 
 from bench.journal import Journal
@@ -41,30 +41,27 @@ async def test_a_new_journal_has_the_newest_version_and_our_mark(file: Path) -> 
 
 
 async def test_an_older_journal_is_brought_up_with_its_rows(file: Path) -> None:
-    async with aiosqlite.connect(file) as connection:
-        assert await migrate(connection, NEXT) == VERSION
+    with closing(sqlite3.connect(file)) as connection:
+        assert migrate(connection, NEXT) == VERSION
     assert version(file) == VERSION + 2
-    connection_ = sqlite3.connect(file)
-    assert connection_.execute("SELECT count(*) FROM score").fetchone() == (1,)
-    assert connection_.execute("SELECT severity FROM event").fetchall() == []
-    connection_.close()
+    with closing(sqlite3.connect(file)) as connection:
+        assert connection.execute("SELECT count(*) FROM score").fetchone() == (1,)
+        assert connection.execute("SELECT severity FROM event").fetchall() == []
 
 
 async def test_a_step_that_fails_leaves_the_version_before_it(file: Path) -> None:
-    async with aiosqlite.connect(file) as connection:
-        with pytest.raises(sqlite3.OperationalError):
-            await migrate(connection, BROKEN)
+    with closing(sqlite3.connect(file)) as connection, pytest.raises(sqlite3.OperationalError):
+        migrate(connection, BROKEN)
     assert version(file) == VERSION
-    connection_ = sqlite3.connect(file)
-    assert connection_.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'note'").fetchone() == (0,)
-    connection_.close()
+    with closing(sqlite3.connect(file)) as connection:
+        assert connection.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'note'").fetchone() == (0,)
     assert len(await items_of(file)) == 1
 
 
 async def test_migrating_twice_changes_nothing(file: Path) -> None:
     before = file.read_bytes()
-    async with aiosqlite.connect(file) as connection:
-        assert await migrate(connection) == VERSION
+    with closing(sqlite3.connect(file)) as connection:
+        assert migrate(connection) == VERSION
     assert file.read_bytes() == before
 
 

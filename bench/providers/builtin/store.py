@@ -43,6 +43,8 @@ from bench.model import Hit, Memory
 from bench.providers.statements import statements
 
 if TYPE_CHECKING:
+    import sqlite3
+
     import aiosqlite
 
 
@@ -166,15 +168,22 @@ class NamespaceFile:
 
     async def prepare(self) -> None:
         """Set up the connection, and create missing tables."""
-        await self.connection.create_function("thread", 0, threading.get_ident)
-        rows = list(await self.connection.execute_fetchall("SELECT thread()"))
-        self.clock = thread_clock(int(rows[0][0]))
-        await self.connection.execute("PRAGMA journal_mode = WAL")
-        await self.connection.execute("PRAGMA synchronous = FULL")
-        await self.connection.execute(SQL["create"])
-        if self.words:
-            await self.connection.execute(SQL["create_words"])
-        await self.connection.commit()
+
+        def create(raw: sqlite3.Connection) -> int:
+            raw.execute("PRAGMA journal_mode = WAL")
+            raw.execute("PRAGMA synchronous = FULL")
+            raw.execute(SQL["create"])
+            if self.words:
+                raw.execute(SQL["create_words"])
+            raw.commit()
+            return threading.get_ident()
+
+        self.clock = thread_clock(await self._at_once(create))
+
+    async def _at_once(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """Run ``work`` in the connection's thread, with all its statements together."""
+        done: T = await self.connection._execute(work, self.connection._conn)  # type: ignore[no-untyped-call]
+        return done
 
     async def put(self, memories: Sequence[Memory], embeddings: Sequence[bytes | None] = ()) -> None:
         """Write a batch in one transaction; a memory with an existing id replaces the stored one at its position."""
@@ -183,14 +192,17 @@ class NamespaceFile:
             (memory.id, memory.content, memory.session_id, memory.when.isoformat() if memory.when else None, vector)
             for memory, vector in zip(memories, vectors, strict=True)
         ]
-        ids = [(memory.id,) for memory in memories]
-        if self.words:
-            await self.connection.executemany(SQL["forget_words"], ids)
-        await self.connection.executemany(SQL["put"], rows)
-        if self.words:
-            texts = [(indexed(memory.content), memory.id) for memory in memories]
-            await self.connection.executemany(SQL["put_words"], texts)
-        await self.connection.commit()
+        texts = [(indexed(memory.content), memory.id) for memory in memories] if self.words else []
+
+        def write(raw: sqlite3.Connection) -> None:
+            if self.words:
+                raw.executemany(SQL["forget_words"], [(memory.id,) for memory in memories])
+            raw.executemany(SQL["put"], rows)
+            if self.words:
+                raw.executemany(SQL["put_words"], texts)
+            raw.commit()
+
+        await self._at_once(write)
 
     async def match(self, expression: str, limit: int) -> list[Stored]:
         """Return the memories that match a full-text search, ordered by bm25, then by writing."""
@@ -226,10 +238,14 @@ class NamespaceFile:
     async def delete(self, ids: Sequence[str]) -> None:
         """Remove memories; an unknown id is not an error."""
         keys = [(memory_id,) for memory_id in ids]
-        if self.words:
-            await self.connection.executemany(SQL["forget_words"], keys)
-        await self.connection.executemany(SQL["delete"], keys)
-        await self.connection.commit()
+
+        def delete(raw: sqlite3.Connection) -> None:
+            if self.words:
+                raw.executemany(SQL["forget_words"], keys)
+            raw.executemany(SQL["delete"], keys)
+            raw.commit()
+
+        await self._at_once(delete)
 
     async def close(self) -> None:
         """Close the file; shielded, because an open connection keeps its thread and the process alive."""
