@@ -1,4 +1,7 @@
-"""The source code of the program as syntax trees, parsed once for all tests that inspect it."""
+"""The source code of the program as syntax trees, parsed once for all tests that inspect it.
+
+Parsing takes over two seconds of each process that does it, so these tests are all in ``tests/packaging``.
+"""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ from graphlib import CycleError, TopologicalSorter
 
 import pytest
 
+from bench.settings import VARIABLE
 from tests.sources import nodes
 
 
@@ -43,6 +44,18 @@ def test_a_function_is_read_on_one_screen() -> None:
         and (lines := (node.end_lineno or 0) - node.lineno + 1) > 60
     }
     assert long == {}
+
+
+def test_no_option_of_an_adapter_takes_a_variable_that_its_file_does_not_mention() -> None:
+    """A default in the code would be seen by no plan; a file says it."""
+    hidden = [
+        f"{path.name}:{node.lineno}"
+        for path, found in nodes().items()
+        if path.is_relative_to("bench/providers")
+        for node in found
+        if isinstance(node, ast.AnnAssign) and node.value is not None and VARIABLE.search(ast.unparse(node.value))
+    ]
+    assert hidden == []
 
 
 def imported(module: Iterable[ast.AST], names: set[str]) -> Iterator[str]:
