@@ -29,10 +29,12 @@ from bench.model import Call, Completion, Hit, Item
 from bench.models import cleaned, no_answer
 from bench.models.answer_text import (
     CONTRADICTS,
+    IN_NUMBER,
     OTHER_MARKS,
     QUOTES,
     contradicts_gold,
     has_other_marks,
+    parts_spaced_number,
     quotes_context,
     signs,
 )
@@ -216,6 +218,8 @@ def flags_of(
         seen = (*seen, CONTRADICTS)
     if not item.choices and has_other_marks(said.text, item.answers, exact=exact):
         seen = (*seen, OTHER_MARKS)
+    if not item.choices and parts_spaced_number(said.text, item.answers):
+        seen = (*seen, IN_NUMBER)
     return (*([] if own is None else [own]), *seen, *said.flags)
 
 

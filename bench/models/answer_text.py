@@ -28,7 +28,7 @@ ERROR_TEXT, NO_VALUE, TEMPLATE, TAKEN_BACK, ECHO, ODD = (
     "error_text", "no_value", "template", "taken_back", "echo", "odd_characters",
 )  # fmt: skip
 TOOL_CALL_TEXT, AS_JSON, CUT_JSON = "tool_call", "json_text", "cut_json"
-OTHER_MARKS, QUOTES, CONTRADICTS = "other_marks", "quotes_context", "contradicts_gold"
+OTHER_MARKS, QUOTES, CONTRADICTS, IN_NUMBER = "other_marks", "quotes_context", "contradicts_gold", "in_number"
 
 _LONGEST = 20_000
 _SHORT = 600
@@ -139,6 +139,23 @@ def has_other_marks(text: str, golds: Sequence[str], *, exact: bool = False) -> 
         parts and (any if "|" in gold else all)(occurs(part, plain, whole_words=True) for part in parts)
         for gold, parts in several
     )
+
+
+_SPACED_NUMBER = pattern(r"(?<![\w.,])\d{1,3}(?: \d{3})+(?!\w|[.,]\d)")
+
+
+def parts_spaced_number(text: str, golds: Sequence[str]) -> bool:
+    """Return True when a text contains a gold answer only as a part of a number with spaces: 200 in ``1 200``."""
+    form = _spaced(text[:_LONGEST])
+    if _SPACED_NUMBER.search(form) is None:
+        return False
+    held = [gold for gold in map(_spaced, golds) if gold and occurs(gold, form, whole_words=True)]
+    joined = _without_spaces(form)
+    return bool(held) and not any(occurs(_without_spaces(gold), joined, whole_words=True) for gold in held)
+
+
+def _without_spaces(form: str) -> str:
+    return _SPACED_NUMBER.sub(lambda number: number[0].replace(" ", ""), form)
 
 
 _FINAL = pattern(r"^\W*(?:the |my )?final answer\W*(?:is\b)?\W*(?=\w)", re.IGNORECASE | re.MULTILINE)

@@ -33,6 +33,7 @@ from bench.models.answer_text import (
     CUT_JSON,
     ECHO,
     ERROR_TEXT,
+    IN_NUMBER,
     NO_VALUE,
     ODD,
     OTHER_MARKS,
@@ -78,6 +79,8 @@ SEEMINGS: Mapping[str, str] = {
     "gold in the repeated text; request a short answer in the prompt",
     CONTRADICTS: "that contain the gold only after a word such as not, or only before another final answer: rules that "
     "look for a text, such as contains, count them as right; a judge does not",
+    IN_NUMBER: "that contain the gold only as a part of a number with spaces (200 in 1 200): rules that look for a "
+    "text, such as contains, count them as right; a judge does not",
     ODD: "that contain hidden, look-alike or decomposed characters, so an equal gold may not match",
 }
 """flag of an answer -> its description in the note"""

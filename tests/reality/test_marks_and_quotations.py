@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from bench.models.answer_text import contradicts_gold, has_other_marks, quotes_context
+from bench.models.answer_text import contradicts_gold, has_other_marks, parts_spaced_number, quotes_context
 from tests.reality.chat_stub import completion
-from tests.reality.test_answers import FACTS, Job, Serve, job, serve, workspace
+from tests.reality.test_answers import FACTS, Job, Serve, job, note, serve, workspace
 
 __all__ = ["job", "serve", "workspace"]
 
@@ -86,6 +86,25 @@ def test_an_answer_that_is_the_gold_but_for_its_spelling_has_a_sign_where_whole_
 
 
 @pytest.mark.parametrize(
+    ("answer", "gold", "parts"),
+    [
+        ("It cost 1 200 kr.", "200", True),
+        ("It cost 1\u202f200 kr.", "200 kr", True),
+        ("12 345 678", "345", True),
+        ("1 200 kr, not 200", "200", False),
+        ("1 200 kr", "1 200", False),
+        ("in 2021 200 people", "200", False),
+        ("5, 200 and 300", "200", False),
+        ("about 200 kr", "200", False),
+        ("1 200 kr", "kr", False),
+        ("1 200 kr", "Lund", False),
+    ],
+)
+def test_a_gold_inside_a_number_with_spaces_has_a_sign(answer: str, gold: str, parts: bool) -> None:
+    assert parts_spaced_number(answer, [gold]) == parts
+
+
+@pytest.mark.parametrize(
     ("answer", "quotes"),
     [
         ("I do not know. Sources: {0} {1} {2}", True),
@@ -111,6 +130,15 @@ def test_a_gold_of_which_only_some_words_are_bold_is_told(serve: Serve, job: Job
     found = job()
     assert found["metrics"]["contains_match"]["value"] == 0.0
     assert "1 answer that contain the gold in another spelling" in found["shown"]
+
+
+def test_a_gold_that_is_found_in_a_longer_number_is_told(serve: Serve, job: Job, workspace: Path) -> None:
+    data = workspace / "configs/benchmarks/mini/data.jsonl"
+    data.write_text(data.read_text().replace('"answer": "Pelle"', '"answer": "200"'))
+    serve(completion("It was 1 200"))
+    found = job()
+    assert found["metrics"]["contains_match"]["value"] == 0.25
+    assert note(found, "1 answer that contain the gold only as a part of a number with spaces")
 
 
 def test_other_marks_beside_a_gold_that_is_found_or_missing_show_nothing(serve: Serve, job: Job) -> None:
