@@ -24,7 +24,7 @@ from email.utils import parsedate_to_datetime
 from typing import Literal
 
 Json = dict[str, object]
-"""a JSON object with any keys; a document with fixed keys has a class of its own"""
+"""a JSON object with any keys, or a document that is only written; a document that code reads has a class"""
 LONGEST = 400
 """maximum characters of a number or date; a longer text counts as unreadable, since it would be slow to parse"""
 LARGEST_WHOLE = 2**63 - 1

@@ -19,6 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import TypedDict
 
 from bench.errors import UsageError
 from bench.journal import JournaledPhase, Reader
@@ -36,32 +37,32 @@ Verdicts = Mapping[tuple[str, str], tuple[Verdict, ...]]
 """(corpus, item) -> the verdicts of all judges in all epochs"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LostItem:
-    """One lost item in one epoch."""
+class LostItem(TypedDict):
+    """One lost item in one epoch, as in the JSON document."""
 
-    item: str
+    item_id: str
     corpus: str
     epoch: int
     question_type: str | None
     state: str
-    loss: Loss
-    error: str | None
-    """kind of the error that ended the item; None without an error"""
-    reason: str
-    """message of the error, or why the item got no score; "" for a wrong answer"""
+    loss: str
+    partial_evidence: bool
+    reason: str | None
+    """message of the error, or why the item got no score; None for a wrong answer"""
+    error: Mapping[str, str] | None
+    """kind and message of the error that ended the item; None without an error"""
     question: str | None
     expected: object
     answer: object
-    evidence: tuple[str, ...]
-    retrieved: tuple[tuple[str, ...], ...] | None
+    evidence: list[str]
+    retrieved: list[list[str]] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reason:
     """One error text, and the items that were lost with it."""
 
-    loss: LossKind
+    loss: str
     error: str | None
     text: str
     items: tuple[str, ...]
@@ -80,10 +81,12 @@ class JobLosses:
     @property
     def reasons(self) -> list[Reason]:
         """The distinct error texts with their items, the most common first."""
-        groups: dict[tuple[LossKind, str | None, str], list[str]] = {}
+        groups: dict[tuple[str, str | None, str], list[str]] = {}
         for item in self.items:
-            if item.reason:
-                groups.setdefault((item.loss.kind, item.error, item.reason), []).append(item.item)
+            error, reason = item["error"], item["reason"]
+            if reason:
+                key = (item["loss"], error["kind"] if error else None, reason)
+                groups.setdefault(key, []).append(item["item_id"])
         found = [
             Reason(loss=loss, error=error, text=text, items=tuple(names))
             for (loss, error, text), names in groups.items()
@@ -249,21 +252,24 @@ async def _lost(reader: Reader, item: ItemRecord, loss: Loss) -> LostItem:
     shown = await payload(reader, scored, ITEM_PAYLOAD)
     about: Mapping[str, object] = shown if isinstance(shown, Mapping) else {}
     search = _ok(item, Phase.SEARCH)
-    return LostItem(
-        item=item.item,
-        corpus=item.corpus,
-        epoch=item.epoch,
-        question_type=item.labels.get("question_type"),
-        state=str(item.state),
-        loss=loss,
-        error=item.outcome if item.outcome != "ok" else None,
-        reason=item.message or _unscored(item.verdicts),
-        question=None if (question := about.get("question")) is None else str(question),
-        expected=about.get("answers"),
-        answer=answer.data.get("answer") if answer else None,
-        evidence=_ids(scored, "gold"),
-        retrieved=None if search is None or search.data.get("retrieved") is None else _slots(search, "retrieved"),
-    )
+    unmapped = search is None or search.data.get("retrieved") is None
+    reason = item.message or _unscored(item.verdicts)
+    return {
+        "item_id": item.item,
+        "corpus": item.corpus,
+        "epoch": item.epoch,
+        "question_type": item.labels.get("question_type"),
+        "state": str(item.state),
+        "loss": str(loss.kind),
+        "partial_evidence": loss.partial_evidence,
+        "reason": reason or None,
+        "error": None if item.outcome in (None, OK) else {"kind": item.outcome, "message": reason},
+        "question": None if (question := about.get("question")) is None else str(question),
+        "expected": about.get("answers"),
+        "answer": answer.data.get("answer") if answer else None,
+        "evidence": list(_ids(scored, "gold")),
+        "retrieved": None if unmapped else [list(slot) for slot in _slots(search, "retrieved")],
+    }
 
 
 def _unscored(verdicts: Sequence[Verdict]) -> str:
@@ -289,37 +295,17 @@ def _job_json(job: JobLosses) -> Json:
         "models": asdict(job.record.models),
         "n_lost": sum(job.counts.values()),
         "counts": {str(kind): count for kind, count in job.counts.items()},
-        "reasons": [_reason_json(reason) for reason in job.reasons],
-        "items": [_item_json(item) for item in job.items],
-    }
-
-
-def _reason_json(reason: Reason) -> Json:
-    return {
-        "loss": str(reason.loss),
-        "error": reason.error,
-        "text": reason.text,
-        "count": len(reason.items),
-        "items": list(reason.items[:NAMED_ITEMS]),
-    }
-
-
-def _item_json(item: LostItem) -> Json:
-    return {
-        "item_id": item.item,
-        "corpus": item.corpus,
-        "epoch": item.epoch,
-        "question_type": item.question_type,
-        "state": item.state,
-        "loss": str(item.loss.kind),
-        "partial_evidence": item.loss.partial_evidence,
-        "reason": item.reason or None,
-        "error": None if item.error is None else {"kind": item.error, "message": item.reason},
-        "question": item.question,
-        "expected": item.expected,
-        "answer": item.answer,
-        "evidence": list(item.evidence),
-        "retrieved": None if item.retrieved is None else [list(slot) for slot in item.retrieved],
+        "reasons": [
+            {
+                "loss": one.loss,
+                "error": one.error,
+                "text": one.text,
+                "count": len(one.items),
+                "items": list(one.items[:NAMED_ITEMS]),
+            }
+            for one in job.reasons
+        ],
+        "items": list(job.items),
     }
 
 
@@ -377,7 +363,7 @@ SHOWN_NAMES = 3
 
 
 def _reason_rows(job: JobLosses) -> list[tuple[str, ...]]:
-    return [(str(len(one.items)), str(one.loss), one.error or "", one.text, _which(one)) for one in job.reasons]
+    return [(str(len(one.items)), one.loss, one.error or "", one.text, _which(one)) for one in job.reasons]
 
 
 def _which(reason: Reason) -> str:
@@ -395,15 +381,15 @@ def _item_rows(job: JobLosses) -> list[tuple[str, ...]]:
     """Return the items that were lost without an error text."""
     return [
         (
-            item.item,
-            item.question_type or "",
-            str(item.loss.kind) + (" (partly)" if item.loss.partial_evidence else ""),
-            item.question or "",
-            ", ".join(map(str, item.expected)) if isinstance(item.expected, list) else "",
-            str(item.answer or ""),
+            item["item_id"],
+            item["question_type"] or "",
+            item["loss"] + (" (partly)" if item["partial_evidence"] else ""),
+            item["question"] or "",
+            ", ".join(map(str, item["expected"])) if isinstance(item["expected"], list) else "",
+            str(item["answer"] or ""),
         )
-        for item in sorted(job.items, key=lambda one: (natural(one.item), one.epoch))
-        if not item.reason
+        for item in sorted(job.items, key=lambda one: (natural(one["item_id"]), one["epoch"]))
+        if not item["reason"]
     ]
 
 

@@ -130,7 +130,7 @@ async def _new(request: web.Request, flags: Json, error: BenchError | None = Non
         except BenchError as problem:
             error = problem
     said = {"problem": str(error) if error else None, "hint": error.hint if error else None}
-    answer = html(request, "new.html", offered=choices(site), flags=flags, fields=again_of(flags), plan=plan, **said)
+    answer = html(request, "new.html", offered=choices(site), flags=flags, fields=again_of(flags), planned=plan, **said)
     answer.set_status(status_of(error) if error else 200)
     return answer
 

@@ -4,12 +4,13 @@ Example::
 
     flags = flags_of(request.query.items())        # {"benchmarks": ["demo"], "providers": ["bm25"], "limit": "20"}
     plan = await planned(site, flags)
-    plan["items"], plan["cost"], plan["unset"]     # 20, "cost at most USD 0", []
+    plan.estimate.items, plan.estimate.cost_text, plan.unset     # 20, "cost at most USD 0", []
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import anyio.to_thread
 
@@ -19,6 +20,10 @@ from bench.settings import Rehearsal
 from bench.web.app_state import Site
 from bench.web.run_documents import AGAIN
 from bench.web.workspace_documents import needs_of
+
+if TYPE_CHECKING:
+    from bench.plan import Plan
+    from bench.plan.cost_estimate import Estimate
 
 SEVERAL = frozenset({"benchmarks", "providers", "k"})
 """flags that take several values"""
@@ -52,7 +57,16 @@ def choices(site: Site) -> Json:
     }
 
 
-async def planned(site: Site, flags: Mapping[str, object]) -> Json:
+class PlannedRun(NamedTuple):
+    """A plan with its cost and time."""
+
+    plan: Plan
+    estimate: Estimate
+    unset: Sequence[str]
+    """variables that the run requires and that are not set"""
+
+
+async def planned(site: Site, flags: Mapping[str, object]) -> PlannedRun:
     """Return what a run with these flags would do, cost and take, without any call.
 
     Raises:
@@ -61,7 +75,7 @@ async def planned(site: Site, flags: Mapping[str, object]) -> Json:
     return await anyio.to_thread.run_sync(_planned, site, flags)
 
 
-def _planned(site: Site, flags: Mapping[str, object]) -> Json:
+def _planned(site: Site, flags: Mapping[str, object]) -> PlannedRun:
     from bench.plan import make_plan
     from bench.plan.budget import require_prices
     from bench.plan.cost_estimate import estimate
@@ -74,39 +88,7 @@ def _planned(site: Site, flags: Mapping[str, object]) -> Json:
     for lane in plan.lanes:
         for name in needs(lane.provider.config):
             ahead.ensure(name, user=lane.provider.label)
-    found = estimate(plan)
-    jobs = [(lane, job) for lane in plan.lanes for job in lane.jobs]
-    return {
-        "items": found.items,
-        "calls": found.calls,
-        "builds": found.builds,
-        "searches": found.searches,
-        "least_s": found.least_s,
-        "cost": found.cost_text,
-        "unset": list(ahead.absent),
-        "notes": list(plan.notes),
-        "jobs": [
-            {
-                "provider": lane.provider.label,
-                "benchmark": lane.benchmark.name,
-                "answering": job.answering,
-                "judge": job.judge,
-                "items": lane.benchmark.n_selected,
-            }
-            for lane, job in jobs
-        ],
-        "endpoints": [
-            {
-                "endpoint": one.endpoint,
-                "calls": one.calls,
-                "tokens_in": one.tokens_in,
-                "tokens_out": one.tokens_out,
-                "cost_usd": None if one.cost_usd is None else str(one.cost_usd),
-                "least_s": one.least_s,
-            }
-            for one in found.endpoints
-        ],
-    }
+    return PlannedRun(plan, estimate(plan), ahead.absent)
 
 
 def again_of(request: Mapping[str, object]) -> list[tuple[str, str]]:

@@ -67,12 +67,12 @@ async def losses(
 async def test_an_item_is_lost_for_one_reason(tmp_path: Path, case: str) -> None:
     item, kind = REASONS[case]
     (job,) = (await losses(tmp_path, [item])).jobs
-    assert [str(one.loss.kind) for one in job.items] == ([] if kind is None else [kind])
+    assert [one["loss"] for one in job.items] == ([] if kind is None else [kind])
     assert job.counts == ({} if kind is None else {LossKind(kind): 1})
     if case.startswith("partly"):
-        assert job.items[0].loss.partial_evidence
+        assert job.items[0]["partial_evidence"]
     elif kind == "answer_wrong":
-        assert not job.items[0].loss.partial_evidence
+        assert not job.items[0]["partial_evidence"]
 
 
 async def test_the_reasons_of_all_items_add_up_to_those_that_are_not_right(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ async def test_the_reasons_of_all_items_add_up_to_those_that_are_not_right(tmp_p
 async def test_a_doubted_gold_goes_before_what_was_retrieved(tmp_path: Path) -> None:
     overlay = OverlayRecord(name="audit", sha256="0" * 64, source="us", items={"q": "wrong"})
     (job,) = (await losses(tmp_path, [wrong(retrieved=[])], overlay=overlay)).jobs
-    assert [str(one.loss.kind) for one in job.items] == ["gold_suspect"]
+    assert [one["loss"] for one in job.items] == ["gold_suspect"]
 
 
 async def test_judges_of_one_answer_and_epochs_of_one_item_can_disagree(tmp_path: Path) -> None:
@@ -103,10 +103,10 @@ async def test_judges_of_one_answer_and_epochs_of_one_item_can_disagree(tmp_path
     assert (first.counts, second.counts) == ({LossKind.JUDGE_DISAGREEMENT: 1}, {})
     epochs = [wrong(verdicts=(JUDGED,)), Told(item="q", epoch=2, verdicts=(agreed,))]
     (job,) = (await losses(tmp_path, epochs, epochs=2)).jobs
-    assert [(one.epoch, str(one.loss.kind)) for one in job.items] == [(1, "judge_disagreement")]
+    assert [(one["epoch"], one["loss"]) for one in job.items] == [(1, "judge_disagreement")]
     same = [wrong(verdicts=(JUDGED,)), wrong(epoch=2, verdicts=(JUDGED,))]
     (job,) = (await losses(tmp_path / "same", same, epochs=2)).jobs
-    assert [(one.epoch, str(one.loss.kind)) for one in job.items] == [(1, "answer_wrong"), (2, "answer_wrong")]
+    assert [(one["epoch"], one["loss"]) for one in job.items] == [(1, "answer_wrong"), (2, "answer_wrong")]
     assert job.counts == {LossKind.ANSWER_WRONG: 1}
 
 
@@ -127,7 +127,7 @@ async def test_an_item_that_is_repeated_is_lost_once_and_for_what_its_state_rest
     found = await losses(tmp_path, repeats, epochs=3)
     (job,) = found.jobs
     assert job.counts == {LossKind.ERROR: 1, LossKind.NOT_RETRIEVED: 2}, "a is right, e is pending"
-    assert [(one.item, one.epoch) for one in job.items if one.item == "a"] == [("a", 3)], "its failure is shown"
+    assert [one["epoch"] for one in job.items if one["item_id"] == "a"] == [3], "its failure is shown"
     assert "the tables below have one row per lost repeat" in losses_grids(found)[0].notes
 
 
@@ -148,7 +148,7 @@ async def test_only_the_kinds_that_were_asked_for_are_listed_and_all_are_counted
     ):  # fmt: skip
         place = tmp_path / "-".join(names or ["none"])
         (job,) = (await losses(place, MIXED, kinds=kinds)).jobs
-        assert [one.item for one in job.items] == names
+        assert [one["item_id"] for one in job.items] == names
         assert job.counts == {LossKind.ERROR: 3, LossKind.NOT_RETRIEVED: 1, LossKind.ANSWER_WRONG: 1}
 
 

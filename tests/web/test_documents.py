@@ -413,7 +413,7 @@ async def test_an_item_is_lost_for_the_same_reason_as_in_bench_failures(tmp_path
         [*jobs, (record("twice", epochs=2), epochs), (record("doubted", overlay=doubted), [wrong("q3")])],
     )  # fmt: skip
     async with Reader.open(tmp_path / "checkpoints" / "r1") as reader:
-        lost = {item.item: str(item.loss.kind) for job in (await lost_items(reader)).jobs for item in job.items}
+        lost = {item["item_id"]: item["loss"] for job in (await lost_items(reader)).jobs for item in job.items}
     assert lost == {"q1": "judge_disagreement", "q2": "judge_disagreement", "q3": "gold_suspect"}
     async with visiting(tmp_path) as visit:
         for item, kind in lost.items():
