@@ -269,9 +269,8 @@ class IngestSection(ConfigModel):
     order: Literal["serial", "parallel"] = "serial"
     """add calls of one namespace: one after the other, or several at once"""
     on_unknown: Literal["repeat", "probe", "reset"] = "reset"
-    """what to do if it is unknown whether an add was stored. repeat: send it again; probe: check by a count or search;
-    reset: as repeat if the add is idempotent, otherwise as probe. If a check gives no answer, the namespace is
-    cleared and the corpus is ingested again"""
+    """what to do if it is unknown whether an add was stored. repeat: send again; probe: check by a count or search;
+    reset: repeat if idempotent, else probe. If a check gives no answer, the corpus is cleared and ingested again"""
 
     @field_validator("text")
     @classmethod

@@ -262,7 +262,8 @@ def _is_about_size(error: CallError, refusal: str) -> bool:
 
 def _too_long(error: CallError, text: str) -> Rejected:
     found = Rejected(
-        f"one text of {len(text):,} characters is too long for the embedding model: {error.message}",
+        f"one text of {len(text):,} characters is too long for the embedding model; "
+        f"send smaller memories with ingest: {{unit: chunk}}: {error.message}",
         hint="set ingest: {unit: chunk, chunk: {size: 1000, overlap: 100}} in the provider's config",
     )
     found.body = error.body

@@ -190,18 +190,23 @@ class Estimate:
 
     @property
     def cost_usd(self) -> Decimal | None:
-        """Return the upper limit of the cost in USD; None when a price is unknown."""
+        """Return the estimated cost in USD; None when a price is unknown."""
         costs = [one.cost_usd for one in self.endpoints]
         return None if None in costs else sum((cost for cost in costs if cost is not None), Decimal(0))
 
     @property
     def cost_text(self) -> str:
-        """Return a text with the upper limit of the known cost, and with the endpoints whose prices are unknown."""
+        """Return a text with the known cost, what it assumes, and the endpoints whose prices are unknown."""
         known = sum((one.cost_usd for one in self.endpoints if one.cost_usd is not None), Decimal(0))
         unknown = [one.endpoint for one in self.endpoints if one.cost_usd is None]
         if unknown:
-            return f"cost unknown: at most USD {known}, plus calls without a known price: {', '.join(unknown)}"
-        return f"cost at most USD {known}"
+            return f"cost unknown: about USD {known}, plus calls without a known price: {', '.join(unknown)}"
+        if not known:
+            return "cost USD 0"
+        paid = {one.endpoint.rpartition(".")[2] for one in self.endpoints if one.cost_usd}
+        lengths = {"answering": f"an answer of {ANSWER_TOKENS}", "judge": f"a verdict of {JUDGE_TOKENS[1]}"}
+        assumed = [f"{text} tokens" for role, text in lengths.items() if role in paid]
+        return f"cost about USD {known}" + (f", for {' and '.join(assumed)}; --max-cost is a limit" if assumed else "")
 
     @property
     def least_s(self) -> float | None:

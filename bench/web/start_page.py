@@ -4,7 +4,7 @@ Example::
 
     flags = flags_of(request.query.items())        # {"benchmarks": ["demo"], "providers": ["bm25"], "limit": "20"}
     plan = await planned(site, flags)
-    plan.estimate.items, plan.estimate.cost_text, plan.unset     # 20, "cost at most USD 0", []
+    plan.estimate.items, plan.estimate.cost_text, plan.unset     # 20, "cost USD 0", []
 """
 
 from __future__ import annotations

@@ -140,7 +140,7 @@ ARGUMENTS = {
     "names without a benchmark": (("--providers", "x", "y"), "nothing to compare"),
     "both ways to name": (("r1:x", "r2:y", "--providers", "x"), "cannot be used together"),
     "an unknown metric": (("r1:x", "r2:y", "--metric", "acuracy"), "acuracy"),
-    "a metric that they lack": (("r1:x", "r2:y", "--metric", "mrr"), "not on both sides"),
+    "a metric that they lack": (("r1:x", "r2:y", "--metric", "mrr"), "for both sides"),
     "another benchmark": (("r1:x", "r2:y", "--benchmark", "nope"), "has no job"),
     "a gate without points": (("r1:x", "r2:y", "--fail-on-regression", "accuracy"), "METRIC:POINTS"),
     "a gate below nothing": (("r1:x", "r2:y", "--fail-on-regression", "accuracy:-1"), "METRIC:POINTS"),

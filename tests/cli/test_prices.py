@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -68,7 +69,12 @@ def test_one_number_is_the_price_of_each_call_of_a_provider(
     bench: Bench, workspace: Path, prices: str, cost: str
 ) -> None:
     done = bench("plan", "-c", run_file(workspace, prices))
-    assert f"cost at most {cost}\n" in done.stdout
+    assert f"cost about {cost}\n" in done.stdout
+
+
+def test_an_estimate_names_the_length_of_the_answers_that_it_assumes(bench: Bench, workspace: Path) -> None:
+    done = bench("plan", "-c", run_file(workspace, "{faulty: 0, openai/m: {input: 1, output: 2}}"))
+    assert re.search(r"^cost about USD 0\.\d+, for an answer of 60 tokens; --max-cost is a limit$", done.stdout, re.M)
 
 
 def test_a_price_of_something_that_the_run_does_not_call_is_pointed_out(bench: Bench, workspace: Path) -> None:

@@ -150,7 +150,7 @@ async def test_R11_reset_after_the_add_was_applied_leaves_each_memory_once(fault
 
 @pytest.mark.scenario("R7")
 async def test_R7_provider_built_anew_waits_for_every_job_of_the_journal(fault_server: Fault, tmp_path: Path) -> None:
-    url = fault_server("add:lag:ms=200")
+    url = fault_server("add:lag:ms=20000")
     variables = {"PLAYED_URL": url, "PLAYED_KEY": KEY}
     async with opened(played(tmp_path), tmp_path, variables) as provider:
         got = await provider.ingest(space(), CATS)

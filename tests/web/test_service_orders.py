@@ -270,7 +270,7 @@ async def test_the_form_of_the_list_starts_a_run_and_shows_it(tmp_path: Path) ->
         assert visit.site.secret is not None
         status, page = await visit.get("/new?benchmarks=demo&providers=oracle&limit=2", headers=visit.cookie)
         assert status == 200 and visit.site.secret.csrf in page and "<option selected>demo</option>" in page
-        assert "2 items, " in page and "cost at most USD 0" in page and "Start this run" in page
+        assert "2 items, " in page and "cost USD 0" in page and "Start this run" in page
         form = [
             ("csrf_token", visit.site.secret.csrf), ("benchmarks", "demo"), ("providers", "oracle"), ("limit", "2"),
             ("run_id", "mine"), ("answering_model", ""),
