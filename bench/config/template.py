@@ -74,7 +74,10 @@ def iso(when: datetime) -> str:
 
 
 def text_of(value: object) -> str:
-    """Return a value as a template without filters shows it: a list as lines, a date in ISO 8601."""
+    """Return a value as a template without filters shows it: a list as lines, an object as JSON, a date in ISO 8601.
+
+    Nulls in a list are left out.
+    """
     if isinstance(value, str):
         return value
     if isinstance(value, datetime):
@@ -82,9 +85,11 @@ def text_of(value: object) -> str:
     if _is_turns(value):
         return "\n".join(render_turn(turn) for turn in value)  # type: ignore[attr-defined]
     if isinstance(value, list | tuple):
-        return "\n".join(text_of(part) for part in value)
+        return "\n".join(text_of(part) for part in value if part is not None)
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, Mapping):
+        return _json(value)
     return str(value)
 
 
@@ -139,14 +144,17 @@ def _truncate(argument: str | None) -> Filter:
     return lambda value: text_of(value)[:limit]
 
 
-def _join(argument: str | None) -> Filter:
-    separator = "\n" if argument is None else argument
+@dataclass(frozen=True, slots=True)
+class Join:
+    """The filter ``join``: the elements of a list, or all values of a path, as one text. Nulls are left out."""
 
-    def apply(value: object) -> str:
-        parts = value if isinstance(value, list | tuple) else [value]
-        return separator.join(render_turn(part) if isinstance(part, Turn) else text_of(part) for part in parts)
+    separator: str
 
-    return apply
+    def __call__(self, value: object) -> str | None:
+        if value is None:
+            return None
+        parts = [part for part in value if part is not None] if isinstance(value, list | tuple) else [value]
+        return self.separator.join(render_turn(part) if isinstance(part, Turn) else text_of(part) for part in parts)
 
 
 def _default(argument: str | None) -> Filter:
@@ -204,7 +212,7 @@ FILTERS: dict[str, Callable[[str | None], Filter]] = {
     "lower": _bare(lambda value: text_of(value).lower()),
     "truncate": _truncate,
     "default": _default,
-    "join": _join,
+    "join": lambda argument: Join("\n" if argument is None else argument),
     "match": _match,
     "letter": _letter,
 }
@@ -219,7 +227,7 @@ def make_filter(name: str, argument: str | None) -> Filter:
         ValueError: the filter does not accept the argument.
     """
     function = FILTERS[name](argument)
-    if name == "default":
+    if name == "default" or isinstance(function, Join):
         return function
     return lambda value: None if value is None else function(value)  # what match does not find stays missing
 

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from bench.config.jsonpath import Key, Path, Step, compile_path
-from bench.config.template import Filter, cut_template, text_of
+from bench.config.template import Filter, Join, cut_template, text_of
 from bench.errors import ConfigError
 
 _KEYS = re.compile(r"\$keys\[(-?\d+)\]")
@@ -163,6 +163,15 @@ class _Stars:
         return self.path.keyed(value)
 
 
+@dataclass(frozen=True, slots=True)
+class _Every(_Stars):
+    """A path whose values are read as one list, for the filter ``join``."""
+
+    def get(self, value: object) -> object | None:
+        found = [one for one in self.path.all(value) if one is not None]
+        return [part for one in found for part in (one if isinstance(one, list) else [one])] or None
+
+
 @dataclass(frozen=True)
 class _Special:
     """One of ``$keys[n]``, ``$file`` and ``$row``."""
@@ -272,7 +281,10 @@ def _parts(given: str, where: str | None) -> Iterator[str | tuple[Value, tuple[F
             continue
         if not name or "${" in name:
             raise ConfigError(f'"${{{name}}}" is empty', where=where, hint="write ${field} or ${$.path}")
-        yield compile_value(name, where=where), filters
+        value = compile_value(name, where=where)
+        if isinstance(value, _Stars) and any(isinstance(step, Join) for step in filters):
+            value = _Every(value.path)
+        yield value, filters
 
 
 def paths_in(given: ValueText) -> Iterator[str]:

@@ -67,7 +67,8 @@ def lay_out(data: Path) -> Layout:
             broken.append(f"{path.name} is not used, because it cannot be read: {error.message}")
     if not tables:
         hint = "name a folder with .json, .jsonl, .csv, .tsv or .parquet files"
-        raise UsageError(f'there is no data file to read in "{data}"', hint=hint)
+        reasons = "".join(f"; {one}" for one in broken[:3])
+        raise UsageError(f'there is no data file to read in "{data}"{reasons}', hint=hint)
     asked = max(tables, key=asking)
     kin = [table for table in tables if kind_of(table) == kind_of(asked) and asking(table) == asking(asked)]
     layout = _plain(kin)

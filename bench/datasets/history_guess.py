@@ -135,6 +135,11 @@ class HistoryGuess:
                 "type: object" if isinstance(value, Mapping) else "type: array",
             )
             return
+        if "mapping" in way and _branches(value):
+            self.unmapped.append(
+                "some messages have several replies, because a message was edited or an answer repeated: the messages "
+                "of all branches are ingested; to ingest one branch, remove the others from the file"
+            )
         every = value_of(f"$.x{spelled(way)}")
         assert every is not None
         found = [one for row in self.rows for one in every.all({"x": row.get(self.field)}) if one is not None]
@@ -252,6 +257,19 @@ def _longest_text(holder: Row) -> str | None:
              and not GOLD.fullmatch(name) and not name.endswith("_tokenized")}  # fmt: skip
     named = first(texts, ("text", "content", "summary", "document", "body"))
     return named or max(texts, key=lambda name: len(texts[name]), default=None)
+
+
+def _branches(value: object) -> bool:
+    """Return True when some message of an export of ChatGPT has several replies."""
+    return any(
+        len(_list(one.get("children"))) > 1
+        or (key == "mapping" and any(map(_branches, one.values())))
+        or _branches(one)
+        for holder in (value if isinstance(value, list) else [value])
+        if isinstance(holder, Mapping)
+        for key, one in holder.items()
+        if isinstance(one, Mapping)
+    )
 
 
 def _list(value: object) -> list[object]:

@@ -9,6 +9,7 @@ Example::
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -75,7 +76,7 @@ def sampled(path: Path, name: str, *, most: int = SAMPLED) -> SampledFile:
     head = _read(path, format_, None, columns, 2)
     rows = None
     if format_ == "json" and len(head) == 1 and isinstance(head[0][0], Mapping):
-        rows = _rows_path(head[0][0])
+        rows = None if _is_list(path) else _rows_path(head[0][0])
     elif len(head) > 1 and all(isinstance(row, Mapping) and len(row) == 1 for row, _ in head):
         inside = all(isinstance(one, list | Mapping) for row, _ in head for one in row.values())  # type: ignore[attr-defined]
         rows = ("$.*" if format_ == "jsonl" else "$[*].*") if inside and format_ in ("json", "jsonl") else None
@@ -105,6 +106,13 @@ def _read(
     if not found:
         raise DataError("there are no rows", where=str(path), hint="check the file and its format")
     return found
+
+
+def _is_list(path: Path) -> bool:
+    """Return True for a JSON file whose document is a list."""
+    rows = RowFile.open(path, "json")
+    with rows.path.open("rb") as file:
+        return file.read(1024).removeprefix(codecs.BOM_UTF8).lstrip().startswith(b"[")
 
 
 def _columns(path: Path, format_: Format) -> tuple[str, ...]:

@@ -70,12 +70,14 @@ class TurnGuess:
 
     def _parts_of_turn(self, turn: Row) -> dict[str, str]:
         who, key = who_speaks(turn)
-        self.date = date_field(self.turns)
+        self.date = date_field(self.turns) or self._usual_date()
         words = self._words(turn, who)
         if words is None:
             return {}
         if who is not None and not who.startswith("$") and any(one.get(who) is None for one in self.turns):
-            words = words if words.startswith('"') else json.dumps(f"${{{who}|default:''}} ${{{words}}}")
+            words = f"${{{words}}}" if not words.startswith('"') else json.loads(words)
+            words = words if not words.startswith("$.") else f"${{{words}}}"
+            words = json.dumps(f"${{{who}|default:''}} {words}")
             who = key = None
         date = self.date
         ids = self.id_field = self._id(turn)
@@ -104,7 +106,7 @@ class TurnGuess:
         if (named := first(turn, WORDS, str)) is not None and turn[named]:
             self._left([name for name in texts if name != named])
             return named
-        if (nested := _nested_words(turn)) is not None:
+        if (nested := _nested_words(turn, self.turns)) is not None:
             return nested
         if len(texts) > 1 and (who is None or who == "title") and not first(turn, WORDS, str):
             lines = "\n".join(f"{name}: {self._or_none(name)}" for name in texts if re.fullmatch(r"\w+", name))
@@ -124,6 +126,12 @@ class TurnGuess:
             self.words = found
             self._left([name for name in texts if name != found])
         return found
+
+    def _usual_date(self) -> str | None:
+        """Return the field with the dates of most turns; None if there is none. The other turns have no date."""
+        name = date_field(self.turns, all_have=False)
+        dated = [one for one in self.turns if name is not None and one.get(name) is not None]
+        return name if 2 * len(dated) > len(self.turns) and all(is_date(one.get(name or "")) for one in dated) else None
 
     def _or_none(self, name: str) -> str:
         return f"${{{name}}}" if all(one.get(name) is not None for one in self.turns) else f"${{{name}|default:none}}"
@@ -184,9 +192,9 @@ def who_speaks(turn: Row) -> tuple[str | None, str | None]:
     return None, None
 
 
-def _nested_words(turn: Row) -> str | None:
+def _nested_words(turn: Row, turns: Sequence[Row]) -> str | None:
     """Return the quoted path or template of a text that is a list of parts or inside a map; None if there is none."""
-    for name in ("content", "text", "message", "body"):
+    for name in ("text_entities", "content", "text", "message", "body"):
         part = turn.get(name)
         if isinstance(part, Mapping) and isinstance(part.get("parts"), list):
             return json.dumps(f"${{$.{name}.parts|join:''}}")
@@ -195,5 +203,7 @@ def _nested_words(turn: Row) -> str | None:
         if isinstance(part, list) and any(
             isinstance(one, Mapping) and isinstance(one.get("text"), str) for one in part
         ):
-            return json.dumps(f"${{$.{name}[*].text|join:''}}")
+            default = "default:''|" if any(not one.get(name) for one in turns) else ""
+            joined = "join:''" if name == "text_entities" else "join"
+            return json.dumps(f"${{$.{name}[*].text|{default}{joined}}}")
     return None

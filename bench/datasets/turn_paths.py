@@ -7,12 +7,15 @@ Example::
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from bench.datasets.config_guess import GOLD, NESTED, NUMBERED, TURNS, Row, field_path, is_date, is_question, union
 
 SPEAKING = ("role", "speaker", "who", "author", "sender", "from", "user_name", "sender_name")
 _DEEP = 6
+_NO_TURNS = re.compile(r"personas|(?:.*_)?tokens|(?:.*_)?token_ids", re.IGNORECASE)
+"""names of lists that describe a text or its speakers, such as the words of a text that is in the row too"""
 
 Way = tuple[str, ...]
 """steps to the turns: a name, ``[*]`` for the elements of a list, or ``*`` for the values of a map"""
@@ -88,7 +91,9 @@ def _way_in_map(value: Row, deep: int, *, keyed: bool = False) -> Way | None:
             keyed or all(way_to_turns(part, deep - 1) == inner for part in parts.values() if part)
         ):
             return ("*", *inner)
-    names = [name for name in parts if not GOLD.fullmatch(name) and name not in NESTED and name != "personas"]
+    names = [
+        name for name in parts if not GOLD.fullmatch(name) and name not in NESTED and not _NO_TURNS.fullmatch(name)
+    ]
     found = {name: way for name in names if (way := way_to_turns(parts[name], deep - 1)) is not None}
     known = next((name for name in (*TURNS, "mapping", "sessions") if name in found), None)
     name = known or max(found, key=lambda name: len(str(parts[name])), default=None)

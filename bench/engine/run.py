@@ -50,6 +50,7 @@ from bench.events import log, run_log
 from bench.http import Http, Limits
 from bench.http.adaptive_concurrency import CEILING
 from bench.journal import Journal, Reader, RunMeta, RunState
+from bench.journal.file import NAME
 from bench.journal.paths import CHECKPOINTS, report_folder
 from bench.journal.rows import now
 from bench.plan import Plan
@@ -332,7 +333,13 @@ class Execution:
         return f"{stop.value}: USD {spent} of {most} were spent; resume with a larger --max-cost"
 
     async def disk_full(self, full: DiskFull) -> Outcome:
-        """Return the outcome of a run on a full disk, with the number of durable phases."""
+        """Return the outcome of a run on a full disk, with the number of durable phases.
+
+        Raises:
+            DiskFull: the journal cannot be read, or was never created.
+        """
+        if not (self.folder / NAME).is_file():
+            raise DiskFull("the disk is full; the run was not started", hint="make room, then repeat the command")
         self.startup.begun = True
         try:
             async with Reader.open(self.folder) as reader:
