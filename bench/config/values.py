@@ -164,7 +164,7 @@ class _Stars:
 
 
 @dataclass(frozen=True, slots=True)
-class _Every(_Stars):
+class _StarsAsList(_Stars):
     """A path whose values are read as one list, for the filter ``join``."""
 
     def get(self, value: object) -> object | None:
@@ -283,7 +283,7 @@ def _parts(given: str, where: str | None) -> Iterator[str | tuple[Value, tuple[F
             raise ConfigError(f'"${{{name}}}" is empty', where=where, hint="write ${field} or ${$.path}")
         value = compile_value(name, where=where)
         if isinstance(value, _Stars) and any(isinstance(step, Join) for step in filters):
-            value = _Every(value.path)
+            value = _StarsAsList(value.path)
         yield value, filters
 
 
