@@ -29,6 +29,7 @@ FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--remote-debugging-port=0",
     "--disable-extensions", "--in-process-gpu", "--disable-features=SpareRendererForSitePerProcess",
+    "--no-startup-window",
 )  # fmt: skip
 LEFT = "Inspected target navigated or closed"
 """the reply to an evaluation whose page was left in the meantime"""
