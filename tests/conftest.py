@@ -105,8 +105,9 @@ def shared() -> Path:
 
 @pytest.fixture
 def forked_children(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let what starts processes of this interpreter fork them."""
+    """Let what starts processes of this interpreter fork them, here and in these processes."""
     monkeypatch.setattr(sys, "executable", str(forked.client("python")))
+    monkeypatch.setenv(forked.PYTHON, sys.executable)
 
 
 @pytest.fixture(scope="session")

@@ -49,6 +49,7 @@ def test_a_program_that_cannot_be_installed_is_a_row_with_its_reason(
     assert "skipped: " in table(rows, items=30, concurrency=2, markdown=markdown).splitlines()[-1]
 
 
+@pytest.mark.usefixtures("forked_children")
 def test_a_program_that_makes_no_call_is_a_row_with_its_reason() -> None:
     idle = Entrant(name="idle", command=lambda work: [sys.executable, "-c", "print('nothing to do')"])
     (row,) = measure([idle], items=30, rounds=1, concurrency=2)

@@ -36,6 +36,7 @@ def post(url: str, body: bytes = b"{}") -> int:
         return 0
 
 
+@pytest.mark.usefixtures("forked_children")
 def test_the_stub_counts_calls_and_the_most_in_flight() -> None:
     with stub(latency_ms=200) as url, ThreadPoolExecutor(5) as workers:
         assert list(workers.map(post, [f"{url}/search"] * 5)) == [200] * 5
@@ -44,6 +45,7 @@ def test_the_stub_counts_calls_and_the_most_in_flight() -> None:
         assert stats(url)["calls"] == 0
 
 
+@pytest.mark.usefixtures("forked_children")
 def test_the_stub_knows_who_came_back_before_retry_after() -> None:
     with stub(faults=1.0) as url:
         refused = next(body for number in range(50) if post(url, body := str(number).encode()) == 429)
@@ -51,6 +53,7 @@ def test_the_stub_knows_who_came_back_before_retry_after() -> None:
         assert stats(url)["early"] == 1
 
 
+@pytest.mark.usefixtures("forked_children")
 def test_the_stub_plays_the_same_faults_every_time() -> None:
     answers = []
     for _ in range(2):
@@ -80,6 +83,7 @@ def test_a_skipped_measure_is_said_aloud() -> None:
     assert "ok" in text
 
 
+@pytest.mark.usefixtures("forked_children")
 def test_the_median_of_several_runs_is_judged_and_shown_with_its_spread(tmp_path: Path) -> None:
     for name, wall, calls in (("a", 1.01, 1500), ("b", 1.09, 1700), ("c", 1.03, None)):
         figures = [asdict(Figure(id="P1", what="wall", value=wall, goal="<= 1.04", ok=wall <= 1.04))]
@@ -107,6 +111,7 @@ def test_a_figure_that_one_run_could_not_judge_stays_open() -> None:
     assert [one.ok for one in medians(runs) if isinstance(one, Figure)] == [None]
 
 
+@pytest.mark.usefixtures("forked_children")
 def test_an_unknown_measure_is_refused() -> None:
     command = [sys.executable, str(PERF / "run.py"), "--only", "P99"]
     found = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -122,6 +127,7 @@ async def test_a_filled_journal_is_scanned_and_folded_whole(tmp_path: Path) -> N
     assert bare(folder)["items"] == 200
 
 
+@pytest.mark.usefixtures("forked_children")
 def test_a_measured_run_costs_four_calls_an_item_as_its_floor_does(tmp_path: Path) -> None:
     with stub() as url:
         write(tmp_path, items=12, url=url)
@@ -137,6 +143,7 @@ def test_a_measured_run_costs_four_calls_an_item_as_its_floor_does(tmp_path: Pat
         assert stats(url)["calls"] == 4 + 12 * CALLS_AN_ITEM
 
 
+@pytest.mark.usefixtures("forked_children")
 def test_a_real_run_is_not_faster_than_its_prediction_and_not_much_slower() -> None:
     limits = {"rates": {"add": 10, "search": 20}, "tokens_a_minute": 3_000_000}
     case = Case(name="all", items=24, latency_ms=200, concurrency=8, turns=6, batch=2, k=(3, 5), **limits)
@@ -146,6 +153,7 @@ def test_a_real_run_is_not_faster_than_its_prediction_and_not_much_slower() -> N
     assert 0.9 * predicted_s < measured_s < 2 * predicted_s
 
 
+@pytest.mark.usefixtures("forked_children")
 def test_the_machine_is_named_with_the_figures() -> None:
     found = json.loads(
         subprocess.run(
