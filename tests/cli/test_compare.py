@@ -122,7 +122,7 @@ def test_every_view_keeps_apart_what_cannot_be_compared(bench: Bench, five: None
 
 def test_overall_leaves_out_providers_that_lack_a_benchmark_and_says_so(bench: Bench, runs: None) -> None:
     command = ("run", "-q", "--run-id", "legal", "--benchmarks", "legal-rag", "--answering-model", "none")
-    bench(*command, "--providers", "bm25")
+    bench(*command, "--providers", "bm25", "--limit", "5")
     (table,) = document(bench, "leaderboard", "--view", "overall")["tables"]
     assert [row["provider"] for row in table["rows"]] == ["bm25"]
     assert any("oracle" in note and "legal-rag" in note for note in table["notes"])
@@ -138,7 +138,8 @@ def test_the_gate_measures_its_own_metric_whatever_is_shown(bench: Bench, runs: 
 def test_the_board_shows_latency_and_cost_whatever_metrics_the_benchmark_lists(
     bench: Bench, runs: None, tmp_path: Path
 ) -> None:
-    bench("run", "-q", "--run-id", "one", "--providers", "bm25", "--answering-model", "none", "--metrics", "mrr")
+    flags = ("--providers", "bm25", "--answering-model", "none", "--metrics", "mrr", "--limit", "10")
+    bench("run", "-q", "--run-id", "one", *flags)
     rows = [row for table in document(bench, "leaderboard")["tables"] for row in table["rows"]]
     assert [row["run_id"] for row in rows if row["headline"] == "mrr"] == ["one"]
     assert all(row["search_p50_ms"] > 0 and row["cost_usd"] is None for row in rows)

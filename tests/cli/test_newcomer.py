@@ -94,7 +94,7 @@ def test_status_names_the_phases_in_their_order(bench: Bench) -> None:
 
 
 def test_no_number_is_cut_on_a_terminal_that_is_too_narrow(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    bench("run", "--providers", "full-context", "no-memory", "--run-id", "r")
+    bench("run", "--providers", "full-context", "no-memory", "--sample", "24", "--run-id", "r")
     monkeypatch.setenv("COLUMNS", "40")
     text = bench("results", "r").stdout
     assert re.search(r"^ provider +full-context \(control\)$", text, re.M), "a row is a block of lines"
