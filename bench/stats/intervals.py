@@ -281,41 +281,53 @@ def _cluster_percentiles(
     values: Sequence[float], clusters: Sequence[Hashable], p: float, resamples: int, seed: int
 ) -> list[float]:
     names = sorted({str(c) for c in clusters})
-    place = {name: i for i, name in enumerate(names)}
-    pairs = sorted((v, place[str(c)]) for v, c in zip(values, clusters, strict=True))
-    sizes = [0] * len(names)
-    for _, code in pairs:
+    code_of = {name: i for i, name in enumerate(names)}
+    pairs = sorted((v, code_of[str(c)]) for v, c in zip(values, clusters, strict=True))
+    sizes, below = [0] * len(names), [0] * len(names)
+    place = nearest_rank(len(pairs), p) - 1
+    for at, (_, code) in enumerate(pairs):
         sizes[code] += 1
-    from_above = p > 50
-    ends = pairs[::-1] if from_above else pairs
-    steps = _steps(tuple(sizes), p, from_above, resamples, seed)
-    draws = zip(cluster_draws(len(names), resamples, seed), steps, strict=True)
-    return [_reached(ends, weight, step) for weight, step in draws]
-
-
-@lru_cache(maxsize=16)
-def _steps(sizes: tuple[int, ...], p: float, from_above: bool, resamples: int, seed: int) -> list[int]:
-    """Return for each resample the number of values up to its percentile, counted from one end.
-
-    The result is cached for metrics of the same items.
-    """
-    found = []
-    for weight in cluster_draws(len(sizes), resamples, seed):
-        rank = nearest_rank(total := sum(map(mul, weight, sizes)), p)
-        found.append(total - rank + 1 if from_above else rank)
+        below[code] += at < place
+    up, down = pairs[place:], pairs[:place][::-1]
+    found, ranks = [], _ranks(tuple(sizes), p, resamples, seed)
+    known: dict[tuple[int, ...], float] = {}  # few clusters are drawn alike again and again
+    for weight, rank in zip(cluster_draws(len(names), resamples, seed), ranks, strict=True):
+        value = known.get(weight)
+        if value is None:
+            missing = rank - sum(map(mul, weight, below))
+            value = _above(up, weight, missing) if missing > 0 else _below(down, weight, missing)
+            if len(names) <= KEPT_CLUSTERS:
+                known[weight] = value
+        found.append(value)
     return found
 
 
-def _reached(ends: list[tuple[float, int]], weight: list[int], steps: int) -> float:
-    """Return the value after ``steps`` values, where each value counts as often as its cluster was drawn."""
-    for value, code in ends:
-        steps -= weight[code]
-        if steps <= 0:
+@lru_cache(maxsize=16)
+def _ranks(sizes: tuple[int, ...], p: float, resamples: int, seed: int) -> list[int]:
+    """Return the rank of the percentile in each resample; cached for metrics of the same items."""
+    draws = cluster_draws(len(sizes), resamples, seed)
+    return [nearest_rank(sum(map(mul, weight, sizes)), p) for weight in draws]
+
+
+def _above(pairs: list[tuple[float, int]], weight: tuple[int, ...], missing: int) -> float:
+    """Return the value that brings the missing ones, going up; it counts as often as its cluster was drawn."""
+    for value, code in pairs:
+        missing -= weight[code]
+        if missing <= 0:
             return value
-    raise AssertionError  # steps are at most as many as the values drawn
+    raise AssertionError  # a rank is at most the number of values drawn
 
 
-def cluster_draws(count: int, resamples: int, seed: int) -> Iterable[list[int]]:
+def _below(pairs: list[tuple[float, int]], weight: tuple[int, ...], missing: int) -> float:
+    """Return the value without which some would be missing, going down."""
+    for value, code in pairs:
+        missing += weight[code]
+        if missing > 0:
+            return value
+    raise AssertionError  # a rank is at least 1
+
+
+def cluster_draws(count: int, resamples: int, seed: int) -> Iterable[tuple[int, ...]]:
     """Return how often each resample draws each cluster.
 
     The result is cached for few clusters, since every metric uses the same draws.
@@ -324,17 +336,17 @@ def cluster_draws(count: int, resamples: int, seed: int) -> Iterable[list[int]]:
 
 
 @lru_cache(maxsize=4)
-def _kept_draws(count: int, resamples: int, seed: int) -> list[list[int]]:
+def _kept_draws(count: int, resamples: int, seed: int) -> list[tuple[int, ...]]:
     return list(_cluster_draws(count, resamples, seed))
 
 
-def _cluster_draws(count: int, resamples: int, seed: int) -> Iterator[list[int]]:
+def _cluster_draws(count: int, resamples: int, seed: int) -> Iterator[tuple[int, ...]]:
     rng, places = random.Random(seed), range(count)
     for _ in range(resamples):
         weight = [0] * count
         for place in rng.choices(places, k=count):
             weight[place] += 1
-        yield weight
+        yield tuple(weight)
 
 
 def order_statistic_interval(

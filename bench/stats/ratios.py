@@ -13,9 +13,9 @@ the percentiles give the correlation, both between the sides and within clusters
 from __future__ import annotations
 
 import math
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from operator import gt, lt, mul, sub
 
 from bench.model import Interval
@@ -87,19 +87,22 @@ class _Sorted:
 
     values: list[float]
     clusters: list[list[float]]
+    counts: dict[int, list[int]] = field(default_factory=dict)
+    """place in ``values`` -> how many values of each cluster are at most that value, for the places of searches"""
 
     def at(self, weight: Sequence[int], rank: int) -> float:
         """Return the value at ``rank`` when each cluster counts ``weight`` times, by a binary search."""
-        drawn = [(w, own) for w, own in zip(weight, self.clusters, strict=True) if w]
-        low, high = 0, len(self.values) - 1
-        while low < high:
-            middle = (low + high) // 2
-            value = self.values[middle]
-            if sum(w * bisect_right(own, value) for w, own in drawn) >= rank:
-                high = middle
-            else:
-                low = middle + 1
-        return self.values[low]
+
+        def drawn(place: int) -> int:
+            return sum(map(mul, weight, self._counts_at(place)))
+
+        return self.values[bisect_left(range(len(self.values) - 1), rank, key=drawn)]
+
+    def _counts_at(self, place: int) -> list[int]:
+        if place not in self.counts:
+            value = self.values[place]
+            self.counts[place] = [bisect_right(own, value) for own in self.clusters]
+        return self.counts[place]
 
 
 def _sorted(values: Sequence[float], groups: Sequence[Hashable], order: Sequence[Hashable]) -> _Sorted:
