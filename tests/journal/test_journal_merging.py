@@ -101,7 +101,7 @@ def journals(draw: st.DrawFn) -> list[JournalRow]:
 
 
 # no shrinking: an example opens a dozen files
-@settings(max_examples=examples(8), phases=[Stage.explicit, Stage.generate])
+@settings(max_examples=examples(5), phases=[Stage.explicit, Stage.generate])
 @given(parts=st.lists(journals(), min_size=2, max_size=3))
 def test_merge_is_commutative_idempotent_and_associative(parts: list[list[JournalRow]]) -> None:
     asyncio.run(_check_algebra(parts))

@@ -17,10 +17,11 @@ from bench.cli import run as command_line
 from bench.journal import merge
 from bench.receipt.diff import load
 from tests import forked
+from tests.small_world import World
 
 ASKED = (
     "--benchmarks",
-    "demo",
+    "facts",
     "--providers",
     "bm25",
     "--answering-models",
@@ -62,8 +63,7 @@ def killed_run(workspace: Path, run_id: str) -> None:
 @pytest.fixture
 def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    place = tmp_path / "work"
-    place.mkdir()
+    place = World.make(tmp_path / "work", corpora=6, items=7).workspace
     monkeypatch.chdir(place)
     assert command_line(["keys", "new"]) == 0
     return place
@@ -89,7 +89,7 @@ def test_whole_resumed_and_merged_runs_agree_and_so_does_a_rerun_of_each(workspa
     assert len({receipt.result_digest for receipt in read.values()}) == 1
     assert len({receipt.per_query.deterministic_root for receipt in read.values()}) == 1
     assert len(read["resumed"].run.resumes) == 1
-    assert len(read["merged"].run.shards) == 3
+    assert [shard.of for shard in read["merged"].run.shards] == [3, 3, 3]
     assert {receipt.kind for receipt in read.values()} == {"run"}
     for file in receipts.values():
         assert command_line(["reproduce", str(file)]) == 0

@@ -16,7 +16,7 @@ from bench.engine import execute
 from bench.engine.run_metadata import CodeState, run_meta
 from bench.errors import Locked, UsageError
 from bench.events import redactor
-from bench.journal import Journal, JournaledPhase, Key, Reader, merge
+from bench.journal import Journal, JournaledPhase, Key, Reader
 from bench.model import Phase, State
 from bench.plan import make_plan
 from bench.receipt.build import ReceiptOrder, learn_secrets, refusal
@@ -152,20 +152,6 @@ async def test_a_job_without_items_gets_no_receipt(ring: Keyring, tmp_path: Path
     order = ReceiptOrder(receipt_id="0" * 26, folder=tmp_path, issued_at=AT)
     found = [refusal(one, order) for one in (replace(job, n_planned=0), replace(job, counts={}), job)]
     assert [one.code if one else None for one in found] == ["zero_items", "zero_items", None]
-
-
-async def test_a_merged_run_has_the_result_digest_of_a_whole_one_and_names_its_shards(ring: Keyring) -> None:
-    whole = await run_demo(ring.workspace, "whole", limit=None, answering_model=("none",))
-    shards = [
-        await run_demo(ring.workspace, f"s{n}", limit=None, answering_model=("none",), shard=f"{n}/3")
-        for n in (1, 2, 3)
-    ]
-    merged = ring.workspace / "checkpoints" / "merged"
-    await merge(shards, merged, run_id="merged")
-    digests = {(await signed(ring, run)).receipts[0].result_digest for run in (whole, merged)}
-    assert len(digests) == 1
-    receipt = load(next((ring.workspace / "results" / "merged" / "receipts").glob("*.json")))
-    assert (receipt.kind, [shard.of for shard in receipt.run.shards]) == ("run", [3, 3, 3])
 
 
 async def test_repeats_of_an_item_are_rows_of_their_own(ring: Keyring) -> None:
