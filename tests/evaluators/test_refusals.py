@@ -6,6 +6,7 @@ import hashlib
 
 from bench.evaluators import is_refusal
 from bench.evaluators.refusals import LANGUAGES, REVISION, WORDS
+from bench.metrics import resolve
 from tests.cpu_time import at_most
 from tests.rows import each_row
 
@@ -132,6 +133,7 @@ def test_a_refusal_is_known_in_its_language(answer: str) -> None:
 
 def test_other_patterns_are_another_revision() -> None:
     digest = hashlib.sha256(repr((sorted(LANGUAGES.items()), WORDS)).encode()).hexdigest()
+    assert resolve("over_abstention_rate").definition == f"over_abstention_rate/{REVISION}"
     assert (REVISION, digest[:12]) == (2, "e2580bf36acd")
 
 

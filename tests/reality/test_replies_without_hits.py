@@ -51,6 +51,7 @@ async def notes_of(world: World, outcome: Outcome) -> str:
         {"status": {"code": 0}, "data": {"code": -2, "results": []}, "results": []},
         {"message": "index failed", "data": {"items": []}, "results": []},
         {"code": -1, "results": None},
+        {"results": [], "status": {"error": "Wrong input"}},
     ],
 )
 async def test_an_empty_result_with_the_code_or_message_of_a_failure_is_an_error(
@@ -73,6 +74,7 @@ async def test_an_empty_result_with_the_code_or_message_of_a_failure_is_an_error
         ({"results": None}, "contained $.results: null"),
         ({"took": 3}, "contained $.results: missing"),
         ({"indexing": True, "results": []}, "contained indexing: true"),
+        ({"results": [], "relations": [{"source": "a"}]}, "contained relations: [...]"),
     ],
 )
 async def test_what_an_empty_result_contains_is_named(body: dict[str, Any], said: str, world_on: WorldOn) -> None:

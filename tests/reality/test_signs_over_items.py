@@ -57,7 +57,9 @@ def other(stub: MemoryStub, body: dict[str, Any], hits: Hits) -> dict[str, Any]:
 
 
 def more(stub: MemoryStub, body: dict[str, Any], hits: Hits) -> dict[str, Any]:
-    known = {"total": 57} if "x1" in str(body["query"]) else {"pagination": {"has_more": True}}
+    known: dict[str, Any] = {"total": 57} if "x1" in str(body["query"]) else {"pagination": {"has_more": True}}
+    if "x2" in str(body["query"]):
+        known = {"hits": {"total": {"value": 12, "relation": "eq"}}}
     return {"results": hits[:1], **known}
 
 

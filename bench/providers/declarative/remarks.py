@@ -69,6 +69,8 @@ def _remarks(node: object, echoes: Collection[object], depth: int) -> list[str]:
     for name, value in node.items() if isinstance(node, dict) else ():
         if isinstance(value, dict) and depth:
             found += _remarks(value, echoes, depth - 1)
+        elif isinstance(value, list) and value:
+            found.append(f"{name}: [...]")
         elif isinstance(value, str | int) and value not in echoes and _is_telling(str(name), value):
             shown = value[:SHOWN] if isinstance(value, str) else value
             found.append(f"{name}: {json.dumps(shown, ensure_ascii=False)}")

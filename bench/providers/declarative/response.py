@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, Self
@@ -193,7 +193,7 @@ TOTALS = (
     "total", "total_count", "totalCount", "total_results", "totalResults", "total_hits", "totalHits",
     "total_items", "totalItems",
 )  # fmt: skip
-PAGINGS = ("pagination", "paging", "page_info", "pageInfo", "meta", "page")
+PAGINGS = ("pagination", "paging", "page_info", "pageInfo", "meta", "page", "hits")
 MESSAGES = ("message", "msg", "detail", "reason", "warning", "info")
 ABOUT_CALL = frozenset((*MESSAGES, *STATUSES, "request_id", "requestId", "trace_id", "traceId", "timestamp"))
 """keys of a response that contains only a message"""
@@ -329,6 +329,8 @@ def _failure(node: object) -> str:
 
 
 def _is_failure(status: object) -> bool:
+    if isinstance(status, dict):
+        return bool(_error_told(status) or _failure(status))
     if isinstance(status, str) and status.lower() in FAILED:
         return True
     return 400 <= (whole(status) or 0) < 600
@@ -441,7 +443,7 @@ def says_more(tree: object, returned: int) -> bool:
     if not isinstance(tree, dict):
         return False
     blocks = _blocks(tree)
-    if any(type(total := block.get(name)) is int and total > returned for block in blocks for name in TOTALS):
+    if any(total > returned for total in _totals(blocks)):
         return True
     return any(block.get(name) not in (None, False, "", 0, "null") for block in blocks for name in MORE)
 
@@ -449,6 +451,13 @@ def says_more(tree: object, returned: int) -> bool:
 def _blocks(tree: Mapping[str, object]) -> list[dict[str, object]]:
     """Return a response and the objects in it that hold its result or paging."""
     return [one for one in (tree, *map(tree.get, (*ENVELOPES, *PAGINGS))) if isinstance(one, dict)]
+
+
+def _totals(blocks: Sequence[Mapping[str, object]]) -> list[int]:
+    """Return the totals in blocks; a total may be an object with a value."""
+    found = [block.get(name) for block in blocks for name in TOTALS]
+    values = [one.get("value") if isinstance(one, dict) else one for one in found]
+    return [one for one in values if type(one) is int]
 
 
 _LEAST_PAGE, _PAGE_STEPS = 10, (5, 8, 12)
@@ -467,7 +476,7 @@ def may_be_a_page(tree: object, count: int) -> bool:
     if not isinstance(tree, dict) or count == 0:
         return False
     blocks = _blocks(tree)
-    totals = [total for block in blocks for name in TOTALS if type(total := block.get(name)) is int]
+    totals = _totals(blocks)
     is_length = any(isinstance(one, list) and len(one) == count for block in blocks for one in block.values())
     if any(total > count for total in totals) or (is_length and says_more(tree, count)):
         return True
