@@ -270,7 +270,7 @@ async def read_meta(connection: aiosqlite.Connection) -> Json:
     return meta_of(await connection.execute_fetchall(READ["meta"]))
 
 
-def meta_of(rows: Iterable[Sequence[Any]]) -> dict[str, object]:
+def meta_of(rows: Iterable[Sequence[Any]]) -> Json:
     """Return all meta values by key, by the rows of their table."""
     return {key: json.loads(value) for key, value in rows}
 
