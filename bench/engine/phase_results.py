@@ -14,6 +14,7 @@ answers, verdicts and the journal contain the redacted text.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from datetime import datetime
@@ -22,9 +23,11 @@ from operator import attrgetter
 from typing import NotRequired, TypedDict, cast
 
 from bench.engine.outcome import Failure
+from bench.evaluators import is_refusal
 from bench.events import redactor
 from bench.journal import JournaledPhase
 from bench.journal.rows import OK
+from bench.metrics.text import occurs
 from bench.model import Call, Completion, Hit, Item
 from bench.models import cleaned, no_answer
 from bench.models.answer_text import (
@@ -40,6 +43,7 @@ from bench.models.answer_text import (
 )
 from bench.models.dialect import Finish
 from bench.models.reply import UNTIMED
+from bench.patterns import pattern
 from bench.values import dataclass
 
 
@@ -214,13 +218,30 @@ def flags_of(
     seen = signs(said.text, question=item.question, prompt=prompt, accepted=(*item.answers, *item.choices))
     if quotes_context(said.text, context):
         seen = (*seen, QUOTES)
-    if not item.choices and contradicts_gold(said.text, item.answers):
+    if not item.choices and (contradicts_gold(said.text, item.answers) or _declines_with_gold(said.text, item)):
         seen = (*seen, CONTRADICTS)
     if not item.choices and has_other_marks(said.text, item.answers, exact=exact):
         seen = (*seen, OTHER_MARKS)
     if not item.choices and parts_spaced_number(said.text, item.answers):
         seen = (*seen, IN_NUMBER)
     return (*([] if own is None else [own]), *seen, *said.flags)
+
+
+_GUESSES = pattern(
+    r"\b(?:but|however|though|although|maybe|perhaps|probably|possibly|likely|(?:I|we) (?:think|believe|guess))\b",
+    re.IGNORECASE,
+)
+"""words with which an answer that begins like a refusal continues with a guess"""
+
+
+def _declines_with_gold(text: str, item: Item) -> bool:
+    """Return True when a text declines to answer, but contains a gold answer: "no" in "I have no information"."""
+    held = not item.abstention and any(
+        gold and occurs(gold.lower(), text.lower(), whole_words=True) for gold in item.answers
+    )
+    if not held or any(map(is_refusal, item.answers)):
+        return False
+    return is_refusal(text) and not _GUESSES.search(text)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

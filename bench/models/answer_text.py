@@ -159,17 +159,24 @@ def _without_spaces(form: str) -> str:
 
 
 _FINAL = pattern(r"^\W*(?:the |my )?final answer\W*(?:is\b)?\W*(?=\w)", re.IGNORECASE | re.MULTILINE)
+_STATED = pattern(
+    r"^[ \t>*_#-]{0,9}(?:the |my )?(?:correct |short )?answer(?: is)?[*_]{0,2}:\W{0,9}(?=\w)"
+    r"|\b(?:so|therefore|thus|hence),? (?:the|my) (?:final |correct )?answer is\W{1,9}(?=\w)"
+    r"|####[ \t]{0,3}(?=[^\n]{1,60}\Z)|\\boxed\{",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""other places at which an answer is stated, after any reasoning"""
 _DENIED = pattern(
     r"(?:\bnot|n['’]t|\bnever|\bneither|\bnor) "
     r"(?:(?:an?|the|his|her|my|your|their|in|on|at|by|to|of|from|with|called|named|(?:call|name) \w+) ){0,2}$"
 )
-_DOUBTFUL = pattern(r"\b(?:not|never|neither|nor)\s|n['’]t\s|final answer", re.IGNORECASE)
+_DOUBTFUL = pattern(r"\b(?:not|never|neither|nor)\s|n['’]t\s|\banswer\b|####|\\boxed", re.IGNORECASE)
 _BEFORE = 40
 """number of characters before a gold answer in which a negation counts"""
 
 
 def contradicts_gold(text: str, golds: Sequence[str]) -> bool:
-    """Return True when a text contains the gold answers only after negations, or only outside its final answer."""
+    """Return True when a text contains the gold answers only after negations, or only before its final answer."""
     text = text[:_LONGEST]
     if _DOUBTFUL.search(text) is None:
         return False
@@ -177,6 +184,9 @@ def contradicts_gold(text: str, golds: Sequence[str]) -> bool:
     held = [gold for gold in map(_spaced, golds) if gold and gold in form]
     if stated:
         return bool(held) and not any(gold in _spaced(text[stated[-1] :]) for gold in held)
+    ends = [found.end() for found in _STATED.finditer(text)] if held else []
+    if ends and not any(gold in _spaced(text[ends[-1] :]) for gold in held):
+        return True
     return bool(held) and all(
         _DENIED.search(form[max(0, found.start() - _BEFORE) : found.start()])
         for gold in held

@@ -77,8 +77,8 @@ SEEMINGS: Mapping[str, str] = {
     "script, 1,200 for 1200): rules that compare texts, such as contains, count them as wrong; a judge does not",
     QUOTES: "that repeat most of their context word for word: rules that look for a text, such as contains, find the "
     "gold in the repeated text; request a short answer in the prompt",
-    CONTRADICTS: "that contain the gold only after a word such as not, or only before another final answer: rules that "
-    "look for a text, such as contains, count them as right; a judge does not",
+    CONTRADICTS: "that contain the gold only after a word such as not, or only before another final answer, or in a "
+    "refusal: rules that look for a text, such as contains, count them as right; a judge does not",
     IN_NUMBER: "that contain the gold only as a part of a number with spaces (200 in 1 200): rules that look for a "
     "text, such as contains, count them as right; a judge does not",
     ODD: "that contain hidden, look-alike or decomposed characters, so an equal gold may not match",

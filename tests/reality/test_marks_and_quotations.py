@@ -169,6 +169,17 @@ def test_a_benchmark_that_is_named_twice_is_refused_and_nothing_is_called(
         ("Candidates: Pelle, Nisse.\n\nFinal answer: Pelle", False),
         ("I do not know, maybe Pelle", False),
         ("Nisse", False),
+        ("Pelle was her first cat.\n\nAnswer: Nisse", True),
+        ("Pelle was her first cat.\n\n**Answer:** Nisse", True),
+        ("Pelle was her first cat. Therefore, the answer is Nisse.", True),
+        ("Pelle was her first cat. So the answer is \\boxed{Nisse}", True),
+        ("Pelle was her first cat.\n#### Nisse", True),
+        ("Answer: not Pelle", True),
+        ("Pelle was her first cat.\n\nAnswer: Pelle", False),
+        ("Answer: Pelle\n\nReason: her first cat.", False),
+        ("Pelle. The answer is in the first session.", False),
+        ("#### Cats\nPelle\n#### Dogs\nNisse is a dog, and she has had him for more than ten years by now.", False),
+        ("\\boxed{Pelle}", False),
     ],
 )
 def test_a_gold_that_an_answer_denies_is_no_support(answer: str, contradicts: bool) -> None:
@@ -187,6 +198,21 @@ def test_a_gold_outside_of_the_final_answer_is_told(serve: Serve, job: Job) -> N
     assert (
         "4 answers that contain the gold only after a word such as not, or only before another final" in found["shown"]
     )
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        ("I don't know anything about under the blue pot, Pelle, Umea or alto.", True),
+        ("I'm not sure, but I think it is under the blue pot, Pelle, Umea or alto.", False),
+    ],
+)
+def test_a_refusal_that_contains_the_gold_is_told(answer: str, told: bool, serve: Serve, job: Job) -> None:
+    serve(completion(answer))
+    found = job()
+    assert found["metrics"]["contains_match"]["value"] == 1.0
+    assert ("4 answers that contain the gold only" in found["shown"]) is told
+    assert ("or in a refusal: rules" in found["shown"]) is told
 
 
 @pytest.mark.parametrize(("share", "told"), [(4, True), (2, False)])
