@@ -46,6 +46,23 @@ def test_a_function_is_read_on_one_screen() -> None:
     assert long == {}
 
 
+ROOMS = tuple(f"bench/{room}" for room in ("journal", "plan", "report", "receipt", "web", "cli"))
+
+
+def test_no_plain_dictionary_is_between_journal_and_page() -> None:
+    """A document that code reads has a class; any other JSON object is `bench.scalars.Json`."""
+    plain = [
+        f"{path}:{node.lineno}"
+        for path, found in nodes().items()
+        if any(path.is_relative_to(room) for room in ROOMS)
+        for node in found
+        if isinstance(node, ast.Subscript)
+        and ast.unparse(node.value) == "dict"
+        and ast.unparse(node.slice) == "(str, object)"
+    ]
+    assert plain == []
+
+
 def test_no_option_of_an_adapter_takes_a_variable_that_its_file_does_not_mention() -> None:
     """A default in the code would be seen by no plan; a file says it."""
     hidden = [
