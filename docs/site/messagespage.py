@@ -43,12 +43,17 @@ def _package(path: Path) -> Iterator[str]:
 
 def _messages(file: Path) -> Iterator[tuple[str, str]]:
     """Yield the message and the hint of each error in a source file."""
-    tree = _Filled(_known_constants(file)).visit(_parsed(file))
-    raised = {id(node.exc) for node in ast.walk(tree) if isinstance(node, ast.Raise)}
+    tree = _parsed(file)
+    filled = _Filled(_known_constants(file, tree))
+    raised: set[ast.expr | None] = set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call):
+        if isinstance(node, ast.Raise):
+            raised.add(node.exc)
+        elif isinstance(node, ast.Call):
             hint = next((keyword.value for keyword in node.keywords if keyword.arg == "hint"), None)
-            if id(node) in raised or hint is not None:
+            if node in raised or hint is not None:
+                filled.visit(node)
+                hint = next((keyword.value for keyword in node.keywords if keyword.arg == "hint"), None)
                 at_field = isinstance(node.func, ast.Attribute) and node.func.attr == "error" and len(node.args) > 1
                 texts = [text for text in map(_text, node.args[at_field:]) if " " in text]
                 if texts:
@@ -66,11 +71,11 @@ class _Filled(ast.NodeTransformer):
         return self.constants.get(node.id, node) if isinstance(node.ctx, ast.Load) else node
 
 
-def _known_constants(file: Path) -> Mapping[str, ast.expr]:
+def _known_constants(file: Path, tree: ast.Module) -> Mapping[str, ast.expr]:
     """Return the constants that a file defines or imports."""
     return _constants(file) | {
         name.asname or name.name: value
-        for node in _parsed(file).body
+        for node in tree.body
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("bench.")
         for name in node.names
         if (value := _constants(_file_of(str(node.module))).get(name.name)) is not None
