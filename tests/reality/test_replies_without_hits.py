@@ -162,6 +162,15 @@ async def test_a_clear_that_reports_a_failure_is_told(body: dict[str, Any], told
 
 
 @pytest.mark.parametrize(
+    "body", [{"success": False, "count": 0}, {"code": -1, "count": 0}, {"status": "error", "count": 0}]
+)
+async def test_a_count_that_failed_is_no_number_of_memories(body: dict[str, Any], world_on: WorldOn) -> None:
+    world = await world_on(MemoryStub({"count": lambda *_: web.json_response(body)}), corpora=1, items=1)
+    outcome = await world.run(providers="faulty")
+    assert world.query(outcome.run_id, "select distinct outcome from score") == [("unavailable",)]
+
+
+@pytest.mark.parametrize(
     "body", [{"code": -1}, {"code": "50001"}, {"errno": "3"}, {"msg": "写入失败"}, {"error_code": 5, "job_id": "j"}]
 )
 async def test_an_add_that_reports_a_failure_by_code_stored_nothing(body: dict[str, Any], world_on: WorldOn) -> None:

@@ -60,7 +60,7 @@ class ExistingProbe:
     def of(cls, wire: ProviderWire, existing: Existing, key: str) -> ExistingProbe:
         """Compile a lookup; ``key`` is its path in the config, for errors."""
         return cls(
-            wire.call(key, existing, traffic="status"),
+            wire.call(key, existing, traffic="status", judged="change"),
             Field.at(f"{key}.results", existing.results) if existing.results else None,
             tuple((compile_path(path), wire.compiler.tree(value)) for path, value in existing.match.items()),
             Paging.of(existing.page, f"{key}.page"),
@@ -361,7 +361,7 @@ class Verifying:
     def of(cls, wire: ProviderWire, call: VerifyCall) -> Verifying:
         """Compile the call."""
         return cls(
-            request=wire.call("verify_clear", call, traffic="status", ok=call.ok_status),
+            request=wire.call("verify_clear", call, traffic="status", ok=call.ok_status, judged="change"),
             empty=Field.at("verify_clear.empty", call.empty) if call.empty else None,
             ok_statuses=frozenset(call.ok_status),
             timeout_s=call.timeout_s,

@@ -95,7 +95,7 @@ class Declarative:
             self._finish_steps = self._steps("finish", endpoints.finish.steps or (endpoints.finish,))
             self.finish = self._finish
         if endpoints.count is not None:
-            self._counting = self._wire.call("count", endpoints.count, traffic="status")
+            self._counting = self._wire.call("count", endpoints.count, traffic="status", judged="change")
             self._counted = Field.at("count.value", endpoints.count.value)
             self.count = self._count
         if endpoints.version is not None:

@@ -220,7 +220,7 @@ HINT = "if it is not an error, add a rule under errors.error_when, which takes p
 
 Judged = Literal["add", "search", "change", "other"]
 """kind of check: an add must have stored everything, a search must be complete, a setup, clear or delete must have
-been done; other responses are only checked for an error without a result"""
+been done, a count or lookup must be one; other responses are only checked for an error without a result"""
 
 
 @dataclass(frozen=True, slots=True)
