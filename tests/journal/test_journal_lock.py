@@ -119,7 +119,7 @@ async def test_this_pid_of_an_earlier_process_is_taken_over(folder: Path) -> Non
 
 
 async def test_a_holder_on_another_machine_counts_by_its_heartbeat(folder: Path) -> None:
-    set_holder(folder, host="elsewhere", boot="another boot")
+    set_holder(folder, host="elsewhere", boot="another boot", heartbeat_us=time.time_ns() // 1000 - 10_000_000)
     with pytest.raises(Locked, match="elsewhere"):
         async with Journal.resume(folder):
             pass
