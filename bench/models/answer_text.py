@@ -120,11 +120,32 @@ _SEVERAL = pattern(r"\s*(?:[;|]| / )\s*")
 _ENDS = " .!?\"'"
 
 
+_TWINS = {"true": "yes", "false": "no", "yes": "true", "no": "false"}
+_ORDER = pattern(r",? and |, | & ")
+_LONGEST_PART = 40
+
+
+def _is_said_otherwise(text: str, gold: str) -> bool:
+    """Return True for "yes" in place of "true", and for the parts of a gold answer in another order."""
+    gold = _spaced(gold)
+    if gold in _TWINS:
+        return re.match(rf"{_TWINS[gold]}\b", text.lstrip(_ENDS + "*"), re.IGNORECASE) is not None
+    parts = _ORDER.split(gold) if len(gold) < 10 * _LONGEST_PART else []
+    if len(parts) < 2 or not all(len(part) <= _LONGEST_PART and part.upper() != part for part in parts):
+        return False
+    form = _spaced(text[:_LONGEST])
+    return all(occurs(part, form, whole_words=True) for part in parts)
+
+
 def has_other_marks(text: str, golds: Sequence[str], *, exact: bool = False) -> bool:
     """Return True when a text contains a gold answer only if the spelling of both does not count.
 
     With ``exact``, also when the text equals a gold answer only in this way.
     """
+    if any(_is_said_otherwise(text, gold) for gold in golds) and not any(
+        gold and occurs(_spaced(gold), _spaced(text), whole_words=True) for gold in golds
+    ):
+        return True
     unusual = any(map(has_spelling, (text, *golds)))
     if not exact and not unusual:
         return False

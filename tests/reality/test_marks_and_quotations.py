@@ -157,6 +157,25 @@ def test_a_benchmark_that_is_named_twice_is_refused_and_nothing_is_called(
 
 
 @pytest.mark.parametrize(
+    ("gold", "answer", "told"),
+    [
+        ("true", "Yes, it is.", True),
+        ("false", "**No**", True),
+        ("no", "False.", True),
+        ("true", "True", False),
+        ("true", "No", False),
+        ("true", "Yesterday", False),
+        ("red, green and blue", "Blue, green, and red", True),
+        ("red, green and blue", "Red, green and blue", False),
+        ("red, green", "Only red.", False),
+        ("salt & pepper", "Pepper and salt.", True),
+    ],
+)
+def test_a_gold_in_other_words_or_in_another_order_has_a_sign(gold: str, answer: str, told: bool) -> None:
+    assert has_other_marks(answer, [gold]) is told
+
+
+@pytest.mark.parametrize(
     ("answer", "contradicts"),
     [
         ("It is not Pelle.", True),
