@@ -236,12 +236,11 @@ _GUESSES = pattern(
 
 def _declines_with_gold(text: str, item: Item) -> bool:
     """Return True when a text declines to answer, but contains a gold answer: "no" in "I have no information"."""
-    held = not item.abstention and any(
-        gold and occurs(gold.lower(), text.lower(), whole_words=True) for gold in item.answers
-    )
-    if not held or any(map(is_refusal, item.answers)):
+    if item.abstention or not is_refusal(text) or _GUESSES.search(text):
         return False
-    return is_refusal(text) and not _GUESSES.search(text)
+    form = text.lower()
+    held = any(gold and occurs(gold.lower(), form, whole_words=True) for gold in item.answers)
+    return held and not any(map(is_refusal, item.answers))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

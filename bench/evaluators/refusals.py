@@ -426,16 +426,17 @@ def _is_refusal(answer: str, phrases: tuple[str, ...]) -> bool:
     first = _SENTENCE_END.split(text, maxsplit=1)[0]
     if any((wanted := _plain(phrase)) and (wanted in first or text.startswith(wanted)) for phrase in phrases):
         return True
-    return any(_declines(text, pattern, but) for pattern, but in _patterns())
+    for refusal, but in _patterns():
+        found = refusal.match(text)
+        if found is not None and not _is_of_detail(found, but):
+            return True
+    return False
 
 
-def _declines(text: str, pattern: re.Pattern[str], but: re.Pattern[str]) -> bool:
-    """Return True when a text begins with the pattern, and the refusal is not of a detail after ``but``."""
-    found = pattern.match(text)
-    if found is None:
-        return False
-    start = found.start("source") if found["source"] else found.start("refusal")
-    return but.search(text, start + 1, found.end()) is None
+def _is_of_detail(refusal: re.Match[str], but: re.Pattern[str]) -> bool:
+    """Return True when the refusal concerns a detail after a word such as ``but``, and an answer precedes it."""
+    start = refusal.start("source") if refusal["source"] else refusal.start("refusal")
+    return but.search(refusal.string, start + 1, refusal.end()) is not None
 
 
 def _plain(text: str) -> str:
