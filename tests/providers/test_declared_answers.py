@@ -103,6 +103,14 @@ async def test_flatten_yields_children_with_kept_fields() -> None:
     assert [(hit.content, hit.source_ids) for hit in found] == [("a", ("m0",)), ("b", ("m0",)), ("c", ("m1",))]
 
 
+async def test_children_that_no_parent_has_are_a_mapping_error_and_empty_ones_are_not() -> None:
+    changes: dict[str, object] = {f"{R}.flatten": {"path": "$.chunks[*]"}, f"{R}.id_from": "none"}
+    assert await hits(changes, {"id": "m0", "chunks": []}, {"id": "m1"}) == ()
+    assert await hits(changes) == ()
+    with pytest.raises(MappingError, match=r'search.response.flatten.path "\$.chunks\[\*\]": nothing there'):
+        await hits(changes, {"id": "m0", "parts": [{"text": "a"}]})
+
+
 async def test_pages_are_asked_until_k_hits_are_there() -> None:
     changes: dict[str, object] = {"endpoints.search.page": {"cursor": "$.next", "param": "after", "max_pages": 3}}
     pages = [

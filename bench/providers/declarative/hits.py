@@ -142,7 +142,11 @@ class HitReading:
         strict = self.results if not self.missing_is_empty else None
         if not rows and strict is not None and strict.path.is_absent(answer.tree):
             raise answer.error(strict, "nothing there")
-        return rows if self.children is None else [child for row in rows for child in self._flatten(answer, row)]
+        if self.children is None:
+            return rows
+        if rows and not self.missing_is_empty and all(map(self.children.path.is_absent, rows)):
+            raise answer.error(self.children, "nothing there")
+        return [child for row in rows for child in self._flatten(answer, row)]
 
     def _zip(self, answer: ServiceResponse) -> list[object]:
         columns: dict[str, list[object] | None] = {}
