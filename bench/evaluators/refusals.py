@@ -411,6 +411,8 @@ LANGUAGES: Mapping[str, Language] = {
     ),
 }
 """language -> patterns of its refusals; languages that share most words share an entry"""
+OTHER_SCRIPTS = frozenset({"zh", "ja", "ko", "ru", "ar", "hi", "th", "el", "uk", "he", "fa", "bn"})
+"""languages whose refusals contain at least one letter outside ASCII"""
 
 
 def is_refusal(answer: str, phrases: Iterable[str] = ()) -> bool:
@@ -426,7 +428,7 @@ def _is_refusal(answer: str, phrases: tuple[str, ...]) -> bool:
     first = _SENTENCE_END.split(text, maxsplit=1)[0]
     if any((wanted := _plain(phrase)) and (wanted in first or text.startswith(wanted)) for phrase in phrases):
         return True
-    for refusal, but in _patterns():
+    for refusal, but in _patterns(text.isascii()):
         found = refusal.match(text)
         if found is not None and not _is_of_detail(found, but):
             return True
@@ -447,10 +449,14 @@ def _plain(text: str) -> str:
 
 
 @functools.cache
-def _patterns() -> list[tuple[re.Pattern[str], re.Pattern[str]]]:
-    """Return for each language the pattern of a refusal, and of a word such as ``but`` between two words."""
+def _patterns(ascii_only: bool) -> list[tuple[re.Pattern[str], re.Pattern[str]]]:
+    """Return for each language the pattern of a refusal, and of a word such as ``but`` between two words.
+
+    With ``ascii_only``, languages in other scripts are left out, which halves the time to compile.
+    """
     found = []
-    for sorry, but, source, refusal in LANGUAGES.values():
+    chosen = [entry for name, entry in LANGUAGES.items() if not (ascii_only and name in OTHER_SCRIPTS)]
+    for sorry, but, source, refusal in chosen:
         whole = (
             rf"(?:(?:{sorry}){_BREAK}){{0,2}}(?:(?:{but}){_BREAK})?"
             rf"(?:(?P<source>{source}){_BREAK}(?:(?:{sorry}){_BREAK})?)?(?P<refusal>{refusal})"
