@@ -149,7 +149,7 @@ def test_a_csv_file_that_is_no_table(tmp_path: Path, data: str, text: str, hint:
     assert told(workspace, "x.csv", data.encode()) == (text, hint)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("encoding", "file", "text"),
     [
         ("utf-16", "x.json", "x.json: [0]: the text is not UTF-8"),
@@ -166,7 +166,7 @@ def test_wide_encodings_are_no_utf8(workspace: Workspace, encoding: str, file: s
     assert told(workspace, file, data.encode(encoding)) == (text, MEND if "malformed" in text else UTF8)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("file", "data", "text"),
     [
         ("x.json", f"[{ROW},{TWO}]".replace("A", "ß", 1), "x.json: [0]: the text is not UTF-8"),
@@ -213,8 +213,8 @@ def nested(depth: int) -> str:
     return f'{ROW[:-1]}, "x": {"[" * depth}{"]" * depth}}}'
 
 
-@pytest.mark.parametrize("depth", [DEEPEST // 2 + 100, DEEPEST + 1, 60_000])
-@pytest.mark.parametrize(("file", "place"), [("x.json", "x.json: [1]"), ("x.jsonl", "x.jsonl:2")])
+@each_row("depth", [DEEPEST // 2 + 100, DEEPEST + 1, 60_000])
+@each_row(("file", "place"), [("x.json", "x.json: [1]"), ("x.jsonl", "x.jsonl:2")])
 def test_a_row_nested_too_deep_is_refused_and_crashes_nothing(
     workspace: Workspace, depth: int, file: str, place: str
 ) -> None:
@@ -243,8 +243,8 @@ def test_brackets_in_a_text_are_no_depth(tmp_path: Path) -> None:
     assert [row.error for row in RowFile.open(path, "json")] == [None, None]
 
 
-@pytest.mark.parametrize("number", ["1e400", "-1e400", "1" + "0" * 400])
-@pytest.mark.parametrize(("file", "place"), [("x.json", "x.json: [0]"), ("x.jsonl", "x.jsonl:1")])
+@each_row("number", ["1e400", "-1e400", "1" + "0" * 400])
+@each_row(("file", "place"), [("x.json", "x.json: [0]"), ("x.jsonl", "x.jsonl:1")])
 def test_a_number_beyond_every_double_is_refused(workspace: Workspace, number: str, file: str, place: str) -> None:
     row = ROW.replace('"A"', number)
     data = f"[{row}]" if file == "x.json" else row

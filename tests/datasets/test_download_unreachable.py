@@ -12,6 +12,7 @@ from bench.config.catalog import Catalog
 from bench.datasets import download
 from bench.datasets.data_file import places, ships
 from bench.errors import DataError
+from tests.rows import each_row
 
 ROOT = Path(__file__).parents[2]
 CONFIGS = sorted(path.stem for path in (ROOT / "configs" / "benchmarks").glob("*.yaml"))
@@ -41,7 +42,7 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(download, "ATTEMPTS", 1)
 
 
-@pytest.mark.parametrize("name", CONFIGS)
+@each_row("name", CONFIGS)
 async def test_the_file_its_address_and_its_place_are_named(name: str, tmp_path: Path) -> None:
     config = Catalog.load(ROOT).benchmark(name)
     if ships(config):

@@ -146,7 +146,7 @@ def test_dialog_references(tmp_path: Path, gold: object, turns: tuple[str, ...],
     assert item.evidence.sessions == tuple(dict.fromkeys(sessions[name] for name in turns))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("gold", "evidence", "flags"),
     [
         (["D1:2"], Evidence(sessions=("session_1",), turns=("D1:2",)), ()),
@@ -248,7 +248,7 @@ def test_a_session_of_evidence_stays_while_a_turn_of_it_is_ingested(workspace: W
     assert (item.evidence, item.flags) == (Evidence(sessions=("u",)), ("evidence_removed",))
 
 
-@pytest.mark.parametrize("gold", list(permutations(["D1:2", "D1:1", "D2:1", "D9:9"]))[::4])
+@each_row("gold", list(permutations(["D1:2", "D1:1", "D2:1", "D9:9"]))[::4])
 def test_the_order_of_references_changes_nothing(workspace: Workspace, gold: tuple[str, ...]) -> None:
     workspace.yaml("talk", TALK % "")
     workspace.data("talk.json", [{"id": "r", "q": "?", "a": "!", "talk": D, "gold": gold}])

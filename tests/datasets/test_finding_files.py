@@ -14,6 +14,7 @@ from bench.datasets.data_file import absent, cache_path, candidates, checked_fil
 from bench.datasets.validation import Validation, validate_benchmark
 from bench.errors import DataError, UnknownMetric
 from tests.datasets.conftest import Workspace, row, turn
+from tests.rows import each_row
 
 ROW = '{"id": "1", "q": "Q?", "a": "A", "c": "C"}'
 SHA = hashlib.sha256(ROW.encode()).hexdigest()
@@ -71,7 +72,7 @@ def test_a_child_uses_the_file_beside_its_parent(workspace: Workspace) -> None:
     assert workspace.open("child").sha256 == workspace.open("b").sha256 == SHA
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "told", "form"),
     [
         ("d.json", "", "json"),

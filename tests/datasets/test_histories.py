@@ -70,7 +70,7 @@ def test_an_abstention_item_needs_no_answer_and_keeps_its_type(chat) -> None:
     assert (item.abstention, item.answers, item.question_type) == (True, (), "fact")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("changes", "parts"),
     [
         ({"a": None}, ["[0].a", "is missing", "not an abstention item"]),
@@ -116,7 +116,7 @@ def test_a_question_type_that_is_not_listed_is_an_error(chat) -> None:
         chat(row(), extra="questionTypes: [{name: facts}]\n")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "parts"),
     [
         ("", ["there are no rows"]),

@@ -156,7 +156,7 @@ metrics: [accuracy]
 TALK = [[{"role": "user", "text": "x", "gold": None}, {"role": "assistant", "text": "y", "mood": 1}]]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("extra", "told"),
     [
         ("evidence: {turnFlag: golld}",

@@ -237,7 +237,7 @@ def test_a_field_that_the_rows_have_is_not_replaced(workspace: Workspace) -> Non
 # ------------------------------------------------------------------ where
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("where", "left"),
     [
         ({"n": 2}, "b"),

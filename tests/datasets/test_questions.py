@@ -154,7 +154,7 @@ def test_a_type_that_is_not_listed_names_the_item(workspace: Workspace) -> None:
     assert text == f'{expected}: "fact" (row r)'
 
 
-@pytest.mark.parametrize(("kind", "label"), [("fact", "fact"), ("", None), (None, None), (3, "3"), (False, "false")])
+@each_row(("kind", "label"), [("fact", "fact"), ("", None), (None, None), (3, "3"), (False, "false")])
 def test_a_type_is_a_label_or_none(chat, kind: object, label: str | None) -> None:
     dataset = chat(row(kind=kind))
     assert dataset.item("q1").question_type == label
@@ -186,7 +186,7 @@ def test_types_that_look_alike_are_named(chat) -> None:
     assert not [text for text in chat(row()).data_notes if "question types" in text]
 
 
-@pytest.mark.parametrize("answer", ["", " \n", "\u200b", [], [None], ["", " "]])
+@each_row("answer", ["", " \n", "\u200b", [], [None], ["", " "]])
 def test_s10_an_empty_gold_is_no_gold(chat, answer: object) -> None:
     """Every answer contains an empty text, so it would pass whatever is said."""
     with pytest.raises(BenchError) as caught:
@@ -267,7 +267,7 @@ def mcq(chat, choices: object, right: object = "B", **changes: object) -> Item:
     return workspace.open("mcq").item("q1")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("choices", "right"),
     [
         (["one", "two"], "B"),
@@ -356,7 +356,7 @@ def test_max_items_is_a_rows_and_says_what_it_drops(
 # ------------------------------------------------------------------ ids
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("fields", "ids"),
     [
         ({"id": "a", "question_id": "b"}, "a"),

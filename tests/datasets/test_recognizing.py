@@ -49,7 +49,7 @@ def written(folder: Path, name: str, value: object) -> Path:
     return path
 
 
-@pytest.mark.parametrize("name", sorted(WHOLE | SAID.keys()))
+@each_row("name", sorted(WHOLE | SAID.keys()))
 def test_a_published_benchmark_is_recognized(name: str, shared: Path, tmp_path: Path) -> None:
     folder = shared / "cases" / "shapes" / name
     if not folder.is_dir():

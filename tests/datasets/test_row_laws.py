@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from bench.datasets.row import FileRow, FloatText, loads
 from bench.datasets.row_reader import EMPTY, Format, RowFile, without_empty_cells
 from bench.errors import DataError
+from tests.rows import each_row
 
 Row = Mapping[str, object]
 # no separator of other dialects: a lone name with one in it is refused
@@ -114,7 +115,7 @@ def test_no_bytes_at_all_raise_anything_but_a_told_error(data: bytes, form: Form
         assert row.error is None or (row.error.where is not None and row.error.hint)
 
 
-@pytest.mark.parametrize("shift", range(65_520, 65_540))
+@each_row("shift", range(65_520, 65_540))
 def test_a_row_across_the_reading_window_is_whole(tmp_path: Path, shift: int) -> None:
     rows = [{"id": "a", "c": "x" * shift}, {"id": "é🚲", "c": ["}{", '"}'], "n": 1.50}, {"id": "b"}]
     path = tmp_path / "x.json"
@@ -125,7 +126,7 @@ def test_a_row_across_the_reading_window_is_whole(tmp_path: Path, shift: int) ->
     assert [file.read(row.offset, row.length)[1] for row in found] == rows
 
 
-@pytest.mark.parametrize("shift", range(65_500, 65_530))
+@each_row("shift", range(65_500, 65_530))
 def test_half_of_a_surrogate_pair_across_the_window_is_no_question_mark(tmp_path: Path, shift: int) -> None:
     path = tmp_path / "x.json"
     path.write_text('[{"c": "' + "x" * shift + '\\ud83d"}]', encoding="utf-8")
@@ -133,7 +134,7 @@ def test_half_of_a_surrogate_pair_across_the_window_is_no_question_mark(tmp_path
     assert row.values == {"c": "x" * shift + "\ud83d"}
 
 
-@pytest.mark.parametrize("number", ["1.50", "1e2", "0.0000001", "-0.0", "1E+2", "123456789.123456789123456789"])
+@each_row("number", ["1.50", "1e2", "0.0000001", "-0.0", "1E+2", "123456789.123456789123456789"])
 def test_a_fraction_has_one_text_however_it_is_read(number: str) -> None:
     row = f'{{"n": {number}}}'.encode()
     array, lines = read(b"[" + row + b"]", "json")[0], read(row, "jsonl")[0]

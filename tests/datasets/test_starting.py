@@ -88,7 +88,7 @@ def test_the_history_is_what_nothing_else_claims(
     assert (context.field, context.type) == (field, kind)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("row", "told"),
     [
         ({"id": 1, "content": "C", "question": "Q"}, ()),

@@ -212,7 +212,7 @@ def test_the_patterns_of_keys_are_ones_own(workspace: Workspace) -> None:
     assert [session.id for session in sessions(workspace, context, talk)] == ["day (2)", "day (1)"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("talk", "text"),
     [
         ([], "talk: talk must be an object, not: a list (row r)"),

@@ -8,6 +8,7 @@ from bench.datasets import Dataset
 from bench.datasets.dataset import describe
 from bench.errors import BenchError
 from tests.datasets.conftest import CHAT, Workspace, row, turn
+from tests.rows import each_row
 
 SEEN = "visibility: {field: until}\n"
 
@@ -43,7 +44,7 @@ def seen(dataset: Dataset, item: str) -> list[str]:
     return [session.id for session in dataset.corpus(dataset.find(item).corpus).sessions]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("until", "sessions"),
     [
         (0, []),
@@ -121,7 +122,7 @@ def test_one_session_of_dated_turns_is_cut_by_their_dates(workspace: Workspace) 
     assert [dataset.item(f"q{n}").evidence.turns for n in range(3)] == [(), ("session_1#3",), ()]
 
 
-@pytest.mark.parametrize("until", [["x"], {"a": 1}, True, "soon", "-1", "1.5", 1.5, "", " ", "2024-13-01"])
+@each_row("until", [["x"], {"a": 1}, True, "soon", "-1", "1.5", 1.5, "", " ", "2024-13-01"])
 def test_what_is_no_cut_off(chat, until) -> None:
     with pytest.raises(BenchError) as caught:
         chat(days(until=until), extra=SEEN)

@@ -13,6 +13,7 @@ from bench.evaluators import open_evaluator
 from bench.evaluators.deterministic import code_of
 from bench.model import Verdict
 from tests.evaluators.judge_double import item
+from tests.rows import each_row
 
 ADD = "Here it is:\n```python\ndef add(a, b):\n    return a + b\n```\nDone."
 
@@ -69,7 +70,7 @@ async def test_tests_are_code_of_their_own() -> None:
     assert (await run(future + "def add(a: int, b: int) -> int: return a + b", future + "assert add(1, 2) == 3")).value
 
 
-@pytest.mark.parametrize("tests", [None, "", "  \n", 5, ["assert True"]])
+@each_row("tests", [None, "", "  \n", 5, ["assert True"]])
 async def test_an_item_without_tests_in_words_is_not_scored(tests: object) -> None:
     found = await run(ADD, tests)
     assert (found.value, found.correct, found.reason) == (None, None, "no_tests")

@@ -340,7 +340,7 @@ async def test_a_pause_that_the_server_names_is_kept_and_a_little_spread(told_s:
 # ------------------------------------------------------------------------ feedback of headers
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("headers", "at_least_s", "at_most_s"),
     [
         ({}, 0.0, 0.0),

@@ -29,6 +29,7 @@ from tests.journal.journal_samples import (
     step,
     units,
 )
+from tests.rows import each_row
 
 
 def raw(path: Path, sql: str) -> list[tuple[object, ...]]:
@@ -56,7 +57,7 @@ async def test_an_entry_comes_back_as_it_was_appended(tmp_path: Path) -> None:
         assert await reader.payload(str(found.payloads["hits"])) == entry.payloads["hits"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text", ["emoji \N{PILE OF POO}", "line\u2028separator", "lone \ud800 surrogate", "nul \0 byte", "quote ' \" \\"]
 )
 async def test_any_text_can_be_stored_and_comes_back_equal(tmp_path: Path, text: str) -> None:

@@ -8,7 +8,6 @@ from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -27,6 +26,7 @@ from tests.journal.journal_samples import (
     search,
     step,
 )
+from tests.rows import each_row
 
 COSTS = st.none() | st.decimals("0", "3", places=7).map(str)
 CALLS = st.builds(
@@ -223,7 +223,7 @@ async def test_a_snapshot_stands_still_while_the_writer_goes_on(tmp_path: Path) 
             assert await reader.states(JOB) == {State.CORRECT: 2}
 
 
-@pytest.mark.parametrize("size", [1, 299, 300, 301, 900])
+@each_row("size", [1, 299, 300, 301, 900])
 async def test_corpora_stream_whole_whatever_their_number_of_rows(tmp_path: Path, size: int) -> None:
     rows: list[JournalRow] = [
         step(CorpusKind.BATCH, corpus=f"c{number // 3:04d}", data={"batch": number}) for number in range(size)

@@ -18,6 +18,7 @@ from bench.http import Http, recording
 from bench.model import ChatMessage, Completion, Model, Prompt, Usage
 from bench.models import open_model
 from bench.settings import Environment
+from tests.rows import each_row
 
 Plays = Callable[..., Awaitable[Any]]
 SCHEMA = {
@@ -241,7 +242,7 @@ async def test_a_refusal_of_something_else_stays_a_refusal(plays: Plays, prompt:
     assert len(endpoint.asked) == 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "body", "finish"),
     [
         ("openai/x", openai(finish="stop"), "stop"),
@@ -310,7 +311,7 @@ async def test_the_parts_of_a_google_answer_are_joined_and_thoughts_left_out(pla
     assert (await ask(await plays(body), prompt, "google/x")).text == "In Lisbon"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "body"),
     [
         ("openai/x", {}),

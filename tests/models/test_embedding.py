@@ -18,6 +18,7 @@ from bench.models import open_embedder
 from bench.models.embedding import EmbeddingOptions, VectorCache
 from bench.settings import Environment
 from tests.local_server import LocalServers
+from tests.rows import each_row
 
 Plays = Callable[..., Awaitable[Any]]
 
@@ -130,7 +131,7 @@ async def test_a_model_that_takes_no_dimension_is_asked_without_and_checked(play
     assert ["dimensions" in body for body in endpoint.asked] == [True, False]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "body",
     [
         {"data": []},

@@ -10,6 +10,7 @@ from bench.errors import IngestFailed, MappingError, NotCleared, NotReady
 from bench.model import Ingested, Memory
 from bench.providers import Prepares
 from tests.providers.declared import SPACE, playing
+from tests.rows import each_row
 
 STATUS = {
     "endpoints.add.response": {"ids": "$.job"},
@@ -231,7 +232,7 @@ async def test_clear_waits_for_its_own_job() -> None:
                 await play.provider.clear(play.space)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("verify", "left", "gone"),
     [
         ({"empty": "$.n"}, {"n": 2}, {"n": 0}),

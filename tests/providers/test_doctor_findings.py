@@ -14,6 +14,7 @@ from bench.providers.doctor import ATTEMPT_MS, DoctorReport, _impatient, examine
 from tests.contract.running import context_for
 from tests.local_server import LocalServers
 from tests.providers.declared import declared
+from tests.rows import each_row
 
 SHELF = '''
 """Keeps what it is given in lists of this process."""
@@ -122,7 +123,7 @@ CUT = "tuple(self.hit(one) for one in found)[: query.k]"
 CLEAR = "return len(self.spaces.pop(space.namespace, {}))"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("old", "new", "question", "detail"),
     [
         ('return "shelf 7"', 'return " "', "version", "the provider reports an empty version"),

@@ -17,6 +17,7 @@ from bench.errors import ConfigError, PluginFault
 from bench.model import Ingested, Memory, Query, Space
 from bench.providers import Provider
 from tests.contract.running import opened
+from tests.rows import each_row
 
 SPACE = Space(namespace="ns", run_id="r", benchmark="b", corpus="c")
 GOOD = """\
@@ -78,7 +79,7 @@ async def test_a_class_of_four_methods_is_a_whole_provider(tmp_path: Path) -> No
 FIND = 'return Found(hits=(Hit(id="a", content=query.text),), requested=query.k, returned=1)'
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("old", "new", "said"),
     [
         (FIND, "return None", r"own\.py:Own: search returned None; expected bench\.model\.Found"),

@@ -17,6 +17,7 @@ from bench.http import Http
 from bench.model import Memory, Query, Space
 from bench.providers import Provider, ProviderContext, open_provider
 from bench.settings import Environment
+from tests.rows import each_row
 
 SPACE = Space(namespace="ns", run_id="r", benchmark="b", corpus="c")
 MEMORIES = [Memory(id=f"m{at}", content=f"note {at} about Lisbon", session_id=f"s{at % 2}") for at in range(4)]
@@ -96,7 +97,7 @@ async def test_a_file_of_sql_beside_the_config_must_be_there(tmp_path: Path) -> 
         assert provider.durability == "service"  # nothing is asked of a database before something is needed
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("local", "said"),
     [
         ("{database: {type: postgres}}", "database of type postgres needs connectionString"),

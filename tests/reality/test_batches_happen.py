@@ -14,6 +14,7 @@ from tests.fleet.fleet import FAKES, opened_at, quick
 from tests.local_server import LocalServers
 from tests.reality.conftest import WorldOn
 from tests.reality.memory_stub import MemoryStub
+from tests.rows import each_row
 from tests.small_world import BENCHMARK, World
 
 SINGLE = 'body: {id: "$.id", content: "$.content", namespace: "$.runTag", metadata: "$.metadata"}'
@@ -107,7 +108,7 @@ def test_the_shipped_configs_that_batch_are_listed() -> None:
     assert [name for name in FAKES if quick(name).ingest.batch.max_items > 1] == BATCHED
 
 
-@pytest.mark.parametrize("name", BATCHED)
+@each_row("name", BATCHED)
 async def test_a_shipped_config_sends_its_batches(name: str, tmp_path: Path) -> None:
     memories = [Memory(id=f"m{number}", content=f"Fact number {number} of many.") for number in range(7)]
     async with FAKES[name]().running() as fake, opened_at(name, fake, tmp_path) as provider:

@@ -11,9 +11,10 @@ from bench.evaluators.judge_parsing import parse_verdict
 from bench.metrics.choices import chosen_index
 from bench.models.scripted import Scripted
 from tests.cpu_time import at_most
+from tests.rows import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     "part",
     ["(", "A ", "answer ", "answer: ", "**", "\\boxed{", '"', "'", "`", "> ", "{", "correct, ", "not ", "no\n",
      "<think", "$", " ", "\n", "-", "the answer is ", '{"correctness": ', "final verdict: "],

@@ -14,6 +14,7 @@ from bench.journal import Reader
 from bench.model import Hit, Memory
 from bench.report import fold, results_json
 from bench.report.tables import overview
+from tests.rows import each_row
 from tests.small_world import PROVIDER, World
 
 Worlds = Callable[..., World]
@@ -91,7 +92,7 @@ OWN = "The boat in Lisbon harbour is painted green and white."
 OTHERS = "The violin stands behind the door of the blue kitchen."
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("hit", "leaks"),
     [
         (Hit(id="1", content="x", source_ids=("mb0",)), True),

@@ -12,6 +12,7 @@ import pytest
 from bench.models.answer_text import contradicts_gold, has_other_marks, parts_spaced_number, quotes_context
 from tests.reality.chat_stub import completion
 from tests.reality.test_answers import FACTS, Job, Serve, job, note, serve, workspace
+from tests.rows import each_row
 
 __all__ = ["job", "serve", "workspace"]
 
@@ -175,7 +176,7 @@ def test_a_gold_in_other_words_or_in_another_order_has_a_sign(gold: str, answer:
     assert has_other_marks(answer, [gold]) is told
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("answer", "contradicts"),
     [
         ("It is not Pelle.", True),

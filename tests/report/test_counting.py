@@ -19,6 +19,7 @@ from bench.plan.job_record import JobRecord
 from bench.report.comparison_data import ComparisonTarget, sides_of
 from bench.report.fold import JobReport, Report, fold
 from tests.laws import examples
+from tests.rows import each_row
 from tests.small_journal import measuring, record
 from tests.told_journal import Told, call, told
 
@@ -382,7 +383,7 @@ async def test_a_report_gives_its_jobs_by_name(tmp_path: Path) -> None:
     assert (str(refused.value), refused.value.hint) == ("run r has no job facts x z", "bench results shows its jobs")
 
 
-@pytest.mark.parametrize("state", [state for state in RunState if state is not RunState.INTERRUPTED])
+@each_row("state", [state for state in RunState if state is not RunState.INTERRUPTED])
 async def test_anything_but_complete_is_partial(tmp_path: Path, state: RunState) -> None:
     folder = await told(tmp_path, "r", [(record("p"), [item(0)])], state=state)
     async with Reader.open(folder) as reader:

@@ -186,7 +186,7 @@ async def test_dropped_texts_leave_a_row_without_them(tmp_path: Path) -> None:
     assert row["answer"] == "Oslo" and row["retrieved"] == [["s1"]] and row["score"] == 1.0
 
 
-@pytest.mark.parametrize("text", HOSTILE)
+@each_row("text", HOSTILE)
 async def test_any_text_comes_back_equal_from_every_json_form(tmp_path: Path, text: str) -> None:
     one = Told(item="q1", question=text, expected=(text, text), answer=text, hits=[text])
     folder = await journal(tmp_path, one)
@@ -201,7 +201,7 @@ async def test_any_text_comes_back_equal_from_every_json_form(tmp_path: Path, te
     assert json.loads(whole) == [row]
 
 
-@pytest.mark.parametrize("text", [text for text in HOSTILE if "\ud800" not in text])
+@each_row("text", [text for text in HOSTILE if "\ud800" not in text])
 async def test_csv_brings_texts_back_and_no_spreadsheet_reads_a_formula(tmp_path: Path, text: str) -> None:
     folder = await journal(tmp_path, Told(item="q1", question=text))
     count, sheet = await written(folder, "csv")

@@ -15,6 +15,7 @@ from bench.model import State, Verdict
 from bench.plan.job_record import ModelNames, OverlayRecord
 from bench.report.failures import Losses, losses_grids, losses_json, lost_items
 from bench.report.fold import fold
+from tests.rows import each_row
 from tests.small_journal import record
 from tests.told_journal import RIGHT, WRONG, Told, told
 
@@ -63,7 +64,7 @@ async def losses(
         return await lost_items(reader, kinds=kinds)
 
 
-@pytest.mark.parametrize("case", REASONS)
+@each_row("case", REASONS)
 async def test_an_item_is_lost_for_one_reason(tmp_path: Path, case: str) -> None:
     item, kind = REASONS[case]
     (job,) = (await losses(tmp_path, [item])).jobs

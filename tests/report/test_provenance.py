@@ -14,6 +14,7 @@ from bench.model import Call, Phase, Usage
 from bench.plan.job_record import JobRecord, ModelNames
 from bench.report.fold import fold
 from bench.report.results_document import results_json
+from tests.rows import each_row
 from tests.small_journal import measuring, record
 from tests.told_journal import AT, Told, call, told
 
@@ -67,7 +68,7 @@ async def test_what_nobody_told_has_no_method(tmp_path: Path) -> None:
     assert set(told_of.values()) == {(None, False)}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("usages", "method"),
     [
         ([SAID, SAID], ("usage", False)),
@@ -77,7 +78,7 @@ async def test_what_nobody_told_has_no_method(tmp_path: Path) -> None:
         ([None], (None, False)),
     ],
 )
-@pytest.mark.parametrize("role", ["answering", "judge", "embedding"])
+@each_row("role", ["answering", "judge", "embedding"])
 async def test_tokens_are_what_the_service_said_or_what_was_counted_or_both(
     tmp_path: Path, role: Any, usages: list[Usage | None], method: tuple[str | None, bool]
 ) -> None:

@@ -18,7 +18,7 @@ from tests.rows import each_row
 P = (0, 1, 25, 50, 75, 90, 99, 100)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("values", "nearest", "linear"),
     [
         (
